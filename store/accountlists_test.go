@@ -1,0 +1,195 @@
+package store_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// manyAccounts makes accounts of all sorts and returns them as they are, by id.
+func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
+	t.Helper()
+	handles := []string{"ann", "bob", "cyd", "dan", "Eve", "fay", "gus", "hal"}
+	facts := map[link.Link]store.VideoFacts{}
+	for i, handle := range handles {
+		l := parse(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", handle, i))
+		track(t, o, l) // linked
+		if i%3 != 0 {
+			facts[l] = store.VideoFacts{Views: new(int64(i % 3)), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -i%4))}
+		}
+		db.Clock.Advance(time.Second)
+	}
+	measure(t, db, db.Clock.Now(), facts)
+	for i, handle := range handles {
+		if i%4 == 3 {
+			continue // linked alone
+		}
+		l := parse(t, "https://www.tiktok.com/@"+handle)
+		follow(t, o, store.TrackNewOnly, l)
+		if i%2 == 0 {
+			deliverAccount(t, db, store.AccountFacts{Followers: new(int64(i % 3))})
+		} else {
+			require.Len(t, claim(t, db, link.TikTok, "account"), 1)
+		}
+		if i == 5 {
+			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			require.NoError(t, err)
+		}
+	}
+	follow(t, o, store.TrackNewOnly, parse(t, "https://www.instagram.com/ann/"))
+	var accounts []store.Account
+	for _, id := range storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE organisation_id = ?", o.ID()) {
+		a, err := o.Account(t.Context(), store.AccountRef{ID: uuid.MustParse(id)})
+		require.NoError(t, err)
+		accounts = append(accounts, a)
+	}
+	return accounts
+}
+
+// accountsInOrder is the plain reading of an order: those without a value last, ties by id.
+func accountsInOrder(o store.Order) func(a, b store.Account) int {
+	key := func(a store.Account) (known bool, number float64, text string) {
+		of := func(n *int64) (bool, float64, string) {
+			if n == nil {
+				return false, 0, ""
+			}
+			return true, float64(*n), ""
+		}
+		switch o.Column {
+		case "username":
+			return true, 0, a.Username
+		case "latest_followers_count":
+			return of(a.LatestFollowersCount)
+		case "total_views":
+			return of(a.TotalViews)
+		case "median_views":
+			if a.MedianViews == nil {
+				return false, 0, ""
+			}
+			return true, *a.MedianViews, ""
+		case "last_uploaded_at":
+			if a.LastUploadedAt == nil {
+				return false, 0, ""
+			}
+			return true, float64(*a.LastUploadedAt), ""
+		}
+		return true, float64(a.CreatedAt), ""
+	}
+	return func(a, b store.Account) int {
+		knownA, numberA, textA := key(a)
+		knownB, numberB, textB := key(b)
+		if knownA != knownB {
+			if knownA {
+				return -1
+			}
+			return 1
+		}
+		c := cmp.Or(cmp.Compare(numberA, numberB), cmp.Compare(textA, textB), slices.Compare(a.ID[:], b.ID[:]))
+		if o.Descending {
+			return -c
+		}
+		return c
+	}
+}
+
+func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		all := manyAccounts(t, db, o)
+		c := collection(t, o, "C", nil)
+		members := []uuid.UUID{all[0].ID, all[3].ID, all[5].ID}
+		_, err := o.AddAccounts(t.Context(), c.ID, members)
+		require.NoError(t, err)
+		for i, a := range all {
+			all[i], err = o.Account(t.Context(), store.AccountRef{ID: a.ID})
+			require.NoError(t, err)
+		}
+		in := func(a store.Account) bool { return slices.Contains(members, a.ID) }
+		listed := func(a store.Account) bool { return a.Tracked && !a.Removed }
+
+		for name, filter := range map[string]struct {
+			query   store.AccountQuery
+			matches func(store.Account) bool
+		}{
+			"tracked":            {store.AccountQuery{}, listed},
+			"also linked":        {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
+			"also stopped":       {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
+			"all":                {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
+			"of a platform":      {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
+			"of a name":          {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"of a collection":    {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
+			"of a named one":     {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"of one named by id": {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"of none that is":    {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
+		} {
+			want := slices.DeleteFunc(slices.Clone(all), func(a store.Account) bool { return !filter.matches(a) })
+			for column := range store.AccountOrders {
+				for _, descending := range []bool{false, true} {
+					q := filter.query
+					q.Order = store.Order{Column: column, Descending: descending}
+					slices.SortFunc(want, accountsInOrder(q.Order))
+					q.Window.Limit = 3
+					var got []store.Account
+					for {
+						page, err := o.Accounts(t.Context(), q)
+						require.NoError(t, err)
+						require.EqualValues(t, len(want), page.Total, "%s by %s", name, column)
+						got = append(got, page.Accounts...)
+						if page.Next == nil {
+							break
+						}
+						q.Window.After = page.Next
+					}
+					require.Equal(t, want, append([]store.Account{}, got...), "%s by %s, descending %t", name, column, descending)
+				}
+			}
+		}
+		_, err = o.Accounts(t.Context(), store.AccountQuery{CollectionID: new(store.NewID()), Order: store.Order{Column: "username"}})
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+func TestAccountVideos_areThoseOfTheAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		track(t, o, clips(t, 3)...)
+		track(t, o, parse(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
+		stop(t, o, clip(t, 2))
+		for _, ref := range []store.AccountRef{{Link: parse(t, someone)}, {ID: account(t, o, parse(t, someone)).ID}} {
+			page, err := o.AccountVideos(t.Context(), ref, all("created_at", true))
+			require.NoError(t, err)
+			require.EqualValues(t, 2, page.Total)
+			require.Len(t, page.Videos, 2)
+		}
+		_, err := o.AccountVideos(t.Context(), store.AccountRef{Link: parse(t, "https://www.tiktok.com/@nobody")}, all("created_at", true))
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+func TestTrackedAccountIDs_followTheLinks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		byHandle, byID := parse(t, someone), parse(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
+		tracked := follow(t, o, store.TrackNewOnly, byHandle, byID, parse(t, "https://www.instagram.com/gone/"))
+		track(t, o, parse(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].AccountID}}, true)
+		require.NoError(t, err)
+		follow(t, newOrg(t, db), store.TrackNewOnly, parse(t, "https://www.tiktok.com/@foreign"))
+		ids, err := o.TrackedAccountIDs(t.Context(), []link.Link{parse(t, "https://www.tiktok.com/@foreign"), byID, {}, parse(t, "https://www.instagram.com/gone/"),
+			byHandle, parse(t, "https://www.tiktok.com/@linked"), parse(t, "https://www.instagram.com/someone/")})
+		require.NoError(t, err)
+		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].AccountID, uuid.Nil, uuid.Nil, tracked[0].AccountID, uuid.Nil, uuid.Nil}, ids)
+	})
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Account is whoever posts videos (interface.md 6). An account that is only linked from a video is not tracked:
+// nothing is collected for it but what its videos tell.
+//
+// Handles change hands and are used again, so that a platform's own id wins over a handle: HandleCurrent is true for
+// the one account of the organisation that bears it now.
+type Account struct {
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	ID             uuid.UUID `gorm:"primaryKey"`
+	Platform       link.Platform
+	ExternalID     *string // the platform's own id, where it is known
+	Username       string
+	HandleCurrent  bool
+	Name           *string
+	Link           string
+	CreatedAt      Instant `gorm:"autoCreateTime:false"`
+
+	Tracked      bool
+	Removed      bool // was tracked, stopped
+	TrackingType *TrackingType
+	TrackedAt    *Instant
+	DiscoveredAt *Instant // when its older videos were found
+	CheckedAt    *Instant // the last fetch of the account that succeeded
+	Private      bool
+	Empty        bool // it has no videos
+	Bio          *string
+	ProfileLink  *string // the link in the profile
+
+	LatestFollowersCount *int64
+	LatestFollowingCount *int64
+
+	// Over the latest counts of its tracked videos; nil while none has counts.
+	MeanViews            *float64
+	MedianViews          *float64
+	MedianViewsNonZero   *float64
+	MostViewed           *int64
+	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // of its videos, with 10 times the median's views
+	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"`
+	TotalVideosTracked   int64
+	TotalViews           *int64
+	TotalLikes           *int64
+	TotalComments        *int64
+	TotalBookmarks       *int64
+	TotalShares          *int64
+	LastUploadedAt       *Date
+
+	// Labels are the collections that the account is in, by name and then id; filled by the reads.
+	Labels []Label `gorm:"-"`
+}
+
+func accountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
+
+// upsertAccountsByHandle makes sure that each account's current handle has a row and writes the row's id into ids,
+// by accountKey.
+func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
+	slices.SortFunc(rows, func(a, b Account) int {
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))
+	})
+	for chunk := range slices.Chunk(rows, insertChunk) {
+		// The update changes nothing: it is what makes RETURNING name the row that was there.
+		err := tx.Clauses(
+			clause.OnConflict{
+				Columns:     []clause.Column{{Name: "organisation_id"}, {Name: "platform"}, {Name: "username"}},
+				TargetWhere: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "handle_current"}}},
+				DoUpdates:   clause.AssignmentColumns([]string{"username"}),
+			},
+			clause.Returning{Columns: []clause.Column{{Name: "id"}, {Name: "platform"}, {Name: "username"}}},
+		).Create(&chunk).Error
+		if err != nil {
+			return err
+		}
+		for _, r := range chunk {
+			ids[accountKey(r.Platform, r.Username)] = r.ID
+		}
+	}
+	return nil
+}
+
+// author is an account as a source names it.
+type author struct {
+	platform   link.Platform
+	externalID string // "" when the source does not say
+	username   string // "" when the source does not say
+	name       *string
+}
+
+// accounts makes sure that each video whose source named an author has an account record, and returns the records'
+// ids by video.
+func (w writer) accounts(videos []Video) (map[uuid.UUID]uuid.UUID, error) {
+	authors := map[uuid.UUID]author{}
+	for i := range videos {
+		if f := w.outcomes[videos[i].ID].Facts; f != nil && (f.AccountID != nil || f.Username != nil) {
+			a := author{platform: videos[i].Platform, name: f.AccountName}
+			set(&a.externalID, f.AccountID)
+			set(&a.username, f.Username)
+			authors[videos[i].ID] = a
+		}
+	}
+	if len(authors) == 0 {
+		return nil, nil //nolint:nilnil // no author named, no account
+	}
+	known, err := w.knownAccounts(authors)
+	if err != nil {
+		return nil, err
+	}
+	book := accountBook{org: w.org, now: w.fetchedAt, rows: known}
+	of := make(map[uuid.UUID]uuid.UUID, len(authors))
+	for i := range videos { // in the videos' order: the same outcome gives the same records
+		if a, ok := authors[videos[i].ID]; ok {
+			of[videos[i].ID] = book.enter(a)
+		}
+	}
+	return of, book.save(w.tx)
+}
+
+func (w writer) knownAccounts(authors map[uuid.UUID]author) ([]*Account, error) {
+	ids, names := []string{""}, []string{""}
+	for _, a := range authors {
+		ids, names = append(ids, a.externalID), append(names, a.username)
+	}
+	q := scoped(w.tx, "accounts", w.org).
+		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
+	if w.lock {
+		q = q.Clauses(forUpdate)
+	}
+	var rows []*Account
+	return rows, q.Find(&rows).Error
+}
+
+// accountBook decides which account an author is. The platform's own id decides; a handle counts only for an account whose
+// id is not known yet.
+type accountBook struct {
+	org   uuid.UUID
+	now   Instant
+	rows  []*Account
+	dirty []*Account // changed or new
+	lost  []*Account // no longer bear their handle
+}
+
+func (b *accountBook) enter(a author) uuid.UUID {
+	row := b.find(func(r *Account) bool {
+		return a.externalID != "" && r.ExternalID != nil && *r.ExternalID == a.externalID
+	}, a.platform)
+	bearer := b.find(func(r *Account) bool { return a.username != "" && r.HandleCurrent && r.Username == a.username }, a.platform)
+	if row == nil && bearer != nil && (a.externalID == "" || bearer.ExternalID == nil) {
+		row = bearer
+	}
+	if row == nil {
+		row = &Account{OrganisationID: b.org, ID: NewID(), Platform: a.platform, Username: a.username, CreatedAt: b.now}
+		b.rows = append(b.rows, row)
+		b.change(row)
+	}
+	if a.username != "" && (row.Username != a.username || !row.HandleCurrent) {
+		if bearer != nil && bearer != row {
+			bearer.HandleCurrent = false
+			b.lost = append(b.lost, bearer)
+		}
+		row.Username, row.HandleCurrent = a.username, true
+		b.change(row)
+	}
+	if a.externalID != "" && row.ExternalID == nil {
+		row.ExternalID = &a.externalID
+		b.change(row)
+	}
+	if a.name != nil && (row.Name == nil || *row.Name != *a.name) {
+		row.Name = a.name
+		b.change(row)
+	}
+	if l := accountLink(row); l != row.Link {
+		row.Link = l
+		b.change(row)
+	}
+	return row.ID
+}
+
+func accountLink(a *Account) string {
+	if a.Username == "" && a.ExternalID != nil {
+		return link.AccountIDURL(a.Platform, *a.ExternalID)
+	}
+	return link.AccountURL(a.Platform, a.Username)
+}
+
+func (b *accountBook) find(is func(*Account) bool, p link.Platform) *Account {
+	for _, r := range b.rows {
+		if r.Platform == p && is(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (b *accountBook) change(a *Account) {
+	if !slices.Contains(b.dirty, a) {
+		b.dirty = append(b.dirty, a)
+	}
+}
+
+// save writes what changed. Those that lost their handle go first, since two accounts cannot bear one at a time.
+func (b *accountBook) save(tx *gorm.DB) error {
+	if len(b.lost) > 0 {
+		ids := make([]uuid.UUID, len(b.lost))
+		for i, a := range b.lost {
+			ids[i] = a.ID
+		}
+		if err := scoped(tx, "accounts", b.org).Where("accounts.id IN ?", ids).Update("handle_current", false).Error; err != nil {
+			return err
+		}
+	}
+	if len(b.dirty) == 0 {
+		return nil
+	}
+	return tx.Clauses(clause.OnConflict{
+		Columns:   columns([]string{"organisation_id", "id"}),
+		DoUpdates: clause.AssignmentColumns([]string{"external_id", "username", "handle_current", "name", "link"}),
+	}).CreateInBatches(b.dirty, insertChunk).Error
+}
+
+// TrackingType says which of an account's videos are tracked with it.
+type TrackingType string
+
+// The tracking types of interface.md 6. All of them go on with what is uploaded later.
+const (
+	TrackLatest30  TrackingType = "latest_30"
+	TrackLatest200 TrackingType = "latest_200"
+	TrackNewOnly   TrackingType = "new_only"
+	TrackAll       TrackingType = "all"
+)
+
+// ParseTrackingType returns the tracking type of that name.
+func ParseTrackingType(s string) (TrackingType, error) {
+	switch t := TrackingType(s); t {
+	case TrackLatest30, TrackLatest200, TrackNewOnly, TrackAll:
+		return t, nil
+	}
+	return "", fmt.Errorf("tracking_type %q is not one of latest_30, latest_200, new_only, all", s)
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// TrackedVideoIDs returns, in the order of the links, the ids of the videos that are being tracked and that the links
+// mean; the zero id for a link that means none, also for the zero link.
+func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
+	ids := make([]uuid.UUID, len(links))
+	byPlatform := map[link.Platform][]string{}
+	for _, l := range links {
+		byPlatform[l.Platform] = append(byPlatform[l.Platform], l.ID)
+	}
+	var conditions []string
+	var args []any
+	for _, p := range link.Platforms {
+		if external := byPlatform[p]; len(external) > 0 {
+			conditions, args = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)"), append(args, p, external)
+		}
+	}
+	if len(conditions) == 0 {
+		return ids, nil
+	}
+	var rows []Video
+	err := o.q(ctx, "videos").Select("videos.id", "videos.platform", "videos.external_id").
+		Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Find(&rows).Error
+	if err != nil {
+		return nil, translate(err)
+	}
+	tracked := make(map[string]uuid.UUID, len(rows))
+	for _, v := range rows {
+		tracked[targetKey(v.Platform, v.ExternalID)] = v.ID
+	}
+	for i, l := range links {
+		ids[i] = tracked[targetKey(l.Platform, l.ID)]
+	}
+	return ids, nil
+}
+
+// TrackedAccountIDs returns, in the order of the links, the ids of the accounts that are being tracked and that the links
+// mean; the zero id for a link that means none, also for the zero link.
+func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
+	ids := make([]uuid.UUID, len(links))
+	external, names := []string{""}, []string{""}
+	for _, l := range links {
+		external, names = append(external, l.ID), append(names, l.Handle, link.FoldUsername(l.ID))
+	}
+	var rows []Account
+	err := o.q(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.username", "accounts.handle_current").
+		Where("accounts.tracked AND (accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", external, names).Find(&rows).Error
+	if err != nil {
+		return nil, translate(err)
+	}
+	byID, byHandle, unidentified := map[string]uuid.UUID{}, map[string]uuid.UUID{}, map[string]uuid.UUID{}
+	for _, a := range rows {
+		if a.ExternalID != nil {
+			byID[targetKey(a.Platform, *a.ExternalID)] = a.ID
+		}
+		if a.HandleCurrent {
+			byHandle[accountKey(a.Platform, a.Username)] = a.ID
+			if a.ExternalID == nil {
+				unidentified[accountKey(a.Platform, a.Username)] = a.ID
+			}
+		}
+	}
+	for i, l := range links { // as accountWhere
+		switch l.ID {
+		case "":
+			ids[i] = byHandle[accountKey(l.Platform, l.Handle)]
+		default:
+			var known bool
+			if ids[i], known = byID[targetKey(l.Platform, l.ID)]; !known {
+				ids[i] = unidentified[accountKey(l.Platform, link.FoldUsername(l.ID))]
+			}
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,376 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) store.Collection {
+	t.Helper()
+	c, err := o.UpdateCollection(t.Context(), id, p)
+	require.NoError(t, err)
+	if len(c.Hashtags) == 0 {
+		c.Hashtags = nil // as the reads say it
+	}
+	return c
+}
+
+func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
+	t.Helper()
+	c, err := o.Collection(t.Context(), id, false)
+	require.NoError(t, err)
+	return c
+}
+
+func below(parent *uuid.UUID) store.CollectionPatch {
+	return store.CollectionPatch{Parent: &store.ParentChange{To: parent}}
+}
+
+func TestCollection_isReadAsItWasMade(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, token := newOrg(t, db), store.NewID()
+		root := collection(t, o, "Root", nil)
+		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Hunde 🐶", ParentID: &root.ID, Access: store.AccessPublic,
+			Hashtags: []string{"#Dog", "cat", "DOG", " ", "#"}, CreatedBy: token})
+		require.NoError(t, err)
+		now := store.InstantOf(db.Clock.Now())
+		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *c.Hash)
+		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: c.ID, ParentID: &root.ID, Name: "Hunde 🐶", Access: store.AccessPublic, Hash: c.Hash,
+			CreatedBy: token, CreatedAt: now, UpdatedAt: now, Hashtags: []string{"cat", "dog"}}, c)
+		require.Equal(t, c, read(t, o, c.ID))
+		require.Nil(t, root.Hash, "a private one has no page")
+
+		_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Protected", Access: store.AccessProtected})
+		require.ErrorIs(t, err, store.ErrPasswordRequired)
+		foreign := collection(t, newOrg(t, db), "Foreign", nil)
+		for _, parent := range []uuid.UUID{store.NewID(), foreign.ID, uuid.Nil} {
+			_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Child", Access: store.AccessPrivate, ParentID: &parent})
+			require.ErrorIs(t, err, store.ErrNotFound)
+			require.ErrorContains(t, err, parent.String())
+		}
+	})
+}
+
+func TestUpdateCollection_changesWhatIsGivenAndNothingElse(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		parent := collection(t, o, "Parent", nil)
+		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Old", Access: store.AccessPrivate, Hashtags: []string{"dog"}})
+		require.NoError(t, err)
+		want := c
+		for name, step := range map[string]struct {
+			patch  store.CollectionPatch
+			change func()
+		}{
+			"name":     {store.CollectionPatch{Name: new("New")}, func() { want.Name = "New" }},
+			"parent":   {below(&parent.ID), func() { want.ParentID = &parent.ID }},
+			"settings": {store.CollectionPatch{DisplaySettings: new(json.RawMessage(`{"title":"T","own":[1]}`))}, func() { want.DisplaySettings = new(`{"title":"T","own":[1]}`) }},
+			"hashtags": {store.CollectionPatch{Hashtags: &[]string{"#B", "a"}}, func() { want.Hashtags = []string{"a", "b"} }},
+			"password": {store.CollectionPatch{PasswordHash: new("$argon2id$")}, func() { want.PasswordHash = new("$argon2id$") }},
+			"nothing":  {store.CollectionPatch{}, func() {}},
+		} {
+			got := update(t, o, c.ID, step.patch)
+			step.change()
+			require.Greater(t, got.UpdatedAt, want.UpdatedAt, "%s: each change is a version of its own, also at one moment", name)
+			want.UpdatedAt = got.UpdatedAt
+			require.Equal(t, want, got, name)
+			require.Equal(t, want, read(t, o, c.ID), name)
+		}
+		got := update(t, o, c.ID, store.CollectionPatch{Parent: &store.ParentChange{}, DisplaySettings: new(json.RawMessage(`null`)), Hashtags: &[]string{}})
+		require.Nil(t, got.ParentID)
+		require.Nil(t, got.DisplaySettings)
+		require.Empty(t, got.Hashtags)
+		require.Empty(t, read(t, o, c.ID).Hashtags)
+
+		for _, id := range []uuid.UUID{store.NewID(), uuid.Nil} {
+			_, err := o.UpdateCollection(t.Context(), id, store.CollectionPatch{Name: new("X")})
+			require.ErrorIs(t, err, store.ErrNotFound)
+			_, err = o.UpdateCollection(t.Context(), c.ID, below(&id))
+			require.ErrorIs(t, err, store.ErrNotFound, "an unknown parent")
+		}
+	})
+}
+
+func TestUpdateCollection_givesAPageAndKeepsIt(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		c := collection(t, o, "Shared", nil)
+		access := func(a store.Access) store.CollectionPatch { return store.CollectionPatch{Access: &a} }
+		_, err := o.UpdateCollection(t.Context(), c.ID, access(store.AccessProtected))
+		require.ErrorIs(t, err, store.ErrPasswordRequired)
+		require.Equal(t, c, read(t, o, c.ID), "nothing changed")
+
+		withPassword := access(store.AccessProtected)
+		withPassword.PasswordHash = new("$argon2id$")
+		page := update(t, o, c.ID, withPassword).Hash
+		require.NotNil(t, page)
+		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the password is still there
+			require.Equal(t, page, update(t, o, c.ID, access(a)).Hash)
+		}
+	})
+}
+
+func TestUpdateCollection_refusesWhatTheCallerHasNotSeen(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		c := collection(t, o, "First", nil)
+		second := update(t, o, c.ID, store.CollectionPatch{Name: new("Second"), Unchanged: &c.UpdatedAt})
+		_, err := o.UpdateCollection(t.Context(), c.ID, store.CollectionPatch{Name: new("Third"), Unchanged: &c.UpdatedAt})
+		require.ErrorIs(t, err, store.ErrStale)
+		require.Equal(t, second, read(t, o, c.ID))
+		require.ErrorIs(t, o.DeleteCollection(t.Context(), c.ID, &c.UpdatedAt), store.ErrStale)
+		require.NoError(t, o.DeleteCollection(t.Context(), c.ID, &second.UpdatedAt))
+		require.ErrorIs(t, o.DeleteCollection(t.Context(), c.ID, nil), store.ErrNotFound)
+	})
+}
+
+func TestCollections_formATree(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const deepest = 16
+		o := newOrg(t, db)
+		chain := []store.Collection{collection(t, o, "1", nil)}
+		for len(chain) < deepest {
+			chain = append(chain, collection(t, o, "below", &chain[len(chain)-1].ID))
+		}
+		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "17", Access: store.AccessPrivate, ParentID: &chain[deepest-1].ID})
+		require.ErrorIs(t, err, store.ErrTooDeep)
+		require.ErrorContains(t, err, "16")
+
+		for _, parent := range chain {
+			_, err := o.UpdateCollection(t.Context(), chain[0].ID, below(&parent.ID))
+			require.ErrorIs(t, err, store.ErrCycle)
+		}
+		other := collection(t, o, "other", nil)
+		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
+		require.ErrorIs(t, err, store.ErrTooDeep, "what lies below moves with it")
+		update(t, o, chain[1].ID, below(&other.ID))
+		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // the sixteenth again
+		require.Equal(t, chain[deepest-2].ID, *read(t, o, chain[0].ID).ParentID)
+	})
+}
+
+func TestCollections_thatMoveBelowEachOtherAtOnceFormNoCircle(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		a, b := collection(t, o, "a", nil), collection(t, o, "b", nil)
+		var err error
+		finish := meanwhile(t, db, "parent_id IN", func(s *store.Store) {
+			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
+		})
+		update(t, o, a.ID, below(&b.ID)) // looks at what lies below a
+		finish()
+		require.ErrorIs(t, err, store.ErrCycle)
+		require.Nil(t, read(t, o, b.ID).ParentID)
+	})
+}
+
+func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		root := collection(t, o, "root", nil)
+		middle := collection(t, o, "middle", &root.ID)
+		leaf := collection(t, o, "leaf", &middle.ID)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: clips(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
+		require.NoError(t, err)
+		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{account(t, o, parse(t, someone)).ID})
+		require.NoError(t, err)
+		update(t, o, middle.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
+		db.Clock.Advance(time.Second)
+
+		require.NoError(t, o.DeleteCollection(t.Context(), middle.ID, nil))
+		require.Equal(t, root.ID, *read(t, o, leaf.ID).ParentID)
+		require.Greater(t, read(t, o, leaf.ID).UpdatedAt, leaf.UpdatedAt)
+		require.Empty(t, video(t, o, clip(t, 0)).Labels)
+		require.EqualValues(t, 2, list(t, o, store.VideoQuery{}).Total)
+		rows := stored(t, db, o)
+		for _, table := range []string{"collection_videos", "collection_accounts", "collection_hashtags"} {
+			require.NotContains(t, strings.Join(rows[table], ""), middle.ID.String(), table)
+		}
+		require.NoError(t, o.DeleteCollection(t.Context(), root.ID, nil))
+		require.Nil(t, read(t, o, leaf.ID).ParentID)
+	})
+}
+
+func TestCollections_areListed(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		collection(t, newOrg(t, db), "Foreign", nil)
+		add := func(name string, parent *uuid.UUID) uuid.UUID {
+			db.Clock.Advance(time.Second)
+			return collection(t, o, name, parent).ID
+		}
+		b := add("b", nil)
+		a := add("a", nil)
+		small := add("Ä", &b)
+		ba := add("B", &b)
+		baa := add("c", &ba)
+		track(t, o, clips(t, 3)...)
+		for c, videos := range map[uuid.UUID][]link.Link{a: {clip(t, 0)}, ba: {clip(t, 0), clip(t, 1), clip(t, 2)}, baa: {clip(t, 1), clip(t, 2)}} {
+			var ids []uuid.UUID
+			for _, l := range videos {
+				ids = append(ids, video(t, o, l).ID)
+			}
+			_, err := o.AddVideos(t.Context(), c, ids)
+			require.NoError(t, err)
+		}
+		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{account(t, o, parse(t, someone)).ID})
+		require.NoError(t, err)
+		db.Clock.Advance(time.Second)
+		update(t, o, b, store.CollectionPatch{Hashtags: &[]string{"z", "y"}})
+
+		names := map[uuid.UUID]string{a: "a", b: "b", small: "Ä", ba: "B", baa: "c"}
+		for name, c := range map[string]struct {
+			query store.CollectionQuery
+			want  []uuid.UUID
+		}{
+			"all, the newest first":       {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
+			"the last changed first":      {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"by name, as bytes":           {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
+			"most videos first":           {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
+			"fewest accounts first":       {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
+			"roots":                       {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
+			"children":                    {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
+			"all below":                   {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
+			"below one with nothing":      {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"below one that is not there": {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+		} {
+			for _, size := range []int{100, 2} {
+				got, query := []uuid.UUID{}, c.query
+				for query.Window.Limit = size; ; {
+					page, err := o.Collections(t.Context(), query)
+					require.NoError(t, err, name)
+					require.EqualValues(t, len(c.want), page.Total, name)
+					for _, collection := range page.Collections {
+						got = append(got, collection.ID)
+						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "hashtags of %s", collection.Name)
+					}
+					if page.Next == nil {
+						break
+					}
+					query.Window.After = page.Next
+				}
+				require.Equal(t, c.want, got, "%s, %d a page: %v", name, size, names)
+			}
+		}
+	})
+}
+
+func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		track(t, o, clips(t, 4)...)
+		facts := map[link.Link]store.VideoFacts{}
+		for i, l := range clips(t, 4) {
+			facts[l] = store.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog", "none"}[i/2])}
+		}
+		measure(t, db, db.Clock.Now(), facts)
+		stop(t, o, clip(t, 3))
+		id := func(i int) uuid.UUID { return video(t, o, clip(t, i)).ID }
+		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "C", Access: store.AccessPrivate})
+		require.NoError(t, err)
+		in := func() (which []int) {
+			for i := range 4 {
+				if len(video(t, o, clip(t, i)).Labels) > 0 {
+					which = append(which, i)
+				}
+			}
+			q := all("created_at", false)
+			q.CollectionID = &c.ID
+			var listed []uuid.UUID
+			for _, i := range which {
+				if i != 3 {
+					listed = append(listed, id(i))
+				}
+			}
+			page := list(t, o, q)
+			require.ElementsMatch(t, listed, idsOf(page.Videos), "the list and the labels agree")
+			counted, err := o.Collection(t.Context(), c.ID, true)
+			require.NoError(t, err)
+			require.EqualValues(t, len(listed), counted.VideoCount, "and so does the count")
+			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
+			require.EqualValues(t, len(listed), list(t, o, q).Total, "also by the id in capitals")
+			return which
+		}
+		require.Empty(t, in())
+		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)})
+		require.NoError(t, err)
+		require.Equal(t, []int{2, 3}, in(), "a stopped one keeps its label, and is neither listed nor counted")
+		ann := account(t, o, parse(t, "https://www.tiktok.com/@ann")).ID
+		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{ann})
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 2, 3}, in())
+		update(t, o, c.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
+		require.Equal(t, []int{0, 1, 2, 3}, in())
+
+		removed, err := o.RemoveVideos(t.Context(), c.ID, []uuid.UUID{id(0), id(2), id(3), store.NewID()})
+		require.NoError(t, err)
+		require.EqualValues(t, 2, removed, "the direct members among them")
+		require.Equal(t, []int{0, 1, 2}, in(), "the others are still in it, through their account or a hashtag")
+		gone, err := o.RemoveAccounts(t.Context(), c.ID, []uuid.UUID{ann, store.NewID()})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, gone)
+		require.Equal(t, []int{0, 1}, in())
+	})
+}
+
+func TestMembers_areAddedAllOrNone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := newOrg(t, db), newOrg(t, db)
+		c, foreign := collection(t, o, "C", nil), collection(t, other, "Foreign", nil)
+		mine := track(t, o, clips(t, 2)...)
+		theirs := track(t, other, clip(t, 1))[0]
+		a := account(t, o, parse(t, someone))
+		unknown := store.NewID()
+
+		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].VideoID, unknown, theirs.VideoID})
+		var missing *store.NotFoundError
+		require.ErrorAs(t, err, &missing)
+		require.Equal(t, "video", missing.Kind)
+		require.ElementsMatch(t, []string{unknown.String(), theirs.VideoID.String()}, missing.Names)
+		require.Empty(t, video(t, o, clip(t, 0)).Labels)
+		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID, unknown})
+		require.ErrorAs(t, err, &missing)
+		require.Equal(t, store.NotFoundError{Kind: "account", Names: []string{unknown.String()}}, *missing)
+		require.Empty(t, account(t, o, parse(t, someone)).Labels)
+
+		for i, want := range []int64{2, 0} {
+			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].VideoID, mine[0].VideoID, mine[0].VideoID})
+			require.NoError(t, err)
+			require.Equal(t, want, added, "time %d", i)
+			added, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID})
+			require.NoError(t, err)
+			require.Equal(t, want/2, added)
+		}
+		for _, id := range []uuid.UUID{unknown, foreign.ID} {
+			for name, change := range map[string]func() (int64, error){
+				"add videos":      func() (int64, error) { return o.AddVideos(t.Context(), id, []uuid.UUID{mine[0].VideoID}) },
+				"add accounts":    func() (int64, error) { return o.AddAccounts(t.Context(), id, []uuid.UUID{a.ID}) },
+				"remove videos":   func() (int64, error) { return o.RemoveVideos(t.Context(), id, []uuid.UUID{mine[0].VideoID}) },
+				"remove accounts": func() (int64, error) { return o.RemoveAccounts(t.Context(), id, []uuid.UUID{a.ID}) },
+			} {
+				_, err := change()
+				require.ErrorAs(t, err, &missing, name)
+				require.Equal(t, store.NotFoundError{Kind: "collection", Names: []string{id.String()}}, *missing, name)
+			}
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	sqlitedriver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// dialect is everything in which SQLite and PostgreSQL differ. The rest of the store is written once.
+type dialect interface {
+	name() string
+	// open connects; what was opened is in the connections also when it fails half-way.
+	open(ctx context.Context, o Options) (connections, error)
+	goose() (goose.Dialect, string, []goose.ProviderOption, error)
+	// worthRepeating says whether the whole transaction may succeed when it is run again at once.
+	worthRepeating(err error) bool
+	// skipLocked says whether FOR UPDATE SKIP LOCKED exists; without it, writers come one at a time anyway.
+	skipLocked() bool
+	// partitioned says whether snapshots_daily is cut into months that have to be made ahead.
+	partitioned() bool
+}
+
+// connections are what a dialect opened.
+type connections struct {
+	read, write *gorm.DB  // the same one where the engine needs no difference
+	pools       []*sql.DB // below them; the first may write
+	below       func()    // closes what the pools stand on, after them; may be nil
+}
+
+func dialectOf(rawURL string) (dialect, error) {
+	switch {
+	case strings.HasPrefix(rawURL, "sqlite:"):
+		path := strings.TrimPrefix(rawURL, "sqlite:")
+		if path == "" {
+			return nil, errors.New(`database URL "sqlite:" names no file; write sqlite:PATH, for example sqlite:data/reeltally.db`)
+		}
+		return sqliteDialect{path: path}, nil
+	case strings.HasPrefix(rawURL, "postgres://"), strings.HasPrefix(rawURL, "postgresql://"):
+		return postgresDialect{url: rawURL}, nil
+	}
+	scheme, _, _ := strings.Cut(rawURL, ":") // the rest may hold a password
+	return nil, fmt.Errorf("database URL begins with %q; it must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme+":")
+}
+
+type sqliteDialect struct{ path string }
+
+func (sqliteDialect) name() string      { return "sqlite" }
+func (sqliteDialect) skipLocked() bool  { return false }
+func (sqliteDialect) partitioned() bool { return false }
+
+func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
+	if dir := filepath.Dir(d.path); dir != "." {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return c, fmt.Errorf("folder of the SQLite file: %w", err)
+		}
+	}
+	// The busy timeout comes first, since the switch to WAL may already have to wait for another process. FULL makes
+	// an acknowledged write outlive a power cut, not only the death of the process.
+	pragmas := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
+	open := func(txlock string, conns int) (*gorm.DB, error) {
+		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
+		pool, err := sql.Open("sqlite", "file:"+(&url.URL{Path: d.path}).EscapedPath()+"?"+v.Encode())
+		if err != nil {
+			return nil, err
+		}
+		pool.SetMaxOpenConns(conns)
+		pool.SetMaxIdleConns(conns)
+		c.pools = append(c.pools, pool)
+		if err := pool.PingContext(ctx); err != nil {
+			return nil, fmt.Errorf("open SQLite file %s: %w", d.path, err)
+		}
+		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
+	}
+	// On SQLite one connection alone may write: writers queue here instead of failing there. Immediate transactions take the write lock at their start: one that reads first and writes later would
+	// otherwise fail at once when another process writes in between.
+	if c.write, err = open("immediate", 1); err != nil {
+		return c, err
+	}
+	c.read, err = open("deferred", max(4, runtime.NumCPU()))
+	return c, err
+}
+
+func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
+	return goose.DialectSQLite3, "migrations/sqlite", nil, nil
+}
+
+func (sqliteDialect) worthRepeating(err error) bool {
+	var e *sqlitedriver.Error
+	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
+}
+
+// modernc is GORM's SQLite dialector with the pure-Go driver: only the translation of errors is that driver's own.
+type modernc struct{ *sqlite.Dialector }
+
+// Translate maps the driver's constraint errors to GORM's.
+func (modernc) Translate(err error) error {
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		switch e.Code() {
+		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+			return gorm.ErrDuplicatedKey
+		case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+			return gorm.ErrForeignKeyViolated
+		}
+	}
+	return err
+}
+
+type postgresDialect struct{ url string }
+
+func (postgresDialect) name() string      { return "postgres" }
+func (postgresDialect) skipLocked() bool  { return true }
+func (postgresDialect) partitioned() bool { return true }
+
+func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
+	cfg, err := pgxpool.ParseConfig(d.url)
+	if err != nil {
+		return c, errors.New("the PostgreSQL URL cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	if !strings.Contains(d.url, "pool_max_conns") {
+		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // a number of processors fits
+	}
+	cfg.ConnConfig.RuntimeParams["application_name"] = "reeltally"
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pgx, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return c, err
+	}
+	pool := stdlib.OpenDBFromPool(pgx)
+	c.pools, c.below = []*sql.DB{pool}, pgx.Close
+	c.write, err = gorm.Open(postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)}), gormConfig(o))
+	c.read = c.write
+	return c, err
+}
+
+func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
+	// Several processes may migrate at once: one does, the others wait and find nothing to do.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a try a second, for five minutes
+	return goose.DialectPostgres, "migrations/postgres", []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
+}
+
+func (postgresDialect) worthRepeating(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+}
+
+func gormConfig(o Options) *gorm.Config {
+	return &gorm.Config{
+		Logger:                 newSQLLog(o.Logger),
+		TranslateError:         true,
+		SkipDefaultTransaction: true,
+		NowFunc:                func() time.Time { return o.Now().UTC().Truncate(time.Microsecond) },
+	}
+}
+
+// unreachable says whether err means that the database is away or overloaded rather than that the statement is wrong.
+func unreachable(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		// Classes of SQLSTATE: 08 connection, 53 resources, 57P0x shutdown or cancelled by the operator; 40 transaction
+		// rolled back, of which only what outlasted the repeats arrives here; 25006 a read-only server.
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") ||
+			strings.HasPrefix(e.Code, "40") || e.Code == "25006"
+	}
+	if se, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		switch se.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+			return true
+		}
+	}
+	return false
+}
+
+// uuidType is the type of an identifier's column, for a CAST of a parameter.
+func uuidType(db *gorm.DB) string {
+	if db.Name() == "sqlite" {
+		return "text"
+	}
+	return "uuid"
+}
+
+// dateType is the type of a day's column, for a CAST of a parameter.
+func dateType(db *gorm.DB) string {
+	if db.Name() == "sqlite" {
+		return "text"
+	}
+	return "date"
+}

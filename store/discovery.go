@@ -1,0 +1,380 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// AccountFacts are what a source said of an account. A nil pointer means that it did not say.
+type AccountFacts struct {
+	ID          *string // the platform's own id
+	Username    *string // handle without "@", lower case
+	Name        *string
+	Bio         *string
+	ProfileLink *string
+	Followers   *int64
+	Following   *int64
+	Private     *bool
+	// Videos are the account's videos, the newest first, as far back as was asked for.
+	Videos []FoundVideo
+	// Listed says that the source lists videos at all: without it, no videos says nothing.
+	Listed bool
+}
+
+// FoundVideo is a video as an account's list shows it.
+type FoundVideo struct {
+	ID         string // the platform's own id
+	Link       string // canonical
+	UploadedAt *Instant
+}
+
+// AccountOutcome is what became of one claimed account; otherwise as Outcome.
+type AccountOutcome struct {
+	Outcome
+	Account *AccountFacts
+}
+
+// AcknowledgeAccounts writes the outcomes of a claim of accounts: profile, followers and the videos that the tracking
+// types of those who subscribe want; otherwise as Acknowledge.
+func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Instant, outcomes []AccountOutcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	return s.repeatOnDuplicate(func() error {
+		return s.tx(ctx, func(tx *gorm.DB) error {
+			if err := s.lockSubscribers(tx, outcomes); err != nil {
+				return err
+			}
+			plain := make([]Outcome, len(outcomes))
+			for i, o := range outcomes {
+				plain[i] = o.Outcome
+				plain[i].account = o.Account != nil
+				if err := s.writeAccount(tx, o, fetchedAt); err != nil {
+					return err
+				}
+			}
+			return acknowledge(tx, c, s.now(), fetchedAt, plain)
+		})
+	})
+}
+
+// lockSubscribers locks the organisations that subscribe to any of the accounts.
+func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
+	targets := make([]Target, len(outcomes))
+	for i, o := range outcomes {
+		targets[i] = o.Target
+	}
+	var orgs []uuid.UUID
+	for _, g := range byKind(targets) {
+		var of []uuid.UUID
+		err := tx.Raw(`SELECT DISTINCT organisation_id FROM fetch_subscriptions WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
+			bucket, g.platform, g.kind, g.ids).Scan(&of).Error
+		if err != nil {
+			return err
+		}
+		orgs = append(orgs, of...)
+	}
+	for _, org := range distinct(orgs) {
+		if err := lockOrganisation(tx, s.dialect, org); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAccount writes one account's outcome to every organisation that subscribes.
+func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) error {
+	if o.Account == nil && o.Private == nil {
+		return nil
+	}
+	var subs []fetchSubscription
+	err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id = ?", bucket, o.Target.Platform, targetAccount, o.Target.ExternalID).
+		Order("organisation_id").Find(&subs).Error
+	if err != nil {
+		return err
+	}
+	depth := 0
+	for _, sub := range subs {
+		d := discovery{tx: tx, s: s, org: sub.OrganisationID, at: fetchedAt, outcome: o}
+		missing, err := d.write(sub.SubjectID)
+		if err != nil {
+			return err
+		}
+		depth = max(depth, missing)
+	}
+	return keepIdentity(tx, o, depth)
+}
+
+// keepIdentity notes the account's own id in its target and, once its videos have been listed, how deep the next list has to
+// go: no deeper than a page, unless an organisation has joined that has seen too few. Then the target is due again
+// at once, which is what a later requested_at means to acknowledge.
+func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
+	if o.Account == nil {
+		return nil
+	}
+	statement, args := `UPDATE fetch_targets SET native_id = COALESCE(?, native_id)`, []any{o.Account.ID}
+	if o.Account.Listed {
+		statement, args = statement+`, depth = ?`, append(args, depth)
+		if depth > 0 {
+			statement += `, requested_at = requested_at + 1`
+		}
+	}
+	return tx.Exec(statement+` WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND requested_at <= ?`,
+		append(args, bucket, o.Target.Platform, targetAccount, o.Target.ExternalID, o.Target.RequestedAt)...).Error
+}
+
+// discovery writes an account's outcome to one organisation.
+type discovery struct {
+	tx      *gorm.DB
+	s       *Store
+	org     uuid.UUID
+	at      Instant
+	outcome AccountOutcome
+}
+
+// write returns how many videos have to be listed for the account's older videos to be found; 0 when they have been.
+func (d discovery) write(id uuid.UUID) (missing int, err error) {
+	q := scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
+	if d.s.dialect.skipLocked() {
+		q = q.Clauses(forUpdate)
+	}
+	var found []Account
+	if err := q.Find(&found).Error; err != nil || len(found) == 0 {
+		return 0, err
+	}
+	a := &found[0]
+	before := *a
+	set(&a.Private, d.outcome.Private)
+	if f := d.outcome.Account; f != nil {
+		if err := d.identify(a); err != nil {
+			return 0, err
+		}
+		a.CheckedAt = &d.at
+		set(&a.Private, f.Private)
+		setPointer(&a.Bio, f.Bio)
+		setPointer(&a.ProfileLink, f.ProfileLink)
+		setPointer(&a.LatestFollowersCount, f.Followers)
+		setPointer(&a.LatestFollowingCount, f.Following)
+		if f.Listed {
+			a.Empty = len(f.Videos) == 0
+			if err := d.track(a); err != nil {
+				return 0, err
+			}
+			if missing = d.missing(a); missing == 0 {
+				a.DiscoveredAt = &d.at
+			}
+		}
+	}
+	err = scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", id).Updates(map[string]any{
+		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
+		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt}).Error
+	if err != nil {
+		return 0, err
+	}
+	if err := refreshAccounts(d.tx, d.org, []uuid.UUID{id}, d.at.Day()); err != nil {
+		return 0, err
+	}
+	return missing, d.addFollowers(before, *a)
+}
+
+// missing is the depth that the account's tracking type wants when the list did not go so deep: the organisation joined while
+// another's, less deep, was under way, or nobody had asked for it to be fetched at once.
+func (d discovery) missing(a *Account) int {
+	kind := TrackLatest30
+	set(&kind, a.TrackingType)
+	if want := depths[kind]; a.DiscoveredAt == nil && d.outcome.Target.Depth < want && len(d.outcome.Account.Videos) < want {
+		return want
+	}
+	return 0
+}
+
+// identify brings id, handle and name of the account's record up to what the source says.
+func (d discovery) identify(a *Account) error {
+	f := d.outcome.Account
+	as := author{platform: a.Platform, name: f.Name}
+	set(&as.externalID, f.ID)
+	set(&as.username, f.Username)
+	if a.ExternalID != nil {
+		as.externalID = *a.ExternalID // what it was asked by
+	}
+	others := scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR (accounts.handle_current AND accounts.username = ?))",
+		a.ID, a.Platform, as.externalID, as.username)
+	var rows []*Account
+	if err := others.Find(&rows).Error; err != nil {
+		return err
+	}
+	// Another record may bear the platform's id already, made when one of its videos was tracked before the account, or
+	// because the account is tracked by another link as well: its videos come over, since this record is the one that was
+	// asked for.
+	for _, other := range rows {
+		if other.ExternalID != nil && *other.ExternalID == as.externalID {
+			if err := d.absorb(a, other); err != nil {
+				return err
+			}
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(r *Account) bool { return r.ExternalID != nil && *r.ExternalID == as.externalID })
+	book := accountBook{org: d.org, now: d.at, rows: append([]*Account{a}, rows...)}
+	if a.ExternalID == nil && as.externalID != "" {
+		id := as.externalID
+		a.ExternalID = &id
+		book.change(a)
+	}
+	book.enter(as)
+	return book.save(d.tx)
+}
+
+// absorb moves the videos and the memberships of another record of the same account to the account's own, and drops it.
+func (d discovery) absorb(a, other *Account) error {
+	var tracked, removed int
+	switch {
+	case other.Tracked:
+		tracked = 1
+	case other.Removed:
+		removed = 1
+	}
+	if err := d.addFollowers(*other, Account{}); err != nil {
+		return err
+	}
+	err := d.tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
+		tracked, removed, d.org).Error
+	if err != nil {
+		return err
+	}
+	statements := []string{
+		`DELETE FROM fetch_subscriptions WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
+		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
+		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
+SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
+ON CONFLICT (organisation_id, collection_id, account_id) DO NOTHING`,
+		`DELETE FROM accounts WHERE organisation_id = @org AND id = @from`,
+	}
+	for _, statement := range statements {
+		err := d.tx.Exec(statement, map[string]any{"org": d.org, "from": other.ID, "to": gorm.Expr("CAST(? AS "+uuidType(d.tx)+")", a.ID)}).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted returns which of the listed videos the account's tracking type takes: at first the newest so many, and always
+// what was uploaded since it is tracked.
+func wanted(a *Account, listed []FoundVideo) []FoundVideo {
+	kind := TrackLatest30
+	set(&kind, a.TrackingType)
+	since := a.CreatedAt
+	set(&since, a.TrackedAt)
+	var out []FoundVideo
+	for i, v := range listed {
+		first := a.DiscoveredAt == nil && i < depths[kind]
+		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) || (v.UploadedAt == nil && kind != TrackNewOnly) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// track saves the videos that the account's tracking type wants and that the organisation has never had, and asks for
+// their numbers. A video that was stopped by itself stays stopped.
+func (d discovery) track(a *Account) error {
+	found := wanted(a, d.outcome.Account.Videos)
+	if len(found) == 0 {
+		return nil
+	}
+	org, err := d.organisation()
+	if err != nil {
+		return err
+	}
+	rows := make([]Video, len(found))
+	for i, f := range found {
+		rows[i] = newVideo(d.org, link.Link{Platform: a.Platform, ID: f.ID, Handle: a.Username, Canonical: f.Link}, nil, d.at)
+		rows[i].LinkedAccountID, rows[i].Direct = &a.ID, false
+	}
+	slices.SortFunc(rows, func(a, b Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	ids := make([]uuid.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	for chunk := range slices.Chunk(rows, insertChunk/2) {
+		err := d.tx.Clauses(clause.OnConflict{Columns: columns([]string{"organisation_id", "platform", "external_id"}), DoNothing: true}).Create(&chunk).Error
+		if err != nil {
+			return err
+		}
+	}
+	var fresh []Video
+	if err := scoped(d.tx, "videos", d.org).Where("videos.id IN ?", ids).Find(&fresh).Error; err != nil {
+		return err
+	}
+	if a.DiscoveredAt == nil {
+		again, err := d.resume(a, found)
+		if err != nil {
+			return err
+		}
+		fresh = append(fresh, again...)
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	lane := LaneOf(org)
+	entries := make([]queueEntry, len(fresh))
+	for i, v := range fresh {
+		entries[i] = queueEntry{Source: v.Platform, Kind: targetVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
+	}
+	if err := enqueue(d.tx, d.org, entries, d.at); err != nil {
+		return err
+	}
+	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
+}
+
+// resume takes up again those of the found videos that stopped when the tracking of the account was ended, and returns
+// them.
+func (d discovery) resume(a *Account, found []FoundVideo) ([]Video, error) {
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.ID
+	}
+	var stopped []Video
+	err := scoped(d.tx, "videos", d.org).
+		Where("videos.linked_account_id = ? AND videos.external_id IN ? AND videos.removed AND NOT videos.direct", a.ID, ids).Find(&stopped).Error
+	if err != nil || len(stopped) == 0 {
+		return nil, err
+	}
+	again := make([]uuid.UUID, len(stopped))
+	for i, v := range stopped {
+		again[i] = v.ID
+	}
+	if err := scoped(d.tx, "videos", d.org).Where("videos.id IN ?", again).Update("removed", false).Error; err != nil {
+		return nil, err
+	}
+	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(again), d.org).Error
+}
+
+func (d discovery) organisation() (Organisation, error) {
+	var o Organisation
+	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
+}
+
+// addFollowers moves the organisation's sums by what changed and notes them as the day's.
+func (d discovery) addFollowers(before, after Account) error {
+	change := func(from, to *int64) int64 {
+		var a, b int64
+		set(&a, from)
+		set(&b, to)
+		return b - a
+	}
+	err := d.tx.Exec("UPDATE organisation_totals SET followers = followers + ?, following = following + ? WHERE organisation_id = ?",
+		change(before.LatestFollowersCount, after.LatestFollowersCount), change(before.LatestFollowingCount, after.LatestFollowingCount), d.org).Error
+	if err != nil {
+		return err
+	}
+	return saveOrganisationDay(d.tx, d.org, d.at.Day())
+}

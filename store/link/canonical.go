@@ -1,0 +1,50 @@
+package link
+
+import (
+	"net/url"
+	"strings"
+)
+
+// AccountURL returns the canonical link of the account with that handle, "" when the handle is "". Handles in other
+// scripts are percent-encoded, so that the link is a plain address.
+func AccountURL(p Platform, handle string) string {
+	if handle == "" {
+		return ""
+	}
+	switch p {
+	case TikTok:
+		return "https://www.tiktok.com/@" + handle
+	case Instagram:
+		return "https://www.instagram.com/" + handle + "/"
+	case YouTube:
+		return "https://www.youtube.com/@" + url.PathEscape(handle)
+	}
+	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
+}
+
+// AccountIDURL returns the link of an account of which only the platform's own id is known.
+func AccountIDURL(p Platform, id string) string {
+	switch p {
+	case TikTok:
+		if allOf(id, 1, 20, isDigit) {
+			return "https://www.tiktok.com/share/user/" + id
+		}
+	case YouTube:
+		return "https://www.youtube.com/channel/" + id
+	case Facebook:
+		return "https://www.facebook.com/profile.php?id=" + id
+	}
+	return AccountURL(p, id)
+}
+
+// unknownHandle is where a TikTok link without its author leaves the handle out.
+const unknownHandle = "https://www.tiktok.com/@/"
+
+// WithHandle returns a video's canonical link with the author's handle, where that form has one and it was not
+// known before; any other link comes back as it is.
+func WithHandle(p Platform, canonical, handle string) string {
+	if rest, ok := strings.CutPrefix(canonical, unknownHandle); ok && p == TikTok && handle != "" {
+		return AccountURL(TikTok, handle) + "/" + rest
+	}
+	return canonical
+}

@@ -1,0 +1,232 @@
+package link
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	facebookIDShape   = "a Facebook video id has 9 to 17 digits, as in facebook.com/reel/1139247764231866"
+	facebookNameShape = "a Facebook name has 2 or more letters, digits and dots, as in facebook.com/name"
+)
+
+// facebook reads a link on one of Facebook's hosts.
+func (a *address) facebook() (Link, *Error) {
+	switch a.base {
+	case "fb.watch":
+		return a.facebookShortHost("fb.watch", "/")
+	case "fb.me":
+		return a.facebookShortHost(a.host, "")
+	}
+	if inner := a.inFragment(); inner != nil {
+		// facebook.com/NAME#!/video.php?v=ID
+		if l, err := inner.facebook(); err == nil {
+			return l, nil
+		}
+	}
+	if inner, ok := a.facebookWrapped(); ok {
+		return a.unwrap(inner)
+	}
+	// The old page browser put /pg/ before the name.
+	if a.word(0) == "pg" {
+		a.parts = a.parts[1:]
+	}
+	switch first := a.word(0); first {
+	case "reel", "reels":
+		return a.facebookVideo("", a.part(1))
+	case "watch", "video.php", "photo.php":
+		// photo.php?v= was a video; photo.php?fbid= is a photo.
+		if id := a.get("v"); id != "" {
+			return a.facebookVideo("", id)
+		}
+	case "video", "videos":
+		return a.facebookPlayer()
+	case "share":
+		return a.facebookShare()
+	case "profile.php":
+		return a.facebookNumber(a.get("id"))
+	case "profile":
+		return a.facebookNumber(a.part(1))
+	case "people", "pages":
+		if len(a.parts) > 2 {
+			return a.facebookNumber(a.part(2))
+		}
+	case "p":
+		if id, ok := pageNumber(a.part(1)); ok {
+			return a.facebookNumber(id)
+		}
+	default:
+		return a.facebookProfile()
+	}
+	return Link{}, a.refusePath()
+}
+
+// facebookProfile reads a path that begins with a name.
+func (a *address) facebookProfile() (Link, *Error) {
+	name := a.part(0)
+	if name == "" || isFacebookReserved(a.word(0)) || strings.HasSuffix(a.word(0), ".php") {
+		return Link{}, a.refusePath()
+	}
+	switch tab := a.word(1); tab {
+	case "videos", "reel", "video":
+		// /NAME/videos/ID, with a title or an album before or after the id.
+		for _, i := range [...]int{3, 2} {
+			if isFacebookID(a.part(i)) {
+				return a.facebookVideo(name, a.part(i))
+			}
+		}
+		if len(a.parts) > 2 || tab != "videos" {
+			return Link{}, a.refuseID(a.part(2), facebookIDShape)
+		}
+		return a.facebookAccount(name)
+	case "", "reels", "reels_tab", "live_videos", "about", "about_details", "about_contact_and_basic_info", "about_profile_transparency",
+		"followers", "following", "friends", "photos", "photos_by", "posts", "mentions", "community", "reviews", "shop", "music", "services", "timeline":
+		if len(a.parts) <= 2 {
+			return a.facebookAccount(name)
+		}
+	}
+	return Link{}, a.refusePath()
+}
+
+// facebookPlayer reads /video/video.php?v=ID, /video/embed?video_id=ID and the like.
+func (a *address) facebookPlayer() (Link, *Error) {
+	for _, name := range [...]string{"v", "video_id"} {
+		if id := a.get(name); id != "" {
+			return a.facebookVideo("", id)
+		}
+	}
+	if id := a.part(1); isFacebookID(id) {
+		return a.facebookVideo("", id)
+	}
+	return Link{}, a.refusePath()
+}
+
+func (a *address) facebookVideo(name, id string) (Link, *Error) {
+	if !isFacebookID(id) {
+		return Link{}, a.refuseID(id, facebookIDShape)
+	}
+	l := Link{Platform: Facebook, Kind: Video, ID: id, Canonical: "https://www.facebook.com/reel/" + id}
+	if isFacebookName(name) && !allOf(name, 1, 20, isDigit) {
+		l.Handle = FoldUsername(name)
+	}
+	return l, nil
+}
+
+// facebookAccount makes the link of an account from a path's first part: a name, a number, or the title of a page
+// without a name, which ends in its number.
+func (a *address) facebookAccount(name string) (Link, *Error) {
+	if !a.accountHost() {
+		return Link{}, a.refusePath()
+	}
+	if allOf(name, 1, 20, isDigit) {
+		return a.facebookNumber(name)
+	}
+	if !isFacebookName(name) {
+		return Link{}, a.refuseHandle(name, facebookNameShape)
+	}
+	l := Link{Platform: Facebook, Kind: Account, Handle: FoldUsername(name)}
+	l.ID, _ = pageNumber(name)
+	l.Canonical = AccountURL(Facebook, l.Handle)
+	return l, nil
+}
+
+// facebookNumber makes the link of an account that is known by its number alone.
+func (a *address) facebookNumber(id string) (Link, *Error) {
+	if !allOf(id, 1, 20, isDigit) {
+		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
+	}
+	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
+}
+
+// facebookShare makes the short link of /share/CODE, /share/v/CODE, /share/r/CODE and /share/p/CODE. The last one
+// is a post, which may be a video.
+func (a *address) facebookShare() (Link, *Error) {
+	path, code, length := "share/", a.part(1), 2
+	switch word := a.word(1); word {
+	case "v", "r", "p", "reel", "video":
+		path, code, length = "share/"+word+"/", a.part(2), 3
+	}
+	if !isShareCode(code) || len(a.parts) != length {
+		return Link{}, a.refusePath()
+	}
+	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
+}
+
+// facebookShortHost makes a link of a host that has nothing but short links. One word may stand before the code, as
+// in /v/CODE.
+func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
+	code, path := a.part(0), ""
+	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
+		code, path = a.part(1), a.word(0)+"/"
+	} else if len(a.parts) > 1 {
+		return Link{}, a.refusePath()
+	}
+	if !isShareCode(code) {
+		return Link{}, a.refusePath()
+	}
+	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://" + host + "/" + path + code + slash}, nil
+}
+
+// facebookWrapped returns the link inside a redirector, an embedded player or a login page.
+func (a *address) facebookWrapped() (inner string, ok bool) {
+	first := a.word(0)
+	// The player's path may begin with the version of the programming interface: /v2.5/plugins/video.php.
+	if len(first) > 1 && first[0] == 'v' && isDigit(first[1]) && a.word(1) == "plugins" {
+		a.parts = a.parts[1:]
+		first = "plugins"
+	}
+	switch first {
+	case "plugins":
+		return a.get("href"), a.word(1) == "video.php"
+	case "l.php":
+		return a.get("u"), true
+	case "flx":
+		return a.get("u"), a.word(1) == "warn"
+	case "login", "login.php", "checkpoint":
+		return a.get("next"), true
+	}
+	return "", false
+}
+
+func isFacebookID(s string) bool { return allOf(s, 9, 17, isDigit) }
+
+// isFacebookName reports whether s is a vanity name, or the title and number of a page without one.
+func isFacebookName(s string) bool {
+	if allOf(s, 2, 80, func(c byte) bool { return isID(c) || c == '.' }) {
+		return s[len(s)-1] != '.'
+	}
+	if _, ok := pageNumber(s); !ok || utf8.RuneCountInString(s) > 150 {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("-_.", r) {
+			return false
+		}
+	}
+	return true
+}
+
+// pageNumber returns the number at the end of "Any-Title-100063551323670".
+func pageNumber(s string) (id string, ok bool) {
+	i := strings.LastIndexByte(s, '-')
+	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {
+		return "", false
+	}
+	return s[i+1:], true
+}
+
+// isFacebookReserved reports whether a first path part in lower case is the platform's own and so nobody's name.
+func isFacebookReserved(word string) bool {
+	switch word {
+	case "groups", "events", "photo", "photos", "media", "ads", "stories", "story", "posts", "permalink", "watchparty", "marketplace", "gaming",
+		"games", "help", "hashtag", "search", "settings", "notifications", "messages", "friends", "public", "directory", "dialog", "sharer",
+		"legal", "policies", "policy", "privacy", "terms", "about", "business", "careers", "home", "bookmarks", "memories",
+		"saved", "fundraisers", "donate", "offers", "jobs", "places", "topic", "topics", "notes", "note", "ajax", "api", "tr",
+		"badges", "campaign", "recover", "reg", "signup", "sitemap", "find-friends", "live", "apps", "developers", "pay",
+		"safetycheck", "feed", "me", "plugins", "flx", "pg", "composer", "creatorstudio", "mobile", "lite", "professional_dashboard",
+		"favicon.ico", "robots.txt":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package link
+
+import "strings"
+
+// hosts lists the registered names of each platform. A host is the platform's when it is one of them or ends in "."
+// and one of them.
+var hosts = [...]struct {
+	name     string
+	platform Platform
+}{
+	{"tiktok.com", TikTok},
+	{"tiktokv.com", TikTok}, // links in TikTok's data exports
+	{"tiktokv.us", TikTok},
+	{"tiktokv.eu", TikTok},
+	{"instagram.com", Instagram},
+	{"instagr.am", Instagram},
+	{"youtube.com", YouTube},
+	{"youtu.be", YouTube},
+	{"youtube-nocookie.com", YouTube},
+	{"youtubekids.com", YouTube},
+	{"youtube.googleapis.com", YouTube}, // the player of old embeds
+	{"facebook.com", Facebook},
+	{"fb.com", Facebook},
+	{"fb.watch", Facebook},
+	{"fb.me", Facebook},
+	{facebookOnion, Facebook},
+}
+
+const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
+
+// HostPlatform says whose host this is. host has no port and may be in upper case. It is compared by whole labels, so
+// "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." are nobody's.
+func HostPlatform(host string) (Platform, bool) {
+	platform, _, ok := lookUpHost(strings.ToLower(host))
+	return platform, ok
+}
+
+// lookUpHost is HostPlatform for a host in lower case; base is the registered name that it ends in.
+func lookUpHost(host string) (platform Platform, base string, ok bool) {
+	for _, h := range hosts {
+		rest, found := strings.CutSuffix(host, h.name)
+		if !found {
+			continue
+		}
+		if rest == "" {
+			return h.platform, h.name, true
+		}
+		if rest[len(rest)-1] == '.' && isLabels(rest[:len(rest)-1]) {
+			return h.platform, h.name, true
+		}
+	}
+	return "", "", false
+}
+
+// isLabels reports whether s is a sequence of non-empty ASCII labels.
+func isLabels(s string) bool {
+	for label := range strings.SplitSeq(s, ".") {
+		if !allOf(label, 1, 63, isID) {
+			return false
+		}
+	}
+	return true
+}

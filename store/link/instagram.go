@@ -1,0 +1,110 @@
+package link
+
+import "strings"
+
+const (
+	instagramCodeShape = "an Instagram code has 10 or 11 letters, digits, - and _ (38 or 39 for a private account), as in instagram.com/reel/DCXkB8LpR2q"
+	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
+)
+
+// privateTail is what Instagram appends to the code of a private account's post: a key for whoever got the link.
+const privateTail = 28
+
+// instagram reads a link on one of Instagram's hosts.
+func (a *address) instagram() (Link, *Error) {
+	if a.sub == "l" {
+		return a.unwrap(a.get("u"))
+	}
+	switch first := a.word(0); first {
+	case "":
+		return Link{}, a.refusePath()
+	case "p", "tv", "reel", "reels":
+		if a.word(1) == "audio" {
+			return Link{}, a.refusePath()
+		}
+		if a.word(1) == "videos" {
+			return a.instagramVideo("", first, a.part(2))
+		}
+		return a.instagramVideo("", first, a.part(1))
+	case "share":
+		return a.instagramShare()
+	case "_u":
+		return a.instagramAccount(a.part(1))
+	case "accounts", "challenge", "consent":
+		return a.unwrap(a.get("next"))
+	case "oembed":
+		return a.unwrap(a.get("url"))
+	}
+	if isInstagramReserved(a.word(0)) || !a.accountHost() {
+		return Link{}, a.refusePath()
+	}
+	name := strings.TrimPrefix(a.part(0), "@")
+	switch second := a.word(1); second {
+	case "p", "tv", "reel":
+		return a.instagramVideo(name, second, a.part(2))
+	case "reels":
+		if len(a.parts) > 2 {
+			return a.instagramVideo(name, second, a.part(2))
+		}
+		return a.instagramAccount(name)
+	case "", "tagged", "channel", "igtv", "guides", "feed", "followers", "following", "reposts", "saved":
+		if len(a.parts) <= 2 {
+			return a.instagramAccount(name)
+		}
+	}
+	return Link{}, a.refusePath()
+}
+
+// instagramVideo makes the link of a post. Posts, reels and television are one thing under several words; only
+// whether the link said "reel" is kept, in the canonical form.
+func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
+	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
+		code = code[:len(code)-privateTail]
+	}
+	if !allOf(code, 10, 11, isID) {
+		return Link{}, a.refuseID(code, instagramCodeShape)
+	}
+	if !isInstagramName(name) {
+		name = ""
+	}
+	canonical := "https://www.instagram.com/p/" + code + "/"
+	if word == "reel" || word == "reels" {
+		canonical = "https://www.instagram.com/reel/" + code + "/"
+	}
+	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(name), Canonical: canonical}, nil
+}
+
+func (a *address) instagramAccount(name string) (Link, *Error) {
+	if !isInstagramName(name) {
+		return Link{}, a.refuseHandle(name, instagramNameShape)
+	}
+	name = FoldUsername(name)
+	return Link{Platform: Instagram, Kind: Account, Handle: name, Canonical: AccountURL(Instagram, name)}, nil
+}
+
+// instagramShare makes the short link of /share/CODE, /share/reel/CODE and the like.
+func (a *address) instagramShare() (Link, *Error) {
+	path, code, length := "share/", a.part(1), 2
+	switch word := a.word(1); word {
+	case "reel", "reels", "p", "tv":
+		path, code, length = "share/"+word+"/", a.part(2), 3
+	}
+	if !isShareCode(code) || len(a.parts) != length {
+		return Link{}, a.refusePath()
+	}
+	return Link{Platform: Instagram, Kind: Short, ID: code, Canonical: "https://www.instagram.com/" + path + code + "/"}, nil
+}
+
+func isInstagramName(s string) bool {
+	return allOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
+}
+
+// isInstagramReserved reports whether a first path part in lower case is the platform's own and so nobody's account.
+func isInstagramReserved(word string) bool {
+	switch word {
+	case "explore", "stories", "direct", "about", "legal", "developer", "api", "graphql", "static", "oauth",
+		"session", "emails", "web", "directory", "notifications", "your_activity", "data", "s", "_n", "n", "ar":
+		return true
+	}
+	return false
+}

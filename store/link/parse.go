@@ -1,0 +1,337 @@
+package link
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxBytes is the longest link that is read. Browsers and proxies cut longer ones anyway.
+const maxBytes = 2048
+
+// maxTrim bounds how many closing characters of the surrounding chat text are taken off the end.
+const maxTrim = 8
+
+// closers are the characters with which prose goes on after a link. Some of them may also end an id ("_"), which is
+// why they are taken off only when the link is refused with them.
+const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
+
+// openers are the characters with which chat programs and prose open a link.
+const openers = `<("'[{*` + "`" + "（【「『《“‘«"
+
+// Parse says what a pasted link means. The error is always an [*Error] whose detail is written for the caller.
+//
+// A link may come without a scheme, from any host of the platform, with any query, fragment, percent-encoding
+// (decoded once) or "&amp;", and with the punctuation of the chat text that it was copied from. Nothing of that
+// changes the result, and two links to the same video have the same Platform and ID. A link that wraps another one
+// (redirectors, consent and login pages, oEmbed) means the link inside; a wrapper inside a wrapper is refused.
+//
+// A host with a final dot is refused: no platform hands one out, and hosts are compared byte by byte wherever they
+// are compared again.
+func Parse(raw string) (Link, error) {
+	l, err := parse(raw)
+	if err != nil {
+		return Link{}, err
+	}
+	return l, nil
+}
+
+func parse(raw string) (Link, *Error) {
+	if len(raw) > maxBytes {
+		return Link{}, refuse(InvalidURL, "The link has %d bytes; at most %d are accepted.", len(raw), maxBytes)
+	}
+	s := strings.TrimFunc(raw, isBlank)
+	s = strings.TrimLeft(s, openers)
+	if hasPrefixFold(s, "http%3a") || hasPrefixFold(s, "https%3a") {
+		if decoded, err := url.PathUnescape(s); err == nil {
+			s = decoded
+		}
+	}
+	l, first := parseOne(s, 0)
+	for err, i := first, 0; err != nil; i++ {
+		// Only a link of a platform can be saved by trimming: another host stays another host.
+		_, size := utf8.DecodeLastRuneInString(s)
+		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
+			return Link{}, first
+		}
+		s = s[:len(s)-size]
+		l, err = parseOne(s, 0)
+	}
+	return l, nil
+}
+
+// parseOne reads one link without surroundings. depth is 1 for the link inside a wrapper.
+func parseOne(s string, depth int) (Link, *Error) {
+	a, err := split(s)
+	if err != nil {
+		return Link{}, err
+	}
+	a.depth = depth
+	switch a.platform {
+	case TikTok:
+		return a.tiktok()
+	case Instagram:
+		return a.instagram()
+	case YouTube:
+		return a.youtube()
+	default:
+		return a.facebook()
+	}
+}
+
+// address is a link on one of the platforms, taken apart.
+type address struct {
+	platform Platform
+	host     string // lower case, without port
+	base     string // the platform's registered name that host ends in
+	sub      string // the labels before base: "" or "www" or "www.m"
+	parts    []string
+	query    string // still encoded
+	fragment string // still encoded
+	depth    int
+}
+
+// split takes a link apart and refuses what is no web address of a platform.
+func split(s string) (*address, *Error) {
+	if s == "" {
+		return nil, refuse(InvalidURL, "The link is empty; paste the address of a video or an account.")
+	}
+	if !utf8.ValidString(s) {
+		return nil, refuse(InvalidURL, "The link is not valid UTF-8.")
+	}
+	if strings.ContainsFunc(s, isForbidden) {
+		return nil, refuse(InvalidURL, "The link contains a blank or a control character; send one link and nothing else.")
+	}
+	rest, err := cutScheme(s)
+	if err != nil {
+		return nil, err
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, rest := rest[:end], rest[end:]
+	a := &address{}
+	if err := a.setHost(authority); err != nil {
+		return nil, err
+	}
+	rest, a.fragment, _ = strings.Cut(rest, "#")
+	return a, a.setPath(rest)
+}
+
+// appSchemes open a platform's own application. They name something of the platform, but are no web address.
+var appSchemes = [...]string{
+	"instagram", "fb", "tiktok", "snssdk1233", "snssdk1180", "musically", "youtube", "vnd.youtube", "intent",
+}
+
+// cutScheme returns what follows "https://", "http://", "//" or, without a scheme, the whole link.
+func cutScheme(s string) (string, *Error) {
+	i := strings.IndexAny(s, ":/?#")
+	if i < 0 || s[i] != ':' {
+		return strings.TrimLeft(s, "/"), nil
+	}
+	scheme, rest := s[:i], s[i+1:]
+	if strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http") {
+		// Proxies that squeeze slashes leave "https:/host"; browsers read it the same.
+		if strings.HasPrefix(rest, "/") {
+			return strings.TrimLeft(rest, "/"), nil
+		}
+	} else if rest != "" && isDigit(rest[0]) {
+		return s, nil // host:port without a scheme
+	}
+	for _, app := range appSchemes {
+		if strings.EqualFold(scheme, app) {
+			return "", refuse(UnsupportedLink, "%s: links open an application; send the https:// link of the video or account.", app)
+		}
+	}
+	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
+}
+
+func (a *address) setHost(authority string) *Error {
+	host, userinfo := authority, false
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		host, userinfo = authority[i+1:], true
+	}
+	port, hasPort := "", false
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host, port, hasPort = host[:i], host[i+1:], true
+	}
+	a.host = strings.ToLower(host)
+	var ok bool
+	if a.platform, a.base, ok = lookUpHost(a.host); !ok {
+		if strings.ContainsAny(host, `\%`) || !strings.ContainsAny(host, ".[") {
+			return refuse(InvalidURL, "%s is not a host name; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
+		}
+		return refuse(UnsupportedPlatform, "The host %s belongs to none of the supported platforms: %s.", quote(host), platformNames)
+	}
+	a.sub = strings.TrimSuffix(strings.TrimSuffix(a.host, a.base), ".")
+	if userinfo {
+		return refuse(InvalidURL, "The link has a user name before the host %s; send it without.", a.host)
+	}
+	if hasPort && port != "443" && port != "80" {
+		return refuse(InvalidURL, "The port %s is not accepted; only 443 and 80 are.", quote(port))
+	}
+	return nil
+}
+
+// setPath decodes the path once and cuts it into its non-empty parts. rest is path and query.
+func (a *address) setPath(rest string) *Error {
+	path, query, _ := strings.Cut(rest, "?")
+	if strings.IndexByte(path, '%') >= 0 {
+		if decoded, err := url.PathUnescape(path); err == nil {
+			path = decoded
+		}
+		// A link encoded as a whole has its "?" in the path.
+		if before, after, ok := strings.Cut(path, "?"); ok {
+			path, query = before, after+"&"+query
+		}
+	}
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return refuse(InvalidURL, "The path of the link contains an encoded control character.")
+	}
+	// "watch&v=ID" and "/v/ID&hl=en" were made by programs that forgot the "?".
+	if before, after, ok := strings.Cut(path, "&"); ok {
+		path, query = before, after+"&"+query
+	}
+	a.query = query
+	a.parts = make([]string, 0, 6)
+	for part := range strings.SplitSeq(path, "/") {
+		switch part = strings.TrimSpace(part); part {
+		case "", ".": // as in every browser; "." also ends a sentence after a final slash
+		case "..":
+			return refuse(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
+		default:
+			a.parts = append(a.parts, part)
+		}
+	}
+	return nil
+}
+
+// part returns the i-th part of the path, "" when there is none.
+func (a *address) part(i int) string {
+	if i < len(a.parts) {
+		return a.parts[i]
+	}
+	return ""
+}
+
+// word returns the i-th part of the path in lower case, to be compared with the platform's fixed words.
+func (a *address) word(i int) string { return strings.ToLower(a.part(i)) }
+
+// get returns the first value of the named query parameter, decoded once; "" when there is none.
+func (a *address) get(name string) string {
+	for pair := range pairs(a.query) {
+		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
+			return unescapeQuery(value)
+		}
+	}
+	return ""
+}
+
+// pairs walks the pairs of a query. Links copied from HTML have "&amp;", sometimes escaped twice; links of old
+// programs have ";" between the pairs.
+func pairs(query string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for query != "" {
+			pair := query
+			if i := strings.IndexAny(query, "&;"); i >= 0 {
+				pair, query = query[:i], query[i+1:]
+			} else {
+				query = ""
+			}
+			if pair != "" && pair != "amp" && !yield(pair) {
+				return
+			}
+		}
+	}
+}
+
+// inFragment returns the address that a "#!/path" or "#/path" fragment of old web applications leads to, or nil.
+func (a *address) inFragment() *address {
+	rest := strings.TrimPrefix(a.fragment, "!")
+	if !strings.HasPrefix(rest, "/") {
+		return nil
+	}
+	b := *a
+	b.fragment = ""
+	if b.setPath(rest) != nil {
+		return nil
+	}
+	return &b
+}
+
+// unwrap reads the link inside a wrapper. inner may be relative to the wrapper's platform.
+func (a *address) unwrap(inner string) (Link, *Error) {
+	switch {
+	case inner == "":
+		return Link{}, a.refusePath()
+	case a.depth > 0:
+		return Link{}, refuse(UnsupportedLink, "The link wraps a link that wraps another one; send the innermost link.")
+	case inner[0] == '/' && !strings.HasPrefix(inner, "//"):
+		inner = "www." + a.base + inner
+	}
+	return parseOne(inner, a.depth+1)
+}
+
+// accountHost reports whether plain first path parts of this host name accounts. Service hosts (help., developers.)
+// have articles there.
+func (a *address) accountHost() bool {
+	switch a.sub {
+	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":
+		return true
+	}
+	return isLocale(a.sub)
+}
+
+// refusePath refuses a page of a platform that is neither a video nor an account.
+func (a *address) refusePath() *Error {
+	if len(a.parts) == 0 {
+		return refuse(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, accepted(a.platform))
+	}
+	return refuse(UnsupportedLink, "%s on %s is neither a video nor an account; accepted are %s.",
+		quote("/"+strings.Join(a.parts, "/")), a.host, accepted(a.platform))
+}
+
+// refuseID refuses a video link whose id has the wrong shape.
+func (a *address) refuseID(id, shape string) *Error {
+	if id == "" {
+		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, shape)
+	}
+	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, shape)
+}
+
+// refuseHandle refuses an account link whose handle has the wrong shape.
+func (a *address) refuseHandle(handle, shape string) *Error {
+	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, shape)
+}
+
+const platformNames = "TikTok, Instagram, YouTube, Facebook"
+
+// accepted names the usual forms of a platform for refusals.
+func accepted(p Platform) string {
+	switch p {
+	case TikTok:
+		return "tiktok.com/@handle/video/ID, tiktok.com/@handle and vm.tiktok.com/CODE"
+	case Instagram:
+		return "instagram.com/reel/CODE, instagram.com/p/CODE, instagram.com/username and instagram.com/share/CODE"
+	case YouTube:
+		return "youtube.com/shorts/ID, youtube.com/watch?v=ID, youtu.be/ID, youtube.com/@handle and youtube.com/channel/ID"
+	default:
+		return "facebook.com/reel/ID, facebook.com/watch/?v=ID, facebook.com/name/videos/ID, facebook.com/name and fb.watch/CODE"
+	}
+}
+
+func refuse(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// quote makes a piece of a link fit for a sentence: quoted, escaped and short.
+func quote(s string) string {
+	const most = 60
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,217 @@
+package link_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// meaning is a link and what it means.
+type meaning struct {
+	name string
+	in   string
+	want link.Link
+}
+
+// refusal is a link that is refused, and a word of the sentence that says why.
+type refusal struct {
+	name   string
+	in     string
+	reason link.Reason
+	says   string
+}
+
+func allMeanings() []meaning {
+	var all []meaning
+	for _, table := range [][]meaning{tiktokMeanings(), instagramMeanings(), youtubeMeanings(), facebookMeanings(), surroundings()} {
+		all = append(all, table...)
+	}
+	return all
+}
+
+func allRefusals() []refusal {
+	var all []refusal
+	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), foreignHosts(), notWebAddresses()} {
+		all = append(all, table...)
+	}
+	return all
+}
+
+func TestParse_understandsLinks(t *testing.T) {
+	t.Parallel()
+	for _, c := range allMeanings() {
+		t.Run(string(c.want.Platform)+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := link.Parse(c.in)
+			require.NoError(t, err, c.in)
+			require.Equal(t, c.want, got, c.in)
+		})
+	}
+}
+
+func TestParse_refusesLinks(t *testing.T) {
+	t.Parallel()
+	for _, c := range allRefusals() {
+		t.Run(string(c.reason)+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := link.Parse(c.in)
+			require.Equal(t, link.Link{}, got, "a refused link means nothing")
+			var refused *link.Error
+			require.ErrorAs(t, err, &refused, c.in)
+			require.Equal(t, c.reason, refused.Reason, refused.Detail)
+			require.Contains(t, refused.Detail, c.says)
+			require.True(t, strings.HasSuffix(refused.Detail, "."), "a detail is a sentence: %s", refused.Detail)
+			require.Less(t, len(refused.Detail), 600, "a detail does not repeat the whole link")
+		})
+	}
+}
+
+func TestParse_hasEnoughCases(t *testing.T) {
+	t.Parallel()
+	names, links := map[string]bool{}, map[string]bool{}
+	for _, c := range allMeanings() {
+		names[string(c.want.Platform)+c.name], links[c.in] = true, true
+	}
+	for _, c := range allRefusals() {
+		names[string(c.reason)+c.name], links[c.in] = true, true
+	}
+	total := len(allMeanings()) + len(allRefusals())
+	require.GreaterOrEqual(t, total, 300)
+	require.Len(t, names, total, "every case has a name of its own")
+	require.Len(t, links, total, "every case has a link of its own")
+}
+
+func TestParse_readsItsOwnCanonicalLinks(t *testing.T) {
+	t.Parallel()
+	for _, c := range allMeanings() {
+		again, err := link.Parse(c.want.Canonical)
+		require.NoError(t, err, c.want.Canonical)
+		require.Equal(t, withoutLostHandle(c.want), again)
+	}
+}
+
+// withoutLostHandle is what is left of a link in its canonical form: of Instagram and Facebook videos that form does
+// not name the account.
+func withoutLostHandle(l link.Link) link.Link {
+	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
+		l.Handle = ""
+	}
+	return l
+}
+
+const (
+	tiktokID    = "7106594312292453675"
+	instagramID = "DCXkB8LpR2q"
+	youtubeID   = "dQw4w9WgXcQ"
+	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
+	facebookID  = "1139247764231866"
+	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
+	// privateTail stands after the code of a private account's post.
+	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
+)
+
+func tiktokVideo(handle string) link.Link {
+	return link.Link{
+		Platform: link.TikTok, Kind: link.Video, ID: tiktokID, Handle: handle,
+		Canonical: "https://www.tiktok.com/@" + handle + "/video/" + tiktokID,
+	}
+}
+
+func instagramVideo(handle, word string) link.Link {
+	return link.Link{
+		Platform: link.Instagram, Kind: link.Video, ID: instagramID, Handle: handle,
+		Canonical: "https://www.instagram.com/" + word + "/" + instagramID + "/",
+	}
+}
+
+func youtubeVideo() link.Link {
+	return link.Link{
+		Platform: link.YouTube, Kind: link.Video, ID: youtubeID,
+		Canonical: "https://www.youtube.com/watch?v=" + youtubeID,
+	}
+}
+
+func youtubeShort() link.Link {
+	l := youtubeVideo()
+	l.Canonical = "https://www.youtube.com/shorts/" + youtubeID
+	return l
+}
+
+func facebookVideo(handle string) link.Link {
+	return link.Link{
+		Platform: link.Facebook, Kind: link.Video, ID: facebookID, Handle: handle,
+		Canonical: "https://www.facebook.com/reel/" + facebookID,
+	}
+}
+
+func account(p link.Platform, handle, canonical string) link.Link {
+	return link.Link{Platform: p, Kind: link.Account, Handle: handle, Canonical: canonical}
+}
+
+func numbered(p link.Platform, id, canonical string) link.Link {
+	return link.Link{Platform: p, Kind: link.Account, ID: id, Canonical: canonical}
+}
+
+func short(p link.Platform, code, canonical string) link.Link {
+	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
+}
+
+// surroundings are the ways in which any link is written, pasted and escaped.
+func surroundings() []meaning {
+	return []meaning{
+		{"without a scheme", "tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with http", "http://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with the scheme in upper case", "HTTPS://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"relative to the scheme", "//www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with a squeezed slash", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with the host in upper case", "https://WWW.TikTok.COM/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with port 443", "https://www.tiktok.com:443/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with port 80", "http://www.tiktok.com:80/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with a port but no scheme", "www.tiktok.com:443/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with a final slash", "https://www.tiktok.com/@user/video/" + tiktokID + "/", tiktokVideo("user")},
+		{"with doubled slashes", "https://www.tiktok.com//@user//video//" + tiktokID + "//", tiktokVideo("user")},
+		{"with a fragment", "https://www.tiktok.com/@user/video/" + tiktokID + "#comments", tiktokVideo("user")},
+		{"with a text fragment", "https://www.tiktok.com/@user/video/" + tiktokID + "#:~:text=hello", tiktokVideo("user")},
+		{"with an empty query", "https://www.tiktok.com/@user/video/" + tiktokID + "?", tiktokVideo("user")},
+		{"with a broken query", "https://www.tiktok.com/@user/video/" + tiktokID + "?%zz=&=&&x", tiktokVideo("user")},
+		{"with a question mark in the query", "https://www.tiktok.com/@user/video/" + tiktokID + "?a=b?c=d", tiktokVideo("user")},
+		{"with an ampersand in place of the question mark", "https://www.tiktok.com/@user/video/" + tiktokID + "&lang=en", tiktokVideo("user")},
+		{"with an encoded at sign", "https://www.tiktok.com/%40user/video/" + tiktokID, tiktokVideo("user")},
+		{"with encoded slashes", "https://www.tiktok.com/@user%2Fvideo%2F" + tiktokID, tiktokVideo("user")},
+		{"with an encoded blank at the end", "https://www.tiktok.com/@user/video/" + tiktokID + "%20", tiktokVideo("user")},
+		{"encoded as a whole", "https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID + "%3Flang%3Den", tiktokVideo("user")},
+		{"encoded as a whole in lower case", "https%3a%2f%2fwww.tiktok.com%2f%40user%2fvideo%2f" + tiktokID, tiktokVideo("user")},
+		{"between blanks", "  https://www.tiktok.com/@user/video/" + tiktokID + " \t", tiktokVideo("user")},
+		{"with a line end", "https://www.tiktok.com/@user/video/" + tiktokID + "\r\n", tiktokVideo("user")},
+		{"with a byte order mark", "\ufeffhttps://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with a zero-width space", "https://www.tiktok.com/@user/video/" + tiktokID + "\u200b", tiktokVideo("user")},
+		{"between direction marks", "\u202ahttps://www.tiktok.com/@user/video/" + tiktokID + "\u202c", tiktokVideo("user")},
+		{"in angle brackets", "<https://www.tiktok.com/@user/video/" + tiktokID + ">", tiktokVideo("user")},
+		{"in parentheses", "(https://www.tiktok.com/@user/video/" + tiktokID + ")", tiktokVideo("user")},
+		{"in quotes", `"https://www.tiktok.com/@user/video/` + tiktokID + `"`, tiktokVideo("user")},
+		{"in typographic quotes", "“https://www.tiktok.com/@user/video/" + tiktokID + "”", tiktokVideo("user")},
+		{"in back quotes", "`https://www.tiktok.com/@user/video/" + tiktokID + "`", tiktokVideo("user")},
+		{"at the end of a sentence", "https://www.tiktok.com/@user/video/" + tiktokID + ".", tiktokVideo("user")},
+		{"before a comma", "https://www.tiktok.com/@user/video/" + tiktokID + ",", tiktokVideo("user")},
+		{"before an exclamation mark", "https://www.tiktok.com/@user/video/" + tiktokID + "!!!", tiktokVideo("user")},
+		{"before an ideographic full stop", "https://www.tiktok.com/@user/video/" + tiktokID + "。", tiktokVideo("user")},
+		{"at the end of a sentence in parentheses", "(https://www.tiktok.com/@user/video/" + tiktokID + ").", tiktokVideo("user")},
+		{"with punctuation after the final slash", "https://www.tiktok.com/@user/video/" + tiktokID + "/).", tiktokVideo("user")},
+		{"before an ellipsis", "https://www.tiktok.com/@user/...", account(link.TikTok, "user", "https://www.tiktok.com/@user")},
+		{"in bold markup", "**https://www.tiktok.com/@user/video/" + tiktokID + "**", tiktokVideo("user")},
+		{"with a dash that belongs to the id", "https://www.instagram.com/p/DCXkB8LpR2-/", link.Link{
+			Platform: link.Instagram, Kind: link.Video, ID: "DCXkB8LpR2-", Canonical: "https://www.instagram.com/p/DCXkB8LpR2-/",
+		}},
+		{"with an underscore that belongs to the id", "https://www.instagram.com/p/DCXkB8LpR2_", link.Link{
+			Platform: link.Instagram, Kind: link.Video, ID: "DCXkB8LpR2_", Canonical: "https://www.instagram.com/p/DCXkB8LpR2_/",
+		}},
+		{"with an underscore too many for the id", "*https://www.instagram.com/p/" + instagramID + "_", instagramVideo("", "p")},
+		{"with escaped ampersands", "https://www.youtube.com/watch?feature=share&amp;v=" + youtubeID + "&amp;t=1", youtubeVideo()},
+		{"with ampersands escaped twice", "https://www.youtube.com/watch?feature=share&amp;amp;v=" + youtubeID, youtubeVideo()},
+		{"with semicolons between the pairs", "https://www.youtube.com/watch?feature=share;v=" + youtubeID + ";t=1", youtubeVideo()},
+		{"with words in upper case", "https://www.youtube.com/Watch?V=" + youtubeID, youtubeVideo()},
+	}
+}

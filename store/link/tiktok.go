@@ -1,0 +1,176 @@
+package link
+
+import "strings"
+
+const (
+	tiktokIDShape     = "a TikTok id has 15 to 20 digits, as in tiktok.com/@handle/video/7106594312292453675"
+	tiktokHandleShape = "a TikTok handle has 2 to 24 letters, digits, dots and underscores and does not end in a dot, as in tiktok.com/@handle"
+)
+
+// tiktok reads a link on one of TikTok's hosts.
+func (a *address) tiktok() (Link, *Error) {
+	if inner := a.inFragment(); inner != nil {
+		// The old desktop site kept the video in the fragment: /foryou?lang=en#/@user/video/ID.
+		if l, err := inner.tiktok(); err == nil {
+			return l, nil
+		}
+	}
+	if (a.sub == "vm" || a.sub == "vt") && !strings.HasPrefix(a.part(0), "@") {
+		if a.word(0) == "t" {
+			a.parts = a.parts[1:]
+		}
+		return a.tiktokShort(0, "https://"+a.host+"/")
+	}
+	// Language and application prefixes: /en/@user, /i18n/share/video/ID, /h5/share/usr/ID.html.
+	if first := a.word(0); first == "i18n" || first == "h5" || isLocale(first) && strings.HasPrefix(a.part(1), "@") {
+		a.parts = a.parts[1:]
+	}
+	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
+		return a.tiktokProfile(handle)
+	}
+	switch a.word(0) {
+	case "video", "photo":
+		return a.tiktokVideo("", a.word(0), a.part(1))
+	case "v":
+		return a.tiktokVideo("", "video", a.part(1))
+	case "share":
+		switch kind := a.word(1); kind {
+		case "video", "photo", "item":
+			return a.tiktokVideo("", kind, a.part(2))
+		case "user", "usr":
+			return a.tiktokUser(a.part(2))
+		}
+	case "embed":
+		i := 1
+		if version := a.word(1); len(version) > 1 && version[0] == 'v' && isDigit(version[1]) && len(version) < 4 {
+			i = 2
+		}
+		if handle, ok := strings.CutPrefix(a.part(i), "@"); ok {
+			return a.tiktokAccount(handle)
+		}
+		return a.tiktokVideo("", "video", a.part(i))
+	case "player":
+		return a.tiktokVideo("", "video", a.part(2))
+	case "t":
+		host := "www.tiktok.com"
+		if a.sub == "lite" {
+			host = a.host
+		}
+		return a.tiktokShort(1, "https://"+host+"/t/")
+	case "", "foryou", "trending", "following", "explore":
+		if id := a.tiktokQueryID(); id != "" {
+			return a.tiktokVideo("", "video", id)
+		}
+	case "link":
+		return a.unwrap(a.get("target"))
+	case "login":
+		return a.unwrap(a.get("redirect_url"))
+	case "oembed":
+		return a.unwrap(a.get("url"))
+	}
+	return Link{}, a.refusePath()
+}
+
+// tiktokProfile reads what follows "/@".
+func (a *address) tiktokProfile(handle string) (Link, *Error) {
+	switch kind := a.word(1); kind {
+	case "video", "photo":
+		id := a.part(2)
+		if !isTikTokID(id) {
+			if other := a.tiktokQueryID(); other != "" {
+				id = other
+			}
+		}
+		return a.tiktokVideo(handle, kind, id)
+	case "", "liked", "favorites", "reposts", "reposted":
+		if len(a.parts) <= 2 {
+			return a.tiktokAccount(handle)
+		}
+	}
+	return Link{}, a.refusePath()
+}
+
+// tiktokVideo makes the link of a video; of a slideshow when kind is "photo". handle may be anything: the id alone
+// decides, and a handle that is none is left out.
+func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
+	id = strings.TrimSuffix(id, ".html")
+	if !isTikTokID(id) {
+		return Link{}, a.refuseID(id, tiktokIDShape)
+	}
+	if !isTikTokHandle(handle) || isTikTokID(handle) {
+		handle = ""
+	}
+	if kind != "photo" {
+		kind = "video"
+	}
+	handle = FoldUsername(handle)
+	return Link{
+		Platform:  TikTok,
+		Kind:      Video,
+		ID:        id,
+		Handle:    handle,
+		Canonical: "https://www.tiktok.com/@" + handle + "/" + kind + "/" + id,
+	}, nil
+}
+
+// tiktokAccount makes the link of an account from what stands in the handle's place. TikTok takes its two own ids
+// there as well: the secUid, which is the account's ID and no handle, and the number. A number may also be
+// somebody's handle; it is given as the handle, and as the ID too when it is as long as numeric ids are.
+func (a *address) tiktokAccount(handle string) (Link, *Error) {
+	l := Link{Platform: TikTok, Kind: Account}
+	switch {
+	case isSecUID(handle):
+		l.ID, l.Canonical = handle, AccountIDURL(TikTok, handle)
+		return l, nil
+	case !isTikTokHandle(handle):
+		return Link{}, a.refuseHandle(handle, tiktokHandleShape)
+	case isTikTokID(handle):
+		l.ID = handle
+	}
+	l.Handle = FoldUsername(handle)
+	l.Canonical = AccountURL(TikTok, l.Handle)
+	return l, nil
+}
+
+// tiktokUser makes the link of an account of which only the numeric id is known. Ids of the first years are short.
+func (a *address) tiktokUser(id string) (Link, *Error) {
+	id = strings.TrimSuffix(id, ".html")
+	if !allOf(id, 4, 20, isDigit) {
+		return Link{}, a.refuseHandle(id, "a TikTok account id has 4 to 20 digits, as in tiktok.com/share/user/6567659045795758085")
+	}
+	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
+}
+
+// tiktokShort makes a short link of the code that is the last part of the path, at place i. It may lead to a video,
+// an account, or something that is refused.
+func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
+	code := a.part(i)
+	if !isShareCode(code) || len(a.parts) != i+1 {
+		return Link{}, a.refusePath()
+	}
+	return Link{Platform: TikTok, Kind: Short, ID: code, Canonical: prefix + code + "/"}, nil
+}
+
+// tiktokQueryID returns the id of the video that a feed was opened at, "" when the query names none.
+func (a *address) tiktokQueryID() string {
+	for _, name := range [...]string{"item_id", "shareId", "share_item_id"} {
+		if id := a.get(name); isTikTokID(id) {
+			return id
+		}
+	}
+	return ""
+}
+
+func isTikTokID(s string) bool { return allOf(s, 15, 20, isDigit) }
+
+func isTikTokHandle(s string) bool {
+	return allOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
+}
+
+// isSecUID reports whether s is the second, opaque id of a TikTok account.
+func isSecUID(s string) bool {
+	return strings.HasPrefix(s, "MS4wLjAB") && allOf(s, 40, 120, isID)
+}
+
+// isShareCode reports whether s may be the code of a short link of any platform.
+func isShareCode(s string) bool { return allOf(s, 5, 40, isID) }

@@ -1,0 +1,57 @@
+package link
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// idEpoch is the zero of Instagram's media ids: milliseconds since 1970.
+const idEpoch = 1314220021721
+
+// oldestUpload is before the first video of any of the platforms whose ids carry a time; an earlier time means that
+// the id carries none.
+var oldestUpload = time.Date(2010, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// UploadTime is the time that the id of a TikTok or Instagram video carries, in UTC. It is approximate: the id is
+// drawn when the upload begins, up to minutes before the video is public, and a scheduled or drafted video may
+// follow days later. false for everything else, and for an id that carries no plausible time.
+func UploadTime(l Link) (time.Time, bool) {
+	if l.Kind != Video {
+		return time.Time{}, false
+	}
+	var t time.Time
+	switch l.Platform {
+	case TikTok:
+		n, err := strconv.ParseUint(l.ID, 10, 64)
+		if err != nil {
+			return time.Time{}, false
+		}
+		t = time.Unix(int64(n>>32), 0).UTC()
+	case Instagram:
+		n, ok := shortcodeNumber(l.ID)
+		if !ok {
+			return time.Time{}, false
+		}
+		t = time.UnixMilli(int64(n>>23) + idEpoch).UTC()
+	default:
+		return time.Time{}, false
+	}
+	if t.Before(oldestUpload) {
+		return time.Time{}, false
+	}
+	return t, true
+}
+
+// shortcodeNumber reads an Instagram shortcode as the base-64 number that it is; false beyond 64 bits.
+func shortcodeNumber(code string) (n uint64, ok bool) {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	for i := range len(code) {
+		digit := strings.IndexByte(alphabet, code[i])
+		if digit < 0 || n >= 1<<58 {
+			return 0, false
+		}
+		n = n<<6 | uint64(digit)
+	}
+	return n, code != ""
+}

@@ -1,0 +1,242 @@
+package link
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	youtubeIDShape      = "a YouTube id has 11 letters, digits, - and _, as in youtube.com/watch?v=dQw4w9WgXcQ"
+	youtubeChannelShape = "a YouTube channel id is UC and 22 letters, digits, - and _, as in youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q"
+	youtubeHandleShape  = "a YouTube handle has 3 to 30 letters, digits, - _ . and ·, as in youtube.com/@handle"
+)
+
+// youtube reads a link on one of YouTube's hosts.
+//
+// The two older kinds of account names, /c/NAME and /NAME, and /user/NAME keep their path in the canonical form:
+// they are no handles and may belong to another channel than the handle of the same spelling. Handle is the folded
+// NAME for all of them.
+func (a *address) youtube() (Link, *Error) {
+	if inner := a.inFragment(); inner != nil {
+		if l, err := inner.youtube(); err == nil {
+			return l, nil
+		}
+	}
+	if a.base == "youtu.be" {
+		if id, ok := youtubeID(a.part(0)); ok {
+			return youtubeVideo(id, false), nil
+		}
+	}
+	if name, ok := strings.CutPrefix(a.part(0), "+"); ok {
+		// For some years the names of another service of Google's led here, with a plus before them.
+		a.parts[0] = name
+	}
+	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
+		return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("@", handle) })
+	}
+	switch first := a.word(0); first {
+	case "shorts", "live", "embed", "v", "e", "vi", "watch", "video":
+		return a.youtubeWatch(first)
+	case "channel":
+		return a.youtubeChannelPage(2, func() (Link, *Error) { return a.youtubeChannel(a.part(1)) })
+	case "c", "user":
+		return a.youtubeChannelPage(2, func() (Link, *Error) { return a.youtubeAccount(first+"/", a.part(1)) })
+	case "feed", "feeds":
+		// /feed/UC… and /feeds/videos.xml?channel_id=UC… list what the channel uploads.
+		for _, id := range [...]string{a.part(1), a.get("channel_id")} {
+			if isYouTubeChannel(id) {
+				return a.youtubeChannel(id)
+			}
+		}
+	case "profile":
+		return a.youtubeAccount("user/", a.get("user"))
+	case "subscription_center":
+		return a.youtubeAccount("user/", a.get("add_user"))
+	}
+	if inner, ok := a.youtubeWrapped(); ok {
+		return a.unwrap(inner)
+	}
+	if isYouTubeReserved(a.word(0)) {
+		return Link{}, a.refusePath()
+	}
+	// /watch_popup?v=ID, /movie?v=ID, /?v=ID, and names that played a video: /NAME?v=ID.
+	if id, ok := a.youtubeQueryID(); ok && len(a.parts) <= 1 {
+		return youtubeVideo(id, false), nil
+	}
+	switch {
+	case a.base == "youtu.be" && len(a.parts) > 0:
+		return Link{}, a.refuseID(a.part(0), youtubeIDShape)
+	case len(a.parts) == 0 || !a.accountHost() && a.sub != "gaming" || a.base != "youtube.com":
+		return Link{}, a.refusePath()
+	}
+	return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("", a.part(0)) })
+}
+
+// youtubeWatch reads /watch?v=ID, /shorts/ID and the other words that a video's id follows.
+func (a *address) youtubeWatch(word string) (Link, *Error) {
+	if id, ok := youtubeID(a.part(1)); ok && !isYouTubePlayerWord(a.word(1)) {
+		return youtubeVideo(id, word == "shorts"), nil
+	}
+	if id, ok := a.youtubeQueryID(); ok {
+		return youtubeVideo(id, false), nil
+	}
+	if isYouTubePlayerWord(a.word(1)) {
+		return Link{}, a.refusePath()
+	}
+	id := a.part(1)
+	if word == "watch" && id == "" {
+		id = a.get("v")
+	}
+	return Link{}, a.refuseID(id, youtubeIDShape)
+}
+
+// isYouTubePlayerWord holds for what stands in the place of an id and has its length, but asks the player for
+// something else.
+func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
+
+// youtubeChannelPage reads the page of a channel. tab is the place of the tab after the account's name.
+func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
+	word := a.word(tab)
+	switch word {
+	case "shorts", "videos", "video", "live", "watch":
+		if id, ok := youtubeID(a.part(tab + 1)); ok {
+			return youtubeVideo(id, word == "shorts"), nil
+		}
+	}
+	// A user's old page played a video from its fragment: /user/NAME#p/u/1/ID.
+	if strings.HasPrefix(a.fragment, "p/") {
+		if id, ok := youtubeID(a.fragment[strings.LastIndexByte(a.fragment, '/')+1:]); ok {
+			return youtubeVideo(id, false), nil
+		}
+	}
+	// The live tab is whatever is on air at the moment, or nothing.
+	if word == "live" || !allOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
+		return Link{}, a.refusePath()
+	}
+	return account()
+}
+
+func youtubeVideo(id string, short bool) Link {
+	canonical := "https://www.youtube.com/watch?v=" + id
+	if short {
+		canonical = "https://www.youtube.com/shorts/" + id
+	}
+	return Link{Platform: YouTube, Kind: Video, ID: id, Canonical: canonical}
+}
+
+func (a *address) youtubeChannel(id string) (Link, *Error) {
+	if !isYouTubeChannel(id) {
+		return Link{}, a.refuseHandle(id, youtubeChannelShape)
+	}
+	return Link{Platform: YouTube, Kind: Account, ID: id, Canonical: AccountIDURL(YouTube, id)}, nil
+}
+
+// isYouTubeChannel reports whether s is a channel id. It is a 128-bit number in 132 bits, so the last character has
+// only four values.
+func isYouTubeChannel(s string) bool {
+	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
+}
+
+// youtubeAccount makes the link of a named account; prefix is what stands before the name in the path.
+func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
+	ok := isYouTubeName(name, 1)
+	if prefix == "@" {
+		ok = isYouTubeName(name, 3)
+	}
+	if !ok || prefix == "" && strings.Contains(name, ".") {
+		return Link{}, a.refuseHandle(name, youtubeHandleShape)
+	}
+	name = FoldUsername(name)
+	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
+}
+
+// youtubeWrapped returns the link inside a redirector, a consent page or the like.
+func (a *address) youtubeWrapped() (inner string, ok bool) {
+	switch a.word(0) {
+	case "attribution_link":
+		return a.get("u"), true
+	case "redirect", "url":
+		return a.get("q"), true
+	case "oembed":
+		return a.get("url"), true
+	case "m", "ml":
+		return a.get("continue"), a.sub == "consent"
+	case "signin":
+		return a.get("next"), true
+	case "supported_browsers", "verify_age", "verify_controversy", "das_captcha":
+		return a.get("next_url"), true
+	}
+	return "", false
+}
+
+// youtubeQueryID returns the first value of "v" (of old programs "vi") that is an id, from the query or from a
+// fragment that stands for it.
+func (a *address) youtubeQueryID() (string, bool) {
+	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
+		for pair := range pairs(query) {
+			key, value, _ := strings.Cut(strings.TrimPrefix(pair, "?"), "=")
+			if !strings.EqualFold(key, "v") && !strings.EqualFold(key, "vi") {
+				continue
+			}
+			if id, ok := youtubeID(unescapeQuery(value)); ok {
+				return id, true
+			}
+		}
+	}
+	return "", false
+}
+
+// youtubeID reads the id at the start of s. What follows must not be able to belong to the id: "ID?t=1",
+// "ID&feature=…", "ID,…" and "ID.swf" are common, and so are words glued on by broken share buttons.
+func youtubeID(s string) (id string, ok bool) {
+	const length = 11
+	if len(s) < length {
+		return "", false
+	}
+	id, tail := s[:length], s[length:]
+	// The id is a 64-bit number in 66 bits, so the last character has only 16 values.
+	if !allOf(id, length, length, isID) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
+		return "", false
+	}
+	for _, glued := range [...]string{"share", "feature=", "http"} {
+		ok = ok || strings.HasPrefix(tail, glued)
+	}
+	return id, ok || tail == "" || !isID(tail[0])
+}
+
+// isYouTubeName reports whether s is a handle or an older name: letters and digits of any script, - _ . and ·.
+// least counts for ASCII names; in other scripts shorter ones exist.
+func isYouTubeName(s string, least int) bool {
+	count, ascii := 0, true
+	for _, r := range s {
+		ascii = ascii && r < utf8.RuneSelf
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("-_.·・", r):
+			count++
+		case unicode.IsMark(r), r == '\u200c', r == '\u200d': // part of the letter before
+		default:
+			return false
+		}
+	}
+	if !ascii {
+		least = 1
+	}
+	return count >= least && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
+}
+
+// isYouTubeReserved reports whether a first path part in lower case is the platform's own and so no old account name.
+func isYouTubeReserved(word string) bool {
+	switch word {
+	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",
+		"search", "post", "shared", "trending", "explore", "browse", "gaming", "music", "premium", "kids", "tv",
+		"podcasts", "show", "shows", "storefront", "oops", "index", "account", "account_advanced", "t", "s", "howyoutubeworks",
+		"about", "ads", "creators", "jobs", "yt", "upload", "logout", "login", "iframe_api", "get_video_info", "get_video",
+		"api", "youtubei", "img", "static", "generate_204", "error", "reporthistory", "testtube", "live_chat", "attribution", "audiolibrary",
+		"create_channel", "channels", "my_videos", "my_account", "dashboard", "analytics", "comments", "w", "an_webp", "csi", "pagead", "ptracking",
+		"opensearch", "copyright_complaint_form", "new", "red", "paid_memberships", "purchases", "playables", "select_site":
+		return true
+	}
+	return false
+}

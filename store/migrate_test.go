@@ -1,0 +1,153 @@
+package store_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// eachEmpty runs a case on every engine with a database that has no table yet.
+func eachEmpty(t *testing.T, run func(t *testing.T, db *storetest.DB)) {
+	t.Helper()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			run(t, storetest.NewEmpty(t, engine))
+		})
+	}
+}
+
+// migrations gives the engine's migrations, to go back as the program never does.
+func migrations(t *testing.T, db *storetest.DB) *goose.Provider {
+	t.Helper()
+	dialect := goose.DialectPostgres
+	if db.Engine == "sqlite" {
+		dialect = goose.DialectSQLite3
+	}
+	p, err := goose.NewProvider(dialect, db.Raw(t), os.DirFS("migrations/"+db.Engine), goose.WithDisableGlobalRegistry(true))
+	require.NoError(t, err)
+	return p
+}
+
+func TestMigrations_haveTheSameNumbersOnEveryEngine(t *testing.T) {
+	t.Parallel()
+	names := func(engine string) (names []string) {
+		files, err := fs.ReadDir(os.DirFS("migrations"), engine)
+		require.NoError(t, err)
+		for _, f := range files {
+			names = append(names, f.Name())
+		}
+		return names
+	}
+	want := names(storetest.Engines[0])
+	require.NotEmpty(t, want)
+	for _, engine := range storetest.Engines[1:] {
+		require.Equal(t, want, names(engine), engine)
+	}
+}
+
+func TestMigrations_canBeTakenBackAndAppliedAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		before := readCatalog(t, db)
+		fullOrg(t, db)
+		_, err := migrations(t, db).DownTo(t.Context(), 0)
+		require.NoError(t, err)
+		left := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'goose%'`
+		if db.Engine != "sqlite" {
+			left = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'S') AND relname NOT LIKE 'goose%'`
+		}
+		require.Empty(t, storetest.Column[string](t, db, left))
+
+		again := db.Open(t) // another process: the first one knows which partitions there were
+		applied, err := again.Migrate(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, applied)
+		require.Equal(t, before, readCatalog(t, db))
+	})
+}
+
+func TestMigrate_isDoneOnceByProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+		const processes = 4
+		var wg sync.WaitGroup
+		applied, errs := make([][]int64, processes), make([]error, processes)
+		for i := range processes {
+			s := db.Open(t)
+			wg.Go(func() { applied[i], errs[i] = s.Migrate(t.Context()) })
+		}
+		wg.Wait()
+		var all []int64
+		for i := range processes {
+			require.NoError(t, errs[i])
+			all = append(all, applied[i]...)
+		}
+		_, newest, err := migrations(t, db).GetVersions(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, int(newest), "one of them applied each, the others found nothing to do")
+		require.NoError(t, db.CheckSchema(t.Context()))
+	})
+}
+
+func TestMigrate_findsNothingToDoTheSecondTime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		applied, err := db.Migrate(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, applied)
+	})
+}
+
+func TestMigrate_makesRoomForSnapshotsOfTheMonthsAround(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		v := track(t, o, clips(t, 1)...)[0].VideoID
+		today := store.DateOf(db.Clock.Now())
+		for _, day := range []store.Date{today - 31, today, today + 62} {
+			db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, fetched_at, source) VALUES (?, ?, ?, ?, 0, 'test')`, o.ID(), v, day, day.Week())
+		}
+	})
+}
+
+func TestCheckSchema_tellsAnOlderSchemaFromANewerOne(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+		_, newest, err := migrations(t, db).GetVersions(t.Context())
+		require.NoError(t, err)
+
+		var wrong *store.SchemaError
+		require.ErrorAs(t, db.CheckSchema(t.Context()), &wrong)
+		require.Equal(t, store.SchemaError{Have: 0, Want: newest}, *wrong)
+		require.ErrorContains(t, wrong, "run `reeltally migrate`")
+
+		_, err = db.Migrate(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, db.CheckSchema(t.Context()))
+
+		db.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, ?)`, newest+1, true)
+		require.ErrorAs(t, db.CheckSchema(t.Context()), &wrong)
+		require.Equal(t, store.SchemaError{Have: newest + 1, Want: newest}, *wrong)
+		require.ErrorContains(t, wrong, "run a newer program")
+	})
+}
+
+func TestMigrate_stopsWhenItsCallerDoes(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := db.Migrate(gone)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Error(t, db.CheckSchema(t.Context()), "nothing was applied")
+	})
+}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// AccountPoint is a day of an account's history; nil where nothing is known.
+type AccountPoint struct {
+	Day       Date
+	Followers *int64
+	Following *int64
+	Videos    int64
+	Counts
+}
+
+// AccountHistory returns an account's points of the days from..to, both inclusive, the newest first. ErrNotFound for an
+// unknown account.
+func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to Date) ([]AccountPoint, error) {
+	a, err := o.Account(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	points := []AccountPoint{}
+	err = o.q(ctx, "account_days").Where("account_id = ? AND day BETWEEN ? AND ?", a.ID, from, to).Order("day DESC").Find(&points).Error
+	return points, translate(err)
+}
+
+// OrganisationPoint is a day of an organisation's history: the sums of the latest counts as that day ended.
+type OrganisationPoint struct {
+	Day       Date
+	Accounts  int64
+	Videos    int64
+	Uploads   int64 // of tracked videos, on that day
+	Followers int64
+	Following int64
+	Views     int64
+	Likes     int64
+	Comments  int64
+	Shares    int64
+	Bookmarks int64
+}
+
+// OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
+func (o *Org) OrganisationHistory(ctx context.Context, from, to Date) ([]OrganisationPoint, error) {
+	points := []OrganisationPoint{}
+	err := o.q(ctx, "organisation_days").
+		Joins("LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day").
+		Select("organisation_days.*, COALESCE(u.uploads, 0) AS uploads").
+		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC").Find(&points).Error
+	return points, translate(err)
+}
+
+// Statistics count what an organisation tracks.
+type Statistics struct {
+	Total      int64 // being tracked
+	Removed    int64 // stopped
+	ByPlatform map[link.Platform]int64
+}
+
+// VideoStatistics counts videos.
+func (o *Org) VideoStatistics(ctx context.Context) (Statistics, error) {
+	return o.statistics(ctx, "videos", "NOT removed")
+}
+
+// AccountStatistics counts the accounts that are tracked; those that are only linked do not count.
+func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
+	return o.statistics(ctx, "accounts", "tracked")
+}
+
+func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics, error) {
+	s := Statistics{ByPlatform: map[link.Platform]int64{}}
+	var rows []struct {
+		Platform link.Platform
+		Tracked  int64
+		Removed  int64
+	}
+	err := o.q(ctx, table).Select("platform, SUM(CASE WHEN " + tracked + " THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed").
+		Group("platform").Find(&rows).Error
+	for _, r := range rows {
+		s.Total, s.Removed = s.Total+r.Tracked, s.Removed+r.Removed
+		if r.Tracked > 0 {
+			s.ByPlatform[r.Platform] = r.Tracked
+		}
+	}
+	return s, translate(err)
+}

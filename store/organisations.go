@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Tier is what an organisation pays for; it decides limits, ranges and masking.
+type Tier string
+
+// The tiers, as spec.md section 5 names them.
+const (
+	TierLimited Tier = "limited"
+	TierBasic   Tier = "basic"
+	TierPremium Tier = "premium"
+)
+
+// Tiers lists every tier, the lowest first.
+var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
+
+// ParseTier returns the tier of that name.
+func ParseTier(s string) (Tier, error) {
+	for _, t := range Tiers {
+		if s == string(t) {
+			return t, nil
+		}
+	}
+	return "", fmt.Errorf("tier %q is not one of limited, basic, premium", s)
+}
+
+// Subscription says whether an organisation pays at all; SubscriptionNone is the free plan of spec.md 4.4.
+type Subscription string
+
+// The subscriptions.
+const (
+	SubscriptionActive Subscription = "active"
+	SubscriptionNone   Subscription = "none"
+)
+
+// ParseSubscription returns the subscription of that name.
+func ParseSubscription(s string) (Subscription, error) {
+	switch v := Subscription(s); v {
+	case SubscriptionActive, SubscriptionNone:
+		return v, nil
+	}
+	return "", fmt.Errorf("subscription %q is not one of active, none", s)
+}
+
+// Organisation is a tenant.
+type Organisation struct {
+	ID           uuid.UUID `gorm:"primaryKey"`
+	Name         string
+	Tier         Tier
+	Subscription Subscription
+	CreatedAt    Instant `gorm:"autoCreateTime:false"`
+}
+
+const maxNameLength = 100
+
+func checkName(what, name string) error {
+	if n := len([]rune(strings.TrimSpace(name))); n == 0 || n > maxNameLength {
+		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", what, n, maxNameLength)
+	}
+	return nil
+}
+
+// CreateOrganisation adds an organisation. Names need not be unique.
+func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, sub Subscription) (Organisation, error) {
+	if err := checkName("organisation", name); err != nil {
+		return Organisation{}, err
+	}
+	o := Organisation{ID: NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.now()}
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		if err := tx.Create(&o).Error; err != nil {
+			return err
+		}
+		return tx.Create(&organisationTotals{OrganisationID: o.ID}).Error
+	})
+	return o, err
+}
+
+// Organisation returns one organisation, or ErrNotFound.
+func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, error) {
+	var o Organisation
+	err := s.read.WithContext(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
+	if err == nil && o.ID == uuid.Nil {
+		err = notFound("organisation", id.String())
+	}
+	return o, translate(err)
+}
+
+// Organisations lists all organisations, the oldest first.
+func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
+	var os []Organisation
+	return os, translate(s.read.WithContext(ctx).Order("created_at, id").Find(&os).Error)
+}
+
+// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second.
+func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier) error {
+	return s.setOrganisation(ctx, id, "tier", tier)
+}
+
+// SetSubscription changes an organisation's subscription, or returns ErrNotFound. Videos and accounts that were saved
+// without being fetched while there was none are put into the schedule when it becomes active.
+func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription) error {
+	if err := s.setOrganisation(ctx, id, "subscription", sub); err != nil || sub != SubscriptionActive {
+		return err
+	}
+	return s.Org(id).enqueuePending(ctx)
+}
+
+func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string, value any) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
+		if r.Error == nil && r.RowsAffected == 0 {
+			return notFound("organisation", id.String())
+		}
+		return r.Error
+	})
+}
+
+// organisationTotals are the running sums of an organisation; every transaction that changes what they count changes
+// them too.
+type organisationTotals struct {
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	Videos         int64     // tracked now
+	VideosRemoved  int64     // tracked once, stopped
+	Views          int64     // of the latest counts of all videos, also the stopped ones
+	Likes          int64
+	Comments       int64
+	Shares         int64
+	Bookmarks      int64
+}
+
+func (organisationTotals) TableName() string { return "organisation_totals" }

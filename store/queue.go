@@ -1,0 +1,350 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// The queue: one target for each video of a platform, whoever tracks it, and one subscription for each organisation
+// that does. A target is due when its next_at has come. Claiming it moves next_at ahead by the lease, so that a lease
+// that is never acknowledged is simply due again.
+
+// Lane is where a target waits; the collector draws from the lanes by weight.
+type Lane int
+
+// The lanes. A target takes the best lane of those who ask for it.
+const (
+	LaneInteractive Lane = iota // somebody is waiting
+	LanePremium
+	LaneBasic
+	LaneFree
+)
+
+// Lanes lists all lanes, the first to be served first.
+var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
+
+// LaneOf returns the lane of an organisation's scheduled fetches.
+func LaneOf(o Organisation) Lane {
+	switch {
+	case o.Subscription == SubscriptionNone:
+		return LaneFree
+	case o.Tier == TierPremium:
+		return LanePremium
+	}
+	return LaneBasic
+}
+
+const targetVideo = "video"
+
+// Bucket is the only bucket: the queue is one piece until it is sharded.
+const bucket = 0
+
+func targetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
+
+// SlotOf returns the second of the day at which a target is fetched by the schedule: spread evenly by hash, the same
+// every day.
+func SlotOf(p link.Platform, externalID string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(targetKey(p, externalID)))
+	return time.Duration(h.Sum32()%secondsPerDay) * time.Second
+}
+
+// slotAfter returns the target's next slot after now.
+func slotAfter(now Instant, p link.Platform, externalID string) Instant {
+	at := InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
+	if at <= now {
+		at = at.Add(24 * time.Hour)
+	}
+	return at
+}
+
+type fetchTarget struct {
+	Bucket      int           `gorm:"primaryKey"`
+	Source      link.Platform `gorm:"primaryKey"`
+	Kind        string        `gorm:"primaryKey"`
+	ExternalID  string        `gorm:"primaryKey"`
+	Handle      string
+	Link        string
+	Lane        Lane
+	BaseLane    Lane
+	NextAt      Instant
+	RequestedAt Instant
+	Attempts    int
+	State       string
+	Detail      string
+	Depth       int
+}
+
+type fetchSubscription struct {
+	Bucket         int           `gorm:"primaryKey"`
+	Source         link.Platform `gorm:"primaryKey"`
+	Kind           string        `gorm:"primaryKey"`
+	ExternalID     string        `gorm:"primaryKey"`
+	OrganisationID uuid.UUID     `gorm:"primaryKey"`
+	SubjectID      uuid.UUID
+}
+
+// The states of a target.
+const (
+	stateActive = "active" // fetched by the schedule
+	stateGone   = "gone"   // its source says that it is not there; asked rarely
+	stateParked = "parked" // failed too often; asked once a day
+)
+
+// queueEntry is one organisation's wish to have a target fetched.
+type queueEntry struct {
+	Source         link.Platform
+	Kind           string
+	ExternalID     string
+	Handle, Link   string
+	Lane, BaseLane Lane
+	NextAt         Instant
+	Subject        uuid.UUID
+	Depth          int // of an account: how many of its newest videos are wanted
+}
+
+// enqueue adds targets and subscriptions. A target that is there already is moved forward when the new wish is more
+// urgent, and is never put off; one that had been given up is taken up again. requested_at tells a collector that has
+// the target in its hands at this moment that somebody joined: it grows with each wish, also when two read the same clock
+// or clocks disagree.
+func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) error {
+	slices.SortFunc(entries, func(a, b queueEntry) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
+	})
+	for chunk := range slices.Chunk(entries, insertChunk) {
+		targets, subs := make([]fetchTarget, len(chunk)), make([]fetchSubscription, len(chunk))
+		for i, e := range chunk {
+			targets[i] = fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Handle: e.Handle,
+				Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane, NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth}
+			subs[i] = fetchSubscription{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID,
+				OrganisationID: org, SubjectID: e.Subject}
+		}
+		err := tx.Clauses(clause.OnConflict{
+			Columns: columns([]string{"bucket", "source", "kind", "external_id"}),
+			DoUpdates: clause.Assignments(map[string]any{
+				"lane":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END"),
+				"base_lane":    gorm.Expr("CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END"),
+				"next_at":      gorm.Expr("CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END"),
+				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
+				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
+				"requested_at": gorm.Expr("CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
+				"state":        stateActive,
+				"attempts":     0,
+			}),
+		}).Create(&targets).Error
+		if err != nil {
+			return err
+		}
+		err = tx.Clauses(clause.OnConflict{
+			Columns:   columns([]string{"bucket", "source", "kind", "external_id", "organisation_id"}),
+			DoUpdates: clause.AssignmentColumns([]string{"subject_id"}),
+		}).Create(&subs).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Target is a claimed target: until its lease ends, no other collector has it.
+type Target struct {
+	Platform   link.Platform `gorm:"column:source"`
+	Kind       string
+	ExternalID string
+	Handle     string
+	Link       string
+	Lane       Lane
+	Attempts   int      // fetches that failed since the last that succeeded
+	FetchedAt  *Instant // the last fetch that succeeded
+	DetailsAt  *Instant // the last that gave title, account and the like as well
+	Views      *int64   // the last views written
+	State      string
+	Suspect    *string // the collector's note on a number held back
+	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
+	RequestedAt Instant
+	// Of an account: the platform's own id, once it is known, and how many of its newest videos are wanted.
+	NativeID *string
+	Depth    int
+}
+
+// Claim is a lease on some targets.
+type Claim struct {
+	Token   uuid.UUID
+	At      Instant
+	Targets []Target
+}
+
+// Claim takes up to limit due targets of a platform and lane for the collector, the longest due first, and keeps them
+// from others for the length of the lease. Targets to which nobody subscribes any more are deleted instead. An empty
+// claim means that nothing is due.
+func (s *Store) Claim(ctx context.Context, collector uuid.UUID, platform link.Platform, kind string, lane Lane, limit int, lease time.Duration) (Claim, error) {
+	c := Claim{Token: NewID(), At: s.now()}
+	lock := ""
+	if s.dialect.skipLocked() {
+		lock = " FOR UPDATE SKIP LOCKED"
+	}
+	// The materialised list is what bounds the claim: with IN (SELECT … LIMIT …) a nested-loop plan runs the subquery
+	// again and again, and takes more each time.
+	claim := `
+WITH due AS MATERIALIZED (
+  SELECT bucket, source, kind, external_id FROM fetch_targets
+   WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ? ORDER BY next_at LIMIT ?` + lock + `)
+UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
+ WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
+   AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
+RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, depth`
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		for {
+			c.Targets = nil
+			err := tx.Raw(claim, bucket, platform, kind, lane, c.At, limit, c.At.Add(lease), collector, c.Token, bucket).Scan(&c.Targets).Error
+			if err != nil || len(c.Targets) == 0 {
+				return err
+			}
+			// Orphans alone are no reason to say that nothing is due.
+			if c.Targets, err = dropOrphans(tx, platform, kind, c.Token, c.Targets); err != nil || len(c.Targets) > 0 {
+				return err
+			}
+		}
+	})
+	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	return c, err
+}
+
+// dropOrphans deletes those targets that have no subscription and returns the others. A target that was asked for since
+// the claim is kept: the subscription may have come with it.
+func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UUID, targets []Target) ([]Target, error) {
+	ids := make([]string, len(targets))
+	var claimedAt Instant
+	for i, t := range targets {
+		ids[i] = t.ExternalID
+		claimedAt = max(claimedAt, t.RequestedAt)
+	}
+	var wanted []string
+	err := tx.Raw(`SELECT DISTINCT external_id FROM fetch_subscriptions WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
+		bucket, platform, kind, ids).Scan(&wanted).Error
+	if err != nil || len(wanted) == len(targets) {
+		return targets, err
+	}
+	var orphans []string
+	kept := slices.DeleteFunc(targets, func(t Target) bool {
+		if slices.Contains(wanted, t.ExternalID) {
+			return false
+		}
+		orphans = append(orphans, t.ExternalID)
+		return true
+	})
+	return kept, tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ? AND requested_at <= ?`,
+		bucket, platform, kind, orphans, token, claimedAt).Error
+}
+
+// DueLanes returns the lanes in which a target of a platform is due, the first to be served first. It reads one index
+// entry a lane, whatever the size of the queue.
+func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind string) ([]Lane, error) {
+	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ?)"
+	columns, args := make([]string, len(Lanes)), []any{}
+	for i, lane := range Lanes {
+		columns[i] = earliest
+		args = append(args, bucket, platform, kind, lane)
+	}
+	next := make([]sql.NullInt64, len(Lanes))
+	into := make([]any, len(Lanes))
+	for i := range next {
+		into[i] = &next[i]
+	}
+	if err := s.read.WithContext(ctx).Raw("SELECT "+strings.Join(columns, ", "), args...).Row().Scan(into...); err != nil {
+		return nil, translate(err)
+	}
+	now, due := s.now(), []Lane(nil)
+	for i, lane := range Lanes {
+		if next[i].Valid && Instant(next[i].Int64) <= now {
+			due = append(due, lane)
+		}
+	}
+	return due, nil
+}
+
+// Release gives a claim's targets back before their lease ends, due again at the time given: the source could not be
+// asked. Their attempts do not count.
+func (s *Store) Release(ctx context.Context, c Claim, at time.Time) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		for _, g := range byKind(c.Targets) {
+			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
+				InstantOf(at), bucket, g.platform, g.kind, g.ids, c.Token).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+type kindGroup struct {
+	platform link.Platform
+	kind     string
+	ids      []string
+}
+
+func byKind(targets []Target) []kindGroup {
+	var groups []kindGroup
+	for _, t := range targets {
+		i := slices.IndexFunc(groups, func(g kindGroup) bool { return g.platform == t.Platform && g.kind == t.Kind })
+		if i < 0 {
+			groups, i = append(groups, kindGroup{platform: t.Platform, kind: t.Kind}), len(groups)
+		}
+		groups[i].ids = append(groups[i].ids, t.ExternalID)
+	}
+	return groups
+}
+
+// Heartbeat says that a collector lives, and makes the targets of collectors that have not said so for the time given
+// due at once. It returns how many those were.
+func (s *Store) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration) (int64, error) {
+	type collectorRow struct {
+		ID     uuid.UUID
+		SeenAt Instant
+	}
+	var freed int64
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		now := s.now()
+		err := tx.Table("collectors").Clauses(clause.OnConflict{
+			Columns: columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at"}),
+		}).Create(&collectorRow{collector, now}).Error
+		if err != nil {
+			return err
+		}
+		var dead []uuid.UUID
+		err = tx.Raw(`SELECT id FROM collectors WHERE seen_at < ? ORDER BY id`, now.Add(-deadAfter)).Scan(&dead).Error
+		if err != nil || len(dead) == 0 {
+			freed = 0
+			return err
+		}
+		r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
+		if freed = r.RowsAffected; r.Error != nil {
+			return r.Error
+		}
+		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, dead).Error
+	})
+	return freed, err
+}
+
+// Retire takes a collector that stops out of the list and frees what it still holds.
+func (s *Store) Retire(ctx context.Context, collector uuid.UUID) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.now(), collector).Error; err != nil {
+			return err
+		}
+		return tx.Exec(`DELETE FROM collectors WHERE id = ?`, collector).Error
+	})
+}

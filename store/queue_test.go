@@ -1,0 +1,272 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func dueLanes(t *testing.T, db *storetest.DB, p link.Platform) []store.Lane {
+	t.Helper()
+	lanes, err := db.DueLanes(t.Context(), p, "video")
+	require.NoError(t, err)
+	return lanes
+}
+
+// wish tracks a link in a lane, to be fetched at its slot.
+func wish(t *testing.T, o *store.Org, lane store.Lane, links ...link.Link) {
+	t.Helper()
+	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links)})
+	require.NoError(t, err)
+}
+
+func TestLanes_areServedApart(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		require.Empty(t, dueLanes(t, db, link.TikTok))
+		wish(t, o, store.LaneFree, clip(t, 1))
+		wish(t, o, store.LaneBasic, clip(t, 2))
+		wish(t, o, store.LanePremium, clip(t, 3))
+		require.Empty(t, dueLanes(t, db, link.TikTok), "their slots have not come")
+		track(t, o, clip(t, 4))
+		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db, link.TikTok))
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, store.Lanes, dueLanes(t, db, link.TikTok), "the first to be served first")
+		require.Empty(t, dueLanes(t, db, link.YouTube))
+
+		for i, lane := range store.Lanes {
+			c, err := db.Claim(t.Context(), store.NewID(), link.TikTok, "video", lane, 10, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, []string{clip(t, 4-i).ID}, targetIDs(c))
+			require.Equal(t, lane, c.Targets[0].Lane)
+		}
+		require.Empty(t, dueLanes(t, db, link.TikTok), "all are held")
+	})
+}
+
+func TestLaneOf_followsSubscriptionAndTier(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tier store.Tier
+		sub  store.Subscription
+		want store.Lane
+	}{
+		{store.TierPremium, store.SubscriptionActive, store.LanePremium},
+		{store.TierBasic, store.SubscriptionActive, store.LaneBasic},
+		{store.TierLimited, store.SubscriptionActive, store.LaneBasic},
+		{store.TierPremium, store.SubscriptionNone, store.LaneFree},
+		{store.TierBasic, store.SubscriptionNone, store.LaneFree},
+	} {
+		require.Equal(t, c.want, store.LaneOf(store.Organisation{Tier: c.tier, Subscription: c.sub}), "%s %s", c.tier, c.sub)
+	}
+}
+
+func TestTarget_takesTheBestLaneOfThoseWhoAsk(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		free, premium, basic, l := newOrg(t, db), newOrg(t, db), newOrg(t, db), clip(t, 1)
+		wish(t, free, store.LaneFree, l)
+		wish(t, premium, store.LanePremium, l)
+		wish(t, basic, store.LaneBasic, l)
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, []store.Lane{store.LanePremium}, dueLanes(t, db, link.TikTok))
+	})
+}
+
+func TestTarget_leavesTheInteractiveLaneWhenNobodyWaitsAnyMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*store.Outcome)
+		want   store.Lane
+	}{
+		"it was fetched":                    {func(*store.Outcome) {}, store.LanePremium},
+		"it failed and is tried again soon": {func(o *store.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, store.LaneInteractive},
+		"it failed for long":                {func(o *store.Outcome) { o.Facts = nil }, store.LanePremium},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				track(t, newOrg(t, db), clip(t, 1))
+				held := claimOne(t, db, link.TikTok, "video")
+				o := outcome(db, held.Targets[0], views(1))
+				c.change(&o)
+				require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []store.Outcome{o}))
+				db.Clock.Set(o.NextAt.Time().Add(-time.Microsecond))
+				require.Empty(t, dueLanes(t, db, link.TikTok))
+				db.Clock.Set(o.NextAt.Time())
+				require.Equal(t, []store.Lane{c.want}, dueLanes(t, db, link.TikTok))
+			})
+		})
+	}
+}
+
+func TestTarget_isNeverPutOffByAnotherWish(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		first, second, l := newOrg(t, db), newOrg(t, db), clip(t, 1)
+		track(t, first, l)
+		wish(t, second, store.LaneFree, l)
+		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, 1, deliver(t, db, link.TikTok, views(3)))
+		require.EqualValues(t, 3, *video(t, second, l).LatestViews, "one fetch serves both")
+
+		third := newOrg(t, db)
+		require.Empty(t, dueLanes(t, db, link.TikTok))
+		track(t, third, l)
+		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db, link.TikTok), "but a more urgent one moves it forward")
+	})
+}
+
+func TestTarget_thatWasGivenUpIsTakenUpWhenSomebodyAsks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		track(t, newOrg(t, db), parse(t, short))
+		c := claimOne(t, db, link.YouTube, "video")
+		o := outcome(db, c.Targets[0], store.VideoFacts{})
+		o.Facts, o.State, o.Attempts, o.Detail, o.NextAt = nil, "gone", 5, "not found", o.NextAt.Add(30*24*time.Hour)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+		require.Empty(t, dueLanes(t, db, link.YouTube))
+
+		track(t, newOrg(t, db), parse(t, short))
+		again := claimOne(t, db, link.YouTube, "video").Targets[0]
+		require.Equal(t, "active", again.State)
+		require.Zero(t, again.Attempts)
+	})
+}
+
+func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		l := parse(t, short)
+		track(t, newOrg(t, db), l)
+		c := claimOne(t, db, link.YouTube, "video")
+		fresh := c.Targets[0]
+		require.Equal(t, store.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, State: "active",
+			RequestedAt: store.InstantOf(db.Clock.Now())}, fresh, "nothing was fetched yet")
+
+		o := outcome(db, fresh, views(12))
+		o.Attempts, o.State, o.Suspect, o.NextAt = 2, "parked", new("0 views"), o.NextAt.Add(-24*time.Hour)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+		second := claimOne(t, db, link.YouTube, "video")
+		noted := second.Targets[0]
+		require.Equal(t, c.At, *noted.FetchedAt)
+		require.Equal(t, c.At, *noted.DetailsAt)
+		require.EqualValues(t, 12, *noted.Views)
+		require.Equal(t, "0 views", *noted.Suspect)
+		require.Equal(t, 2, noted.Attempts)
+		require.Equal(t, "parked", noted.State)
+
+		db.Clock.Advance(time.Minute)
+		counts := outcome(db, noted, views(13))
+		counts.Details, counts.NextAt = false, counts.NextAt.Add(-24*time.Hour)
+		later := store.InstantOf(db.Clock.Now())
+		require.NoError(t, db.Acknowledge(t.Context(), second, later, []store.Outcome{counts}))
+		third := claimOne(t, db, link.YouTube, "video")
+		require.Equal(t, later, *third.Targets[0].FetchedAt)
+		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "this call gave counts alone")
+		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspect clears it")
+
+		failed := outcome(db, third.Targets[0], store.VideoFacts{})
+		failed.Facts, failed.NextAt = nil, failed.NextAt.Add(-24*time.Hour)
+		require.NoError(t, db.Acknowledge(t.Context(), third, later, []store.Outcome{failed}))
+		last := claimOne(t, db, link.YouTube, "video").Targets[0]
+		require.Equal(t, later, *last.FetchedAt, "a failure is no fetch")
+		require.EqualValues(t, 13, *last.Views)
+	})
+}
+
+func TestTarget_learnsAHandleThatItLacked(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := newOrg(t, db), newOrg(t, db)
+		nameless := link.Link{Platform: link.TikTok, Kind: link.Video, ID: clip(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + clip(t, 1).ID}
+		track(t, o, nameless)
+		track(t, other, clip(t, 1))
+		require.Equal(t, "someone", claimOne(t, db, link.TikTok, "video").Targets[0].Handle)
+	})
+}
+
+// fillQueue puts n targets of an organisation that are due into the premium lane.
+func fillQueue(t *testing.T, db *storetest.DB, n int) {
+	t.Helper()
+	const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)`
+	o, now := newOrg(t, db), int64(store.InstantOf(db.Clock.Now()))
+	db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail) `+
+		fmt.Sprintf(numbers, n)+` SELECT 0, 'tiktok', 'video', CAST(i AS text), '', '', 1, 1, CAST(? AS bigint) - i % 1000, 0, 0, 'active', '' FROM n`, now)
+	db.Exec(t, `INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id) `+
+		fmt.Sprintf(numbers, n)+` SELECT 0, 'tiktok', 'video', CAST(i AS text), CAST(? AS `+uuidType(db)+`), CAST(? AS `+uuidType(db)+`) FROM n`, o.ID(), store.NewID())
+}
+
+func uuidType(db *storetest.DB) string {
+	if db.Engine == "sqlite" {
+		return "text"
+	}
+	return "uuid"
+}
+
+// explain returns the plan of the last statement that the store ran.
+func explain(t *testing.T, db *storetest.DB, statement string, args ...any) string {
+	t.Helper()
+	verb := "EXPLAIN "
+	if db.Engine == "sqlite" {
+		verb = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := db.Raw(t).QueryContext(t.Context(), verb+statement, args...)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	columns, err := rows.Columns()
+	require.NoError(t, err)
+	values := make([]any, len(columns))
+	for i := range values {
+		values[i] = new(any)
+	}
+	var plan strings.Builder
+	for rows.Next() {
+		require.NoError(t, rows.Scan(values...))
+		fmt.Fprintln(&plan, *values[len(values)-1].(*any))
+	}
+	require.NoError(t, rows.Err())
+	return plan.String()
+}
+
+func TestQueue_isReadThroughItsIndexWhateverItsSize(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		fillQueue(t, db, 20_000)
+		for _, statistics := range []string{"without statistics", "with statistics"} {
+			if statistics == "with statistics" {
+				db.Exec(t, "ANALYZE")
+			}
+			db.Guard.Statements()
+			require.Equal(t, []store.Lane{store.LanePremium}, dueLanes(t, db, link.TikTok))
+			asked := db.Guard.Statements()
+			require.Len(t, asked, 1, "one statement for all lanes")
+			var args []any
+			for _, lane := range store.Lanes {
+				args = append(args, 0, "tiktok", "video", int(lane))
+			}
+			plan := explain(t, db, asked[0], args...)
+			require.Equal(t, len(store.Lanes), strings.Count(plan, "fetch_targets_due"), "%s: %s", statistics, plan)
+			require.NotContains(t, plan, "Seq Scan", statistics)
+			require.NotContains(t, plan, "SCAN fetch_targets", statistics)
+			require.NotContains(t, plan, "Sort", statistics)
+
+			_, err := db.Claim(t.Context(), store.NewID(), link.TikTok, "video", store.LanePremium, 50, time.Minute)
+			require.NoError(t, err)
+			now := int64(store.InstantOf(db.Clock.Now()))
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "tiktok", "video", int(store.LanePremium), now, 50, now, store.NewID(), store.NewID(), 0)
+			require.Contains(t, plan, "fetch_targets_due", statistics)
+			require.NotContains(t, plan, "Seq Scan", "%s: %s", statistics, plan)
+			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
+			require.NotContains(t, plan, "Sort", "%s: %s", statistics, plan)
+		}
+	})
+}

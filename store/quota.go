@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// ReserveQuota takes units from a source's budget in a window, before they are spent, and says whether there were
+// enough. All collectors share the budget; it is never overdrawn. A limit of 0 means that none is known: what is used
+// is counted all the same.
+func (s *Store) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
+	if limit > 0 && units > limit {
+		return false, nil
+	}
+	var used []int64
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		used = nil
+		return tx.Raw(`INSERT INTO quota_windows (source, win, used) VALUES (?, ?, ?)
+ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used
+ WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, limit, limit).Scan(&used).Error
+	})
+	return len(used) == 1, err
+}
+
+// QuotaUsed returns what has been reserved of a source's budget in a window.
+func (s *Store) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
+	var used []int64
+	err := s.read.WithContext(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
+	if err != nil || len(used) == 0 {
+		return 0, translate(err)
+	}
+	return used[0], nil
+}
+
+// Pause says until when a source is left alone, and why.
+type Pause struct {
+	Source       string `gorm:"primaryKey"`
+	Class        string
+	Detail       string
+	BlockedUntil Instant
+	Strikes      int // pauses in a row, without a call that succeeded in between
+}
+
+// TableName tells GORM the table.
+func (Pause) TableName() string { return "source_pauses" }
+
+// PauseSource makes all collectors leave a source alone until the time given. A longer pause that is there already stays.
+func (s *Store) PauseSource(ctx context.Context, p Pause) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{
+			Columns:   columns([]string{"source"}),
+			DoUpdates: clause.AssignmentColumns([]string{"class", "detail", "blocked_until", "strikes"}),
+			Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("source_pauses.blocked_until < excluded.blocked_until")}},
+		}).Create(&p).Error
+	})
+}
+
+// Pauses returns the pauses of all sources, also those that are over, by source.
+func (s *Store) Pauses(ctx context.Context) (map[string]Pause, error) {
+	var rows []Pause
+	if err := s.read.WithContext(ctx).Find(&rows).Error; err != nil {
+		return nil, translate(err)
+	}
+	pauses := make(map[string]Pause, len(rows))
+	for _, p := range rows {
+		pauses[p.Source] = p
+	}
+	return pauses, nil
+}
+
+// ResumeSource forgets a source's pauses: it has answered.
+func (s *Store) ResumeSource(ctx context.Context, source string) error {
+	return s.tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ?", source).Delete(&Pause{}).Error })
+}
+
+// ForgetQuota deletes the counts of windows that were last used before the time given.
+func (s *Store) ForgetQuota(ctx context.Context, source, before string) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
+	})
+}
+
+// Wait is how long until an instant, at least 0.
+func (s *Store) Wait(until Instant) time.Duration { return max(0, until.Sub(s.now())) }

@@ -1,0 +1,447 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// VideoFacts are what a source said of a video. A nil pointer means that it did not say: never zero, never empty.
+type VideoFacts struct {
+	Views, Likes, Comments, Shares, Bookmarks *int64
+
+	Title         *string
+	Username      *string // handle without "@", lower case; for Facebook with the ~suffix where known
+	AccountID     *string // the platform's own id of the account
+	AccountName   *string
+	UploadedAt    *time.Time
+	LengthSeconds *float64
+	SongName      *string
+	SongLink      *string
+	NotSafe       *bool
+	Private       *bool
+	HiddenStats   *bool // true when the platform withholds a count that this source normally gives
+	IsAd          *bool
+	ShopAd        *bool
+	ShopProductID *string
+}
+
+// Outcome is what became of one claimed target and what is next for it.
+type Outcome struct {
+	Target Target
+	// Facts are written to every organisation that subscribes; nil writes no number at all.
+	Facts *VideoFacts
+	// Details says that the facts came from a call that gives more than counts.
+	Details bool
+	// Private and NotSafe, when set, are written even without facts: the source refused, and said why.
+	Private, NotSafe *bool
+	// Source names where the facts come from, for provenance.
+	Source string
+	// NextAt is when the target is due again; Attempts, State, Suspect and Detail replace the target's.
+	NextAt   Instant
+	Attempts int
+	State    string
+	Suspect  *string
+	Detail   string
+
+	account bool // an account's facts came
+}
+
+// Acknowledge writes the outcomes of a claim: points, latest counts, everything derived from them, and the targets'
+// next turn, all in one transaction and then acknowledged. fetchedAt is when the source was asked; it decides the
+// day of the points, and numbers that are newer than it stay as they are, so that writing an outcome twice, or late,
+// changes nothing. Targets whose lease was lost to another collector keep what that one decides.
+func (s *Store) Acknowledge(ctx context.Context, c Claim, fetchedAt Instant, outcomes []Outcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	if err := s.ensureDays(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
+		return err
+	}
+	return s.repeatOnDuplicate(func() error {
+		return s.tx(ctx, func(tx *gorm.DB) error {
+			if err := writeOutcomes(tx, s.dialect, fetchedAt, outcomes); err != nil {
+				return err
+			}
+			return acknowledge(tx, c, s.now(), fetchedAt, outcomes)
+		})
+	})
+}
+
+// repeatOnDuplicate runs a transaction again when it met a row that another had just made: two collectors may come upon
+// the same new account in one organisation, and the later one finds it the second time.
+func (s *Store) repeatOnDuplicate(transaction func() error) error {
+	for attempt := 1; ; attempt++ {
+		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == maxAttempts {
+			return err
+		}
+	}
+}
+
+func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome) error {
+	byKey := make(map[string]*Outcome, len(outcomes))
+	written := make([]Target, 0, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Facts != nil || o.Private != nil || o.NotSafe != nil {
+			byKey[targetKey(o.Target.Platform, o.Target.ExternalID)] = o
+			written = append(written, o.Target)
+		}
+	}
+	byOrg := map[uuid.UUID]map[uuid.UUID]*Outcome{}
+	for _, g := range byKind(written) {
+		var subs []fetchSubscription
+		err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", bucket, g.platform, g.kind, g.ids).Find(&subs).Error
+		if err != nil {
+			return err
+		}
+		for _, sub := range subs {
+			if byOrg[sub.OrganisationID] == nil {
+				byOrg[sub.OrganisationID] = map[uuid.UUID]*Outcome{}
+			}
+			byOrg[sub.OrganisationID][sub.SubjectID] = byKey[targetKey(sub.Source, sub.ExternalID)]
+		}
+	}
+	orgs := make([]uuid.UUID, 0, len(byOrg))
+	for org := range byOrg {
+		orgs = append(orgs, org)
+	}
+	for _, org := range distinct(orgs) {
+		if err := lockOrganisation(tx, d, org); err != nil {
+			return err
+		}
+		w := writer{tx: tx, org: org, lock: d.skipLocked(), fetchedAt: fetchedAt, outcomes: byOrg[org], undated: map[uuid.UUID]bool{}}
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writer writes the outcomes for the videos of one organisation.
+type writer struct {
+	tx        *gorm.DB
+	org       uuid.UUID
+	lock      bool
+	fetchedAt Instant
+	outcomes  map[uuid.UUID]*Outcome // by video id
+	undated   map[uuid.UUID]bool     // videos whose upload date was not known before
+}
+
+func (w writer) write() error {
+	videos, err := w.load()
+	if err != nil || len(videos) == 0 {
+		return err
+	}
+	accounts, err := w.accounts(videos)
+	if err != nil {
+		return err
+	}
+	before, touched := sums(videos), linkedAccounts(videos)
+	var measured []*Video
+	var retitled []*Video
+	for i := range videos {
+		v, o := &videos[i], w.outcomes[videos[i].ID]
+		title := v.Title
+		w.undated[v.ID] = v.UploadedAt == nil
+		if apply(v, o, accounts, w.fetchedAt) {
+			measured = append(measured, v)
+		}
+		if v.Title != title {
+			retitled = append(retitled, v)
+		}
+	}
+	if err := w.savePoints(measured); err != nil {
+		return err
+	}
+	if err := w.increases(measured); err != nil {
+		return err
+	}
+	if err := w.saveVideos(videos); err != nil {
+		return err
+	}
+	if err := w.saveHashtags(retitled); err != nil {
+		return err
+	}
+	if err := w.countUploads(videos); err != nil {
+		return err
+	}
+	// A video whose author turned out to be another counts no longer where it was.
+	touched = distinct(append(touched, linkedAccounts(videos)...))
+	if err := refreshAccounts(w.tx, w.org, touched, w.fetchedAt.Day()); err != nil {
+		return err
+	}
+	return w.addToTotals(before, sums(videos))
+}
+
+// load reads and locks the organisation's videos that are still tracked and have nothing newer.
+func (w writer) load() ([]Video, error) {
+	ids := make([]uuid.UUID, 0, len(w.outcomes))
+	for id := range w.outcomes {
+		ids = append(ids, id)
+	}
+	q := scoped(w.tx, "videos", w.org).
+		Where("videos.id IN ? AND NOT videos.removed AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)", ids, w.fetchedAt).
+		Order("videos.platform, videos.external_id")
+	if w.lock {
+		q = q.Clauses(forUpdate)
+	}
+	var videos []Video
+	return videos, q.Find(&videos).Error
+}
+
+// apply puts an outcome into the video and says whether it holds counts.
+func apply(v *Video, o *Outcome, accounts map[uuid.UUID]uuid.UUID, fetchedAt Instant) bool {
+	set(&v.Private, o.Private)
+	set(&v.NotSafe, o.NotSafe)
+	f := o.Facts
+	if f == nil {
+		return false
+	}
+	v.LatestUpdatedAt = &fetchedAt
+	setPointer(&v.LatestViews, f.Views)
+	setPointer(&v.LatestLikes, f.Likes)
+	setPointer(&v.LatestComments, f.Comments)
+	setPointer(&v.LatestShares, f.Shares)
+	setPointer(&v.LatestBookmarks, f.Bookmarks)
+	v.LatestEngagement = v.latest().Engagement()
+	set(&v.Title, f.Title)
+	v.TitleFolded = strings.ToLower(v.Title)
+	set(&v.Username, f.Username)
+	if id, ok := accounts[v.ID]; ok {
+		v.LinkedAccountID = &id
+	}
+	if f.UploadedAt != nil {
+		day := DateOf(*f.UploadedAt)
+		v.UploadedAt = &day
+	}
+	if f.LengthSeconds != nil {
+		length := formatSeconds(*f.LengthSeconds)
+		v.VideoLength = &length
+	}
+	setPointer(&v.SongName, f.SongName)
+	setPointer(&v.SongLink, f.SongLink)
+	set(&v.NotSafe, f.NotSafe)
+	set(&v.Private, f.Private)
+	set(&v.HiddenStats, f.HiddenStats)
+	set(&v.AdIsAd, f.IsAd)
+	set(&v.AdInfoShop, f.ShopAd)
+	setPointer(&v.AdProductIDShop, f.ShopProductID)
+	v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
+	return true
+}
+
+func (v *Video) latest() Counts {
+	return Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func setPointer[T any](to **T, from *T) {
+	if from != nil {
+		*to = from
+	}
+}
+
+type snapshot struct {
+	OrganisationID uuid.UUID
+	VideoID        uuid.UUID
+	Day            Date
+	Week           Date
+	Counts
+	FetchedAt Instant
+	Source    string
+}
+
+// savePoints writes the day's point of each video: the counts that this fetch gave, and those of an earlier fetch of
+// the same day where this one is silent.
+func (w writer) savePoints(videos []*Video) error {
+	day := w.fetchedAt.Day()
+	rows := make([]snapshot, len(videos))
+	for i, v := range videos {
+		o := w.outcomes[v.ID]
+		rows[i] = snapshot{OrganisationID: w.org, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
+			Counts: Counts{Views: o.Facts.Views, Likes: o.Facts.Likes, Comments: o.Facts.Comments, Shares: o.Facts.Shares, Bookmarks: o.Facts.Bookmarks}}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	assignments := clause.AssignmentColumns([]string{"fetched_at", "source"})
+	for _, c := range []string{"views", "likes", "comments", "shares", "bookmarks"} {
+		assignments = append(assignments, clause.Assignments(map[string]any{c: gorm.Expr("COALESCE(excluded." + c + ", snapshots_daily." + c + ")")})...)
+	}
+	return w.tx.Table("snapshots_daily").Clauses(clause.OnConflict{
+		Columns:   columns([]string{"organisation_id", "video_id", "day"}),
+		DoUpdates: assignments,
+		Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("snapshots_daily.fetched_at <= excluded.fetched_at")}},
+	}).CreateInBatches(rows, insertChunk).Error
+}
+
+// increases computes the growth of views against the last point on or before 1, 7, 14 and 30 days ago.
+func (w writer) increases(videos []*Video) error {
+	if len(videos) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(videos))
+	for i, v := range videos {
+		ids[i] = v.ID
+	}
+	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = v.organisation_id AND d.video_id = v.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
+ (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = v.organisation_id AND k.video_id = v.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
+	day := w.fetchedAt.Day()
+	var rows []struct {
+		ID               uuid.UUID
+		V1, V7, V14, V30 *int64
+	}
+	err := w.tx.Raw(`SELECT v.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30
+  FROM videos v WHERE v.organisation_id = ? AND v.id IN ?`,
+		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30, w.org, ids).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		v := videos[slices.Index(ids, r.ID)]
+		v.Increase1d, v.Increase7d = Increase(v.LatestViews, r.V1), Increase(v.LatestViews, r.V7)
+		v.Increase14d, v.Increase30d = Increase(v.LatestViews, r.V14), Increase(v.LatestViews, r.V30)
+	}
+	return nil
+}
+
+// Increase is the growth from before to latest in percent; 0 when there was nothing to compare with.
+func Increase(latest, before *int64) float64 {
+	if latest == nil || before == nil || *before == 0 {
+		return 0
+	}
+	return (float64(*latest) - float64(*before)) / float64(*before) * 100
+}
+
+// saveVideos writes the rows back, all in one statement. They are there and locked: the insert never happens.
+func (w writer) saveVideos(videos []Video) error {
+	return w.tx.Clauses(clause.OnConflict{
+		Columns: columns([]string{"organisation_id", "id"}),
+		DoUpdates: clause.AssignmentColumns([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
+			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
+			"latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement", "latest_updated_at",
+			"increase_1d", "increase_7d", "increase_14d", "increase_30d"}),
+	}).CreateInBatches(videos, insertChunk/2).Error
+}
+
+type videoHashtag struct {
+	OrganisationID uuid.UUID
+	Tag            string
+	VideoID        uuid.UUID
+}
+
+// saveHashtags keeps the index of captions' hashtags in step with the titles.
+func (w writer) saveHashtags(videos []*Video) error {
+	if len(videos) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(videos))
+	var rows []videoHashtag
+	for i, v := range videos {
+		ids[i] = v.ID
+		for _, tag := range Hashtags(v.Title) {
+			rows = append(rows, videoHashtag{w.org, tag, v.ID})
+		}
+	}
+	if err := w.tx.Exec("DELETE FROM video_hashtags WHERE organisation_id = ? AND video_id IN ?", w.org, ids).Error; err != nil || len(rows) == 0 {
+		return err
+	}
+	return w.tx.CreateInBatches(rows, insertChunk).Error
+}
+
+// sums adds up the latest counts of videos.
+func sums(videos []Video) organisationTotals {
+	var t organisationTotals
+	add := func(to *int64, n *int64) {
+		if n != nil {
+			*to += *n
+		}
+	}
+	for i := range videos {
+		add(&t.Views, videos[i].LatestViews)
+		add(&t.Likes, videos[i].LatestLikes)
+		add(&t.Comments, videos[i].LatestComments)
+		add(&t.Shares, videos[i].LatestShares)
+		add(&t.Bookmarks, videos[i].LatestBookmarks)
+	}
+	return t
+}
+
+// addToTotals moves the organisation's sums by what changed and notes them as the day's.
+func (w writer) addToTotals(before, after organisationTotals) error {
+	err := w.tx.Exec(`UPDATE organisation_totals SET views = views + ?, likes = likes + ?, comments = comments + ?, shares = shares + ?, bookmarks = bookmarks + ?
+ WHERE organisation_id = ?`, after.Views-before.Views, after.Likes-before.Likes, after.Comments-before.Comments, after.Shares-before.Shares,
+		after.Bookmarks-before.Bookmarks, w.org).Error
+	if err != nil {
+		return err
+	}
+	return saveOrganisationDay(w.tx, w.org, w.fetchedAt.Day())
+}
+
+// saveOrganisationDay notes the organisation's sums as the day's.
+func saveOrganisationDay(tx *gorm.DB, org uuid.UUID, day Date) error {
+	return tx.Exec(`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, views, likes, comments, shares, bookmarks)
+SELECT t.organisation_id, CAST(? AS `+dateType(tx)+`), t.accounts, t.videos, t.followers, t.following, t.views, t.likes, t.comments, t.shares, t.bookmarks
+  FROM organisation_totals t WHERE t.organisation_id = ?
+ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
+ following = excluded.following, views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares,
+ bookmarks = excluded.bookmarks`, day, org).Error
+}
+
+// soon is within which time a target that failed is still waited for by somebody.
+const soon = 5 * time.Minute
+
+// acknowledge ends the leases. A target that somebody asked for after it was claimed is due again at once: what was
+// written may have missed that organisation.
+func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcome) error {
+	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
+			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
+	})
+	for chunk := range slices.Chunk(sorted, insertChunk) {
+		values, args := make([]string, len(chunk)), []any{}
+		for i, o := range chunk {
+			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint))"
+			var fetched, details *Instant
+			var views *int64
+			if o.Facts != nil {
+				fetched, views = &fetchedAt, o.Facts.Views
+				if o.Details {
+					details = &fetchedAt
+				}
+			}
+			if o.account {
+				fetched = &fetchedAt
+			}
+			args = append(args, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect, fetched, details, views)
+		}
+		args = append(args, now, now.Add(soon), bucket, c.Token)
+		err := tx.Exec(`WITH u(source, kind, external_id, requested_at, next_at, attempts, state, detail, suspect, fetched_at, details_at, views) AS (VALUES `+strings.Join(values, ", ")+`)
+UPDATE fetch_targets SET claimed_by = NULL, token = NULL, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
+  fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at), details_at = COALESCE(u.details_at, fetch_targets.details_at),
+  views = COALESCE(u.views, fetch_targets.views),
+  next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
+  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
+ FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
+   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = ?`, args...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+type shortLink struct {
+	Platform   link.Platform `gorm:"primaryKey"`
+	Code       string        `gorm:"primaryKey"`
+	Target     string        // the canonical link that it leads to
+	ResolvedAt Instant
+}
+
+// ShortLinks returns those of the short links that were resolved in the last 30 days, by their canonical form. What a
+// short link leads to is the same for everybody, so that organisations share it.
+func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
+	if len(links) == 0 {
+		return nil, nil //nolint:nilnil // none asked, none known
+	}
+	codes, canonical := make([]string, len(links)), map[string]string{}
+	for i, l := range links {
+		codes[i] = l.Canonical
+		canonical[string(l.Platform)+l.Canonical] = l.Canonical
+	}
+	var rows []shortLink
+	err := s.read.WithContext(ctx).Where("code IN ? AND resolved_at > ?", codes, s.now().Add(-shortLinkLife)).Find(&rows).Error
+	if err != nil {
+		return nil, translate(err)
+	}
+	resolved := make(map[string]link.Link, len(rows))
+	for _, r := range rows {
+		target, err := link.Parse(r.Target)
+		if from, asked := canonical[string(r.Platform)+r.Code]; asked && err == nil {
+			resolved[from] = target
+		}
+	}
+	return resolved, nil
+}
+
+// SaveShortLinks remembers what short links lead to; the key is the short link's canonical form.
+func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
+	rows := make([]shortLink, 0, len(resolved))
+	for code, target := range resolved {
+		rows = append(rows, shortLink{Platform: target.Platform, Code: code, Target: target.Canonical, ResolvedAt: s.now()})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{
+			Columns:   []clause.Column{{Name: "platform"}, {Name: "code"}},
+			DoUpdates: clause.AssignmentColumns([]string{"target", "resolved_at"}),
+		}).Create(&rows).Error
+	})
+}

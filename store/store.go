@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Options say where the data is and what the store may use.
+type Options struct {
+	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
+	URL string
+	// Now gives the time; the only clock that the store knows.
+	Now func() time.Time
+	// Logger receives failed and slow statements, without their values.
+	Logger *slog.Logger
+	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
+	Inspect func(statement string) error
+}
+
+// Store is the database. Its methods may be called concurrently.
+type Store struct {
+	connections
+	dialect    dialect
+	now        func() Instant
+	logger     *slog.Logger
+	partitions partitionCache
+}
+
+// Open connects to the database. It neither creates nor changes a table: Migrate does, and CheckSchema says whether
+// that has been done.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Now == nil {
+		return nil, errors.New("store: Options.Now is required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	d, err := dialectOf(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dialect: d, logger: o.Logger, now: func() Instant { return InstantOf(o.Now()) }}
+	if s.connections, err = d.open(ctx, o); err != nil {
+		_ = s.Close()
+		return nil, translate(err)
+	}
+	if err := s.Ready(ctx); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("database %s does not answer: %w", d.name(), err)
+	}
+	return s, nil
+}
+
+// Close gives the connections back. It may be called twice.
+func (s *Store) Close() error {
+	var errs []error
+	for _, v := range slices.Backward(s.pools) {
+		errs = append(errs, v.Close())
+	}
+	if s.below != nil {
+		s.below()
+	}
+	return errors.Join(errs...)
+}
+
+// Ready returns nil when the database answers.
+func (s *Store) Ready(ctx context.Context) error {
+	for _, p := range s.pools {
+		if err := p.PingContext(ctx); err != nil {
+			return translate(err)
+		}
+	}
+	return nil
+}
+
+// SharedByProcesses says whether several processes may collect from this database at once. SQLite allows one
+// writer; it stays correct with more, but not faster.
+func (s *Store) SharedByProcesses() bool { return s.dialect.skipLocked() }
+
+// Secret returns the installation's secret of that name, 32 random bytes, made at the first call and the same ever
+// after, in every process.
+func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
+	type setting struct {
+		Name  string
+		Value []byte
+	}
+	fresh := make([]byte, 32)
+	if _, err := rand.Read(fresh); err != nil {
+		return nil, err
+	}
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Table("settings").Clauses(clause.OnConflict{DoNothing: true}).Create(&setting{name, fresh}).Error
+	})
+	if err != nil {
+		return nil, err
+	}
+	var kept setting
+	if err := s.write.WithContext(ctx).Table("settings").Where("name = ?", name).Take(&kept).Error; err != nil {
+		return nil, translate(err)
+	}
+	return kept.Value, nil
+}
+
+// maxAttempts bounds how often a transaction is run again after a deadlock or a busy database.
+const maxAttempts = 5
+
+// tx runs f in one writing transaction and, where the engine asks for it, again from its start: f must have no
+// effect outside of the transaction. Errors come back translated.
+func (s *Store) tx(ctx context.Context, f func(tx *gorm.DB) error) error {
+	for attempt := 1; ; attempt++ {
+		err := s.write.WithContext(ctx).Transaction(f)
+		if err == nil {
+			return nil
+		}
+		if attempt == maxAttempts || !s.dialect.worthRepeating(err) {
+			return translate(err)
+		}
+		select {
+		case <-ctx.Done():
+			return translate(ctx.Err())
+		case <-time.After(time.Duration(attempt*attempt) * 5 * time.Millisecond):
+		}
+	}
+}
+
+// NewID returns a new identifier, a UUIDv7: identifiers made later sort later.
+func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }

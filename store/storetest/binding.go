@@ -1,0 +1,331 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// block is one SELECT, UPDATE or DELETE: the tables that it uses, and what binds them to an organisation.
+type block struct {
+	outer      *block
+	names      map[string]bool // of the queries of a WITH
+	uses       []*use
+	derived    []derived
+	conditions []condition
+}
+
+// use is one appearance of a table.
+type use struct {
+	alias       string
+	distributed bool
+	bound       bool // its organisation_id equals a parameter
+}
+
+// derived is a subquery that stands for a table. Only a lateral one sees the tables beside it.
+type derived struct {
+	query   []node
+	lateral bool
+}
+
+// condition is a WHERE, or an ON, which in an outer join restricts the joined tables alone.
+type condition struct {
+	where []node
+	only  []*use // nil: every table
+	using bool   // the tables in only have the organisation of those before them
+}
+
+// check binds the tables and then checks what is inside of the block's clauses.
+func (b *block) check(clauses map[string][]node) error {
+	b.bind()
+	for _, u := range b.uses {
+		if u.distributed && !u.bound {
+			return fmt.Errorf("%s is not bound to an organisation: %[1]s.%s = ? is missing", u.alias, organisationID)
+		}
+	}
+	for _, d := range b.derived {
+		scope := b.outer
+		if d.lateral {
+			scope = b
+		}
+		if err := checkOne(d.query, scope); err != nil {
+			return err
+		}
+	}
+	for _, c := range b.conditions {
+		if err := b.checkSubqueries(c.where); err != nil {
+			return err
+		}
+	}
+	for name, nodes := range clauses {
+		if name == "where" {
+			continue // one of the conditions
+		}
+		if err := b.checkSubqueries(nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *block) checkSubqueries(nodes []node) error {
+	for _, n := range nodes {
+		if n.kind != groupNode {
+			continue
+		}
+		check := b.checkSubqueries
+		if n.isQuery() {
+			check = func(kids []node) error { return checkOne(kids, b) }
+		}
+		if err := check(n.kids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// afterTable are the words that may follow a table, so that they are no alias.
+var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
+	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
+
+// from reads a list of tables and joins.
+func (b *block) from(nodes []node) error {
+	left := false
+	for i := 0; ; {
+		before := len(b.uses)
+		var err error
+		if i, err = b.table(nodes, i); err != nil {
+			return err
+		}
+		only := []*use(nil)
+		if left {
+			only = b.uses[before:]
+		}
+		switch {
+		case i < len(nodes) && nodes[i].is("on"):
+			end := i + 1
+			for end < len(nodes) && !nodes[end].isMark(",") && !isJoin(nodes, end) {
+				end++
+			}
+			b.conditions = append(b.conditions, condition{where: nodes[i+1 : end], only: only})
+			i = end
+		case i+1 < len(nodes) && nodes[i].is("using"):
+			if namesOrganisation(nodes[i+1].kids) {
+				b.conditions = append(b.conditions, condition{using: true, only: b.uses[before:]})
+			}
+			i += 2
+		}
+		if i >= len(nodes) {
+			return nil
+		}
+		if i, left, err = join(nodes, i); err != nil {
+			return err
+		}
+	}
+}
+
+func isJoin(nodes []node, i int) bool {
+	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // the functions left() and right()
+	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
+}
+
+// join reads a comma or the words of a join and returns where the next table stands.
+func join(nodes []node, i int) (next int, left bool, err error) {
+	if nodes[i].isMark(",") {
+		return i + 1, false, nil
+	}
+	for ; i < len(nodes) && !nodes[i].is("join"); i++ {
+		switch {
+		case nodes[i].is("left"):
+			left = true
+		case nodes[i].is("inner", "cross", "outer"):
+		default:
+			return 0, false, fmt.Errorf("a FROM with %q, which these rules cannot read", nodes[i].text)
+		}
+	}
+	return i + 1, left, nil
+}
+
+// table reads one table, subquery or group of joins, with its alias, and returns where it ends.
+func (b *block) table(nodes []node, i int) (int, error) {
+	lateral := false
+	for i < len(nodes) && nodes[i].is("only", "lateral") {
+		lateral = lateral || nodes[i].is("lateral")
+		i++
+	}
+	if i >= len(nodes) {
+		return 0, errors.New("a table is missing")
+	}
+	u := &use{}
+	switch n := nodes[i]; {
+	case n.isQuery():
+		b.derived = append(b.derived, derived{n.kids, lateral})
+		i++
+	case n.kind == groupNode:
+		return i + 1, b.from(n.kids)
+	case n.isName():
+		for i+2 < len(nodes) && nodes[i+1].isMark(".") {
+			i += 2
+		}
+		u.alias = nodes[i].text
+		i++
+		if i < len(nodes) && nodes[i].kind == groupNode {
+			return 0, fmt.Errorf("%s() in place of a table", u.alias)
+		}
+		if !b.isNamedQuery(u.alias) {
+			var err error
+			if u.distributed, err = isDistributed(u.alias); err != nil {
+				return 0, err
+			}
+		}
+	default:
+		return 0, fmt.Errorf("%q in place of a table", n.text)
+	}
+	if i < len(nodes) && nodes[i].is("as") {
+		i++
+	}
+	if i < len(nodes) && nodes[i].isName() && !nodes[i].is(afterTable...) {
+		u.alias = nodes[i].text
+		i++
+		if i < len(nodes) && nodes[i].kind == groupNode {
+			i++ // names of columns
+		}
+	}
+	b.uses = append(b.uses, u)
+	return i, nil
+}
+
+func (b *block) isNamedQuery(name string) bool {
+	for ; b != nil; b = b.outer {
+		if b.names[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// equality says that two organisation_ids are the same; a nil side is a parameter.
+type equality struct {
+	a, b *use
+	only []*use
+}
+
+// bind marks the tables whose organisation_id equals a parameter, following equalities until nothing is added.
+func (b *block) bind() {
+	var equalities []equality
+	for _, c := range b.conditions {
+		if c.using {
+			for _, joined := range c.only {
+				for _, earlier := range b.uses[:slices.Index(b.uses, c.only[0])] {
+					equalities = append(equalities, equality{earlier, joined, c.only})
+				}
+			}
+		}
+		for _, atom := range conjuncts(c.where) {
+			if e, ok := b.equality(atom); ok {
+				e.only = c.only
+				equalities = append(equalities, e)
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, e := range equalities {
+			for _, pair := range [2][2]*use{{e.a, e.b}, {e.b, e.a}} {
+				from, to := pair[0], pair[1]
+				if to == nil || to.bound || from != nil && !from.bound || e.only != nil && !slices.Contains(e.only, to) || !slices.Contains(b.uses, to) {
+					continue
+				}
+				to.bound, changed = true, true
+			}
+		}
+	}
+}
+
+// conjuncts returns the conditions that all have to hold; none where an OR leaves it open which do.
+func conjuncts(nodes []node) [][]node {
+	var atoms [][]node
+	var atom []node
+	cases, between := 0, false
+	for _, n := range nodes {
+		switch {
+		case n.is("case"):
+			cases++
+		case n.is("end"):
+			cases--
+		case cases > 0:
+		case n.is("or"):
+			return nil
+		case n.is("between"):
+			between = true
+		case n.is("and") && between:
+			between = false
+		case n.is("and"):
+			atoms, atom = append(atoms, atom), nil
+			continue
+		}
+		atom = append(atom, n)
+	}
+	var out [][]node
+	for _, a := range append(atoms, atom) {
+		if len(a) == 1 && a[0].kind == groupNode && !a[0].isQuery() {
+			out = append(out, conjuncts(a[0].kids)...)
+		} else {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// equality reads organisation_id = something.
+func (b *block) equality(atom []node) (equality, bool) {
+	sides := split(atom, func(n node) bool { return n.isMark("=") })
+	if len(sides) != 2 {
+		return equality{}, false
+	}
+	var uses [2]*use
+	for i, side := range sides {
+		if isParameter(side) {
+			continue
+		}
+		if uses[i] = b.column(side); uses[i] == nil {
+			return equality{}, false
+		}
+	}
+	return equality{a: uses[0], b: uses[1]}, uses[0] != uses[1]
+}
+
+// isParameter knows ?, $1, $1::type and CAST(? AS type).
+func isParameter(nodes []node) bool {
+	switch {
+	case len(nodes) == 0:
+		return false
+	case nodes[0].kind == parameterNode:
+		return len(nodes) == 1 || len(nodes) == 3 && nodes[1].isMark("::")
+	case len(nodes) == 2 && nodes[0].is("cast"):
+		kids := nodes[1].kids
+		return len(kids) == 3 && kids[0].kind == parameterNode && kids[1].is("as")
+	}
+	return false
+}
+
+// column returns the table whose organisation_id this is; nil when it is something else. Without an alias it is that
+// of the block's only table.
+func (b *block) column(nodes []node) *use {
+	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
+		return nil
+	}
+	switch {
+	case len(nodes) == 1 && len(b.uses) == 1:
+		return b.uses[0]
+	case len(nodes) == 3 && nodes[1].isMark("."):
+		for s := b; s != nil; s = s.outer {
+			for _, u := range s.uses {
+				if u.alias == nodes[0].text {
+					return u
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// CheckStatement says how a statement breaks the rules for statements; nil when it keeps them:
+//
+//   - Each distributed table that is read or changed has its organisation_id set equal to a parameter, directly or by
+//     way of another table of the same query or of one around it. What stands beside an OR or under a NOT binds nothing,
+//     and what stands in the ON of a LEFT JOIN binds the joined table alone. A recursive query needs the condition in both of
+//     its halves.
+//   - An insert into one names organisation_id, and so does its conflict target; no statement changes an organisation_id.
+//   - No value comes from a clock, from chance or from a sequence of the database's.
+//   - Every table is classified, and there is nothing in the statement that these rules cannot read.
+func CheckStatement(statement string) error {
+	err := checkAll(statement)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, statement)
+	}
+	return nil
+}
+
+const organisationID = "organisation_id"
+
+func checkAll(statement string) error {
+	nodes, err := parse(statement)
+	if err != nil {
+		return err
+	}
+	if err := checkFunctions(nodes); err != nil {
+		return err
+	}
+	for _, one := range split(nodes, func(n node) bool { return n.isMark(";") }) {
+		if err := checkOne(one, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	volatileFunctions = regexp.MustCompile(`^(now|random|randomblob|setseed|timeofday|gen_random_\w+|uuid\w+|\w+_timestamp|nextval|currval|last_insert_rowid|changes` +
+		`|date|time|datetime|julianday|unixepoch|strftime)$`)
+	volatileWords = regexp.MustCompile(`^(current_(date|time|timestamp)|localtime|localtimestamp)$`)
+)
+
+func checkFunctions(nodes []node) error {
+	for i, n := range nodes {
+		if n.kind == groupNode {
+			if err := checkFunctions(n.kids); err != nil {
+				return err
+			}
+			continue
+		}
+		called := i+1 < len(nodes) && nodes[i+1].kind == groupNode
+		if n.isName() && called && volatileFunctions.MatchString(n.text) || n.kind == wordNode && !n.quoted && volatileWords.MatchString(n.text) {
+			return fmt.Errorf("%s: bind times and random values as parameters", n.text)
+		}
+	}
+	return nil
+}
+
+// checkOne checks one statement, or one query in it.
+func checkOne(nodes []node, outer *block) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	switch first := nodes[0]; {
+	case first.is("with"):
+		return checkWith(nodes[1:], outer)
+	case first.is("select", "values"), first.isQuery():
+		return checkQuery(nodes, outer)
+	case first.is("insert"):
+		return checkInsert(nodes, outer)
+	case first.is("update"):
+		return checkUpdate(nodes, outer)
+	case first.is("delete"):
+		return checkDelete(nodes, outer)
+	case first.is("explain"):
+		return checkOne(nodes[keywordAt(nodes, "with", "select", "insert", "update", "delete"):], outer)
+	case first.is("create"):
+		return checkDefinition(nodes)
+	case first.is("savepoint", "release", "rollback"):
+		return nil
+	default:
+		return fmt.Errorf("a statement that begins with %q", first.text)
+	}
+}
+
+// checkDefinition lets tables be made, but not out of the rows of others.
+func checkDefinition(nodes []node) error {
+	if len(nodes) < 2 || !nodes[1].is("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
+		return errors.New("a CREATE that makes more than a table, or that copies rows")
+	}
+	return nil
+}
+
+// checkWith checks WITH name [(columns)] AS [[NOT] MATERIALIZED] (query), … and the statement behind it.
+func checkWith(nodes []node, outer *block) error {
+	b := &block{outer: outer, names: map[string]bool{}}
+	if len(nodes) > 0 && nodes[0].is("recursive") {
+		nodes = nodes[1:]
+	}
+	for {
+		as := keywordAt(nodes, "as")
+		if as == len(nodes) || !nodes[0].isName() {
+			return errors.New("a WITH that cannot be read")
+		}
+		b.names[nodes[0].text] = true
+		body := slices.IndexFunc(nodes[as:], func(n node) bool { return n.kind == groupNode }) + as
+		if body < as {
+			return errors.New("a WITH without a query")
+		}
+		if err := checkOne(nodes[body].kids, b); err != nil {
+			return err
+		}
+		nodes = nodes[body+1:]
+		if len(nodes) == 0 || !nodes[0].isMark(",") {
+			return checkOne(nodes, b)
+		}
+		nodes = nodes[1:]
+	}
+}
+
+// checkQuery checks SELECTs, VALUES and what UNION and the like make of them.
+func checkQuery(nodes []node, outer *block) error {
+	for _, part := range split(nodes, func(n node) bool { return n.is("union", "intersect", "except") }) {
+		if len(part) > 0 && part[0].is("all", "distinct") {
+			part = part[1:]
+		}
+		switch {
+		case len(part) == 0:
+			return errors.New("half of a UNION is missing")
+		case part[0].is("select"):
+			if err := checkSelect(part, outer); err != nil {
+				return err
+			}
+		case part[0].is("values"), part[0].isQuery():
+			if err := (&block{outer: outer}).checkSubqueries(part); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("a query that begins with %q", part[0].text)
+		}
+	}
+	return nil
+}
+
+func checkSelect(nodes []node, outer *block) error {
+	clauses, err := cut(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
+	if err != nil {
+		return err
+	}
+	b := &block{outer: outer}
+	if from, ok := clauses["from"]; ok {
+		if err := b.from(from); err != nil {
+			return err
+		}
+	}
+	b.conditions = append(b.conditions, condition{where: clauses["where"]})
+	delete(clauses, "from")
+	return b.check(clauses)
+}
+
+func checkUpdate(nodes []node, outer *block) error {
+	clauses, err := cut(nodes, "update", "set", "from", "where", "returning")
+	if err != nil {
+		return err
+	}
+	b := &block{outer: outer}
+	if err := b.from(clauses["update"]); err != nil {
+		return err
+	}
+	if from, ok := clauses["from"]; ok {
+		if err := b.from(from); err != nil {
+			return err
+		}
+	}
+	if err := checkAssignments(clauses["set"]); err != nil {
+		return err
+	}
+	b.conditions = append(b.conditions, condition{where: clauses["where"]})
+	delete(clauses, "update")
+	delete(clauses, "from")
+	return b.check(clauses)
+}
+
+func checkDelete(nodes []node, outer *block) error {
+	clauses, err := cut(nodes, "delete", "from", "using", "where", "returning")
+	if err != nil {
+		return err
+	}
+	b := &block{outer: outer}
+	for _, k := range []string{"from", "using"} {
+		if tables, ok := clauses[k]; ok {
+			if err := b.from(tables); err != nil {
+				return err
+			}
+			delete(clauses, k)
+		}
+	}
+	b.conditions = append(b.conditions, condition{where: clauses["where"]})
+	return b.check(clauses)
+}
+
+// checkInsert checks INSERT INTO table [AS alias] (columns) source [ON CONFLICT …] [RETURNING …].
+func checkInsert(nodes []node, outer *block) error {
+	columns := slices.IndexFunc(nodes, func(n node) bool { return n.kind == groupNode })
+	if columns < 3 || !nodes[1].is("into") {
+		return errors.New("an INSERT that does not name its columns")
+	}
+	target := &block{outer: outer}
+	if err := target.from(nodes[2:columns]); err != nil {
+		return err
+	}
+	distributed := target.uses[0].distributed
+	if distributed && !namesOrganisation(nodes[columns].kids) {
+		return fmt.Errorf("insert into %s without %s", target.uses[0].alias, organisationID)
+	}
+	rest := nodes[columns+1:]
+	end := keywordAt(rest, "returning")
+	for i := range rest[:end] {
+		if rest[i].is("on") && i+1 < len(rest) && rest[i+1].is("conflict") {
+			if err := checkConflict(rest[i+2:end], distributed); err != nil {
+				return err
+			}
+			end = i
+			break
+		}
+	}
+	source := rest[:end]
+	if distributed && len(source) > 0 && source[0].is("values") && hasQuery(source) {
+		return errors.New("a subquery in VALUES")
+	}
+	if len(source) > 0 && source[0].is("default") {
+		return errors.New("an INSERT of defaults")
+	}
+	return checkOne(source, outer)
+}
+
+func checkConflict(nodes []node, distributed bool) error {
+	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !namesOrganisation(nodes[0].kids)) {
+		return fmt.Errorf("a conflict target without %s", organisationID)
+	}
+	if hasQuery(nodes) {
+		return errors.New("a subquery in ON CONFLICT")
+	}
+	set := keywordAt(nodes, "set")
+	if set == len(nodes) {
+		return nil
+	}
+	return checkAssignments(nodes[set+1:])
+}
+
+func checkAssignments(nodes []node) error {
+	nodes = nodes[:keywordAt(nodes, "where")]
+	for _, a := range split(nodes, func(n node) bool { return n.isMark(",") }) {
+		to := a[:slices.IndexFunc(append(slices.Clone(a), node{kind: markNode, text: "="}), func(n node) bool { return n.isMark("=") })]
+		if namesOrganisation(to) || len(to) == 1 && namesOrganisation(to[0].kids) {
+			return fmt.Errorf("%s of a row is changed", organisationID)
+		}
+	}
+	return nil
+}
+
+func namesOrganisation(nodes []node) bool {
+	return slices.ContainsFunc(nodes, func(n node) bool { return n.isName() && n.text == organisationID })
+}
+
+func hasQuery(nodes []node) bool {
+	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
+}
+
+// cut splits a statement at its keywords, each of which may stand there once.
+func cut(nodes []node, keywords ...string) (map[string][]node, error) {
+	clauses := map[string][]node{}
+	current := ""
+	for i, n := range nodes {
+		isDistinctFrom := n.is("from") && i > 1 && nodes[i-1].is("distinct") && nodes[i-2].is("is", "not")
+		if !n.is(keywords...) || isDistinctFrom || i > 0 && nodes[i-1].isMark(".") {
+			clauses[current] = append(clauses[current], n)
+			continue
+		}
+		if _, twice := clauses[n.text]; twice {
+			return nil, fmt.Errorf("%s stands twice", strings.ToUpper(n.text))
+		}
+		current = n.text
+		clauses[current] = []node{}
+	}
+	return clauses, nil
+}
+
+var (
+	partitions   = regexp.MustCompile(`^snapshots_daily_\d+$`)
+	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+)$`)
+)
+
+func isDistributed(table string) (bool, error) {
+	class, known := store.TableClasses[table]
+	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
+		return false, fmt.Errorf("table %q is not classified", table)
+	}
+	return class == store.Distributed || partitions.MatchString(table), nil
+}

@@ -1,0 +1,216 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// node is a piece of a statement: a word, a parameter, a literal, a mark, or what stands in parentheses.
+type node struct {
+	kind       nodeKind
+	text       string // of a word in lower case, without its quotes
+	quoted     bool   // a name, never a keyword
+	kids       []node // of a group
+	start, end int    // in the statement, in bytes
+}
+
+type nodeKind int
+
+const (
+	wordNode nodeKind = iota
+	parameterNode
+	literalNode
+	markNode
+	groupNode
+)
+
+// is says whether the node is one of the keywords.
+func (n node) is(keywords ...string) bool {
+	if n.kind != wordNode || n.quoted {
+		return false
+	}
+	return slices.Contains(keywords, n.text)
+}
+
+func (n node) isMark(s string) bool { return n.kind == markNode && n.text == s }
+
+func (n node) isName() bool { return n.kind == wordNode }
+
+// isQuery says whether the node is a subquery in parentheses.
+func (n node) isQuery() bool {
+	if n.kind != groupNode || len(n.kids) == 0 {
+		return false
+	}
+	first := n.kids[0]
+	return first.is("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].is("union", "except", "intersect"))
+}
+
+// parse cuts SQL of both engines into nodes. It errs on what it does not know, so that nothing slips through unread.
+func parse(statement string) ([]node, error) {
+	p := parser{s: statement}
+	nodes, err := p.nodes(false)
+	if err != nil {
+		return nil, fmt.Errorf("%w at byte %d", err, p.at)
+	}
+	return nodes, nil
+}
+
+type parser struct {
+	s  string
+	at int
+}
+
+func (p *parser) rest() string { return p.s[p.at:] }
+
+// nodes reads up to the end of the statement, or of a group.
+func (p *parser) nodes(group bool) ([]node, error) {
+	var out []node
+	for {
+		if err := p.skipBlanks(); err != nil {
+			return nil, err
+		}
+		start := p.at
+		switch {
+		case p.rest() == "":
+			if group {
+				return nil, errors.New("parenthesis is not closed")
+			}
+			return out, nil
+		case p.s[p.at] == ')':
+			if !group {
+				return nil, errors.New("parenthesis was not opened")
+			}
+			p.at++
+			return out, nil
+		case p.s[p.at] == '(':
+			p.at++
+			kids, err := p.nodes(true)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, node{kind: groupNode, kids: kids, start: start, end: p.at})
+		default:
+			n, err := p.single()
+			if err != nil {
+				return nil, err
+			}
+			n.start, n.end = start, p.at
+			out = append(out, n)
+		}
+	}
+}
+
+func (p *parser) skipBlanks() error {
+	for p.rest() != "" {
+		switch {
+		case strings.ContainsRune(" \t\r\n\f\v", rune(p.s[p.at])):
+			p.at++
+		case strings.HasPrefix(p.rest(), "--"):
+			_, after, found := strings.Cut(p.rest(), "\n")
+			if !found {
+				after = ""
+			}
+			p.at = len(p.s) - len(after)
+		case strings.HasPrefix(p.rest(), "/*"):
+			// The engines disagree about comments in comments: what one skips the other may run.
+			end := strings.Index(p.rest()[2:], "*/")
+			if end < 0 || strings.Contains(p.rest()[2:2+end], "/*") {
+				return errors.New("comment is not closed, or has another in it")
+			}
+			p.at += end + 4
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// single reads one node that is no group.
+func (p *parser) single() (node, error) {
+	c := p.s[p.at]
+	switch {
+	case c == '\'':
+		text, err := p.quoted('\'')
+		return node{kind: literalNode, text: text}, err
+	case c == '"' || c == '`':
+		text, err := p.quoted(c)
+		return node{kind: wordNode, quoted: true, text: strings.ToLower(text)}, err
+	case c == '?':
+		p.at++
+		return node{kind: parameterNode, text: "?"}, nil
+	case c == '$' && len(p.rest()) > 1 && isDigit(p.s[p.at+1]):
+		p.at++
+		return node{kind: parameterNode, text: "$" + p.while(isDigit)}, nil
+	case c == '$':
+		return node{}, errors.New("string in dollar signs")
+	case isDigit(c):
+		return node{kind: literalNode, text: p.while(func(c byte) bool { return isWord(c) || isDigit(c) || c == '.' })}, nil
+	case isWord(c):
+		text := strings.ToLower(p.while(func(c byte) bool { return isWord(c) || isDigit(c) || c == '$' }))
+		if text == "e" && strings.HasPrefix(p.rest(), "'") {
+			return node{}, errors.New("string with escapes")
+		}
+		return node{kind: wordNode, text: text}, nil
+	}
+	for _, mark := range []string{"::", "<=", ">=", "<>", "!=", "||", "=="} {
+		if strings.HasPrefix(p.rest(), mark) {
+			p.at += len(mark)
+			return node{kind: markNode, text: mark}, nil
+		}
+	}
+	p.at++
+	return node{kind: markNode, text: string(c)}, nil
+}
+
+func (p *parser) quoted(quote byte) (string, error) {
+	var text strings.Builder
+	for p.at++; p.rest() != ""; p.at++ {
+		if p.s[p.at] == quote {
+			if len(p.rest()) < 2 || p.s[p.at+1] != quote {
+				p.at++
+				return text.String(), nil
+			}
+			p.at++
+		}
+		text.WriteByte(p.s[p.at])
+	}
+	return "", errors.New("quote is not closed")
+}
+
+func (p *parser) while(is func(byte) bool) string {
+	start := p.at
+	for p.rest() != "" && is(p.s[p.at]) {
+		p.at++
+	}
+	return p.s[start:p.at]
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isWord(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// split cuts nodes at each that is a separator.
+func split(nodes []node, separates func(node) bool) [][]node {
+	var parts [][]node
+	start := 0
+	for i, n := range nodes {
+		if separates(n) {
+			parts, start = append(parts, nodes[start:i]), i+1
+		}
+	}
+	return append(parts, nodes[start:])
+}
+
+// keywordAt returns where the first of the keywords stands, outside of parentheses; len(nodes) when none does.
+func keywordAt(nodes []node, keywords ...string) int {
+	for i, n := range nodes {
+		if n.is(keywords...) && (i <= 0 || !nodes[i-1].isMark(".")) {
+			return i
+		}
+	}
+	return len(nodes)
+}

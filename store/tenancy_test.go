@@ -1,0 +1,390 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// things are what a caller may name: its own, another organisation's, or what nobody has.
+type things struct {
+	video, account, collection uuid.UUID
+	clip, profile              link.Link
+	name, key                  string
+	today                      store.Date
+}
+
+// answer is all that a method gives back.
+type answer struct {
+	Values []any
+	Err    string
+}
+
+func answered(err error, values ...any) answer {
+	a := answer{Values: values}
+	if err != nil {
+		a.Err = err.Error()
+	}
+	return a
+}
+
+// tenantCalls call every method of Org with things that may be another's. Beside an id that may be another's, mine are
+// those of the organisation that asks.
+var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine things) answer{
+	"ID": {func(_ context.Context, o *store.Org, _, _ things) answer { return answered(nil, o.ID()) }},
+	"Video": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			v, err := o.Video(ctx, store.VideoRef{ID: x.video})
+			return answered(err, v)
+		},
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			v, err := o.Video(ctx, store.VideoRef{Link: x.clip})
+			return answered(err, v)
+		},
+	},
+	"Videos": {
+		videosBy(func(q *store.VideoQuery, x things) { q.LinkedAccountID = &x.account }),
+		videosBy(func(q *store.VideoQuery, x things) { q.CollectionID = &x.collection }),
+		videosBy(func(q *store.VideoQuery, x things) { q.Collections = []string{x.name} }),
+		videosBy(func(q *store.VideoQuery, x things) { q.Collections = []string{x.collection.String()} }),
+		videosBy(func(q *store.VideoQuery, x things) { q.Link = &x.clip }),
+		videosBy(func(q *store.VideoQuery, x things) { q.Username = &x.profile.Handle }),
+		videosBy(func(q *store.VideoQuery, x things) { q.Hashtag = &x.name }),
+		videosBy(func(q *store.VideoQuery, x things) { q.Words = &x.name }),
+		videosBy(func(q *store.VideoQuery, x things) {
+			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.video}
+		}),
+	},
+	"TrackedVideoIDs": {func(ctx context.Context, o *store.Org, x, mine things) answer {
+		ids, err := o.TrackedVideoIDs(ctx, []link.Link{x.clip, mine.clip})
+		return answered(err, ids)
+	}},
+	"History": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			points, err := o.History(ctx, store.VideoRef{ID: x.video}, x.today-30, x.today)
+			return answered(err, points)
+		},
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			points, err := o.History(ctx, store.VideoRef{Link: x.clip}, x.today-700, x.today)
+			return answered(err, points)
+		},
+	},
+	"Track": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Immediate: 1, Enqueue: 1})
+			return answered(err, tracked)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{mine.clip}, CollectionIDs: []uuid.UUID{x.collection}})
+			return answered(err, tracked)
+		},
+	},
+	"StopVideos": {
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
+			return answered(err, unmatched)
+		},
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}}, true)
+			return answered(err, unmatched)
+		},
+	},
+	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		r, err := o.RefreshVideo(ctx, store.VideoRef{ID: x.video})
+		_, byLink := o.RefreshVideo(ctx, store.VideoRef{Link: x.clip})
+		return answered(err, r, answered(byLink))
+	}},
+	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		s, err := o.VideoStatistics(ctx)
+		return answered(err, s)
+	}},
+	"Account": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			a, err := o.Account(ctx, store.AccountRef{ID: x.account})
+			return answered(err, a)
+		},
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			a, err := o.Account(ctx, store.AccountRef{Link: x.profile})
+			return answered(err, a)
+		},
+	},
+	"Accounts": {
+		accountsBy(func(q *store.AccountQuery, x things) { q.CollectionID = &x.collection }),
+		accountsBy(func(q *store.AccountQuery, x things) { q.Collections = []string{x.name, x.collection.String()} }),
+		accountsBy(func(q *store.AccountQuery, x things) { q.Username = &x.profile.Handle }),
+		accountsBy(func(q *store.AccountQuery, x things) {
+			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.account}
+		}),
+	},
+	"AccountVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
+		return answered(err, page)
+	}},
+	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		points, err := o.AccountHistory(ctx, store.AccountRef{ID: x.account}, x.today-30, x.today)
+		return answered(err, points)
+	}},
+	"TrackedAccountIDs": {func(ctx context.Context, o *store.Org, x, mine things) answer {
+		ids, err := o.TrackedAccountIDs(ctx, []link.Link{x.profile, mine.profile})
+		return answered(err, ids)
+	}},
+	"TrackAccounts": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
+			return answered(err, tracked)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{mine.profile}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{x.collection}})
+			return answered(err, tracked)
+		},
+	},
+	"StopAccounts": {func(ctx context.Context, o *store.Org, x, mine things) answer {
+		unmatched, err := o.StopAccounts(ctx, []store.AccountRef{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
+		return answered(err, unmatched)
+	}},
+	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		r, err := o.RefreshAccount(ctx, store.AccountRef{ID: x.account})
+		_, byLink := o.RefreshAccount(ctx, store.AccountRef{Link: x.profile})
+		return answered(err, r, answered(byLink))
+	}},
+	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		s, err := o.AccountStatistics(ctx)
+		return answered(err, s)
+	}},
+	"OrganisationHistory": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		points, err := o.OrganisationHistory(ctx, x.today-30, x.today)
+		return answered(err, points)
+	}},
+	"Collection": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		c, err := o.Collection(ctx, x.collection, true)
+		return answered(err, c)
+	}},
+	"Collections": {
+		collectionsBy(func(q *store.CollectionQuery, x things) { q.ParentID = &x.collection }),
+		collectionsBy(func(q *store.CollectionQuery, x things) { q.ParentID, q.Subtree = &x.collection, true }),
+		collectionsBy(func(q *store.CollectionQuery, x things) {
+			q.Roots, q.Order.Column, q.Window.After = true, "video_count", &store.Position{Value: "1", ID: x.collection}
+		}),
+		collectionsBy(func(q *store.CollectionQuery, x things) {
+			q.Order.Column, q.Window.After = "account_count", &store.Position{Value: "1", ID: x.collection}
+		}),
+	},
+	"CreateCollection": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		c, err := o.CreateCollection(ctx, store.NewCollection{Name: "New", Access: store.AccessPrivate, ParentID: &x.collection})
+		return answered(err, c)
+	}},
+	"UpdateCollection": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			c, err := o.UpdateCollection(ctx, x.collection, store.CollectionPatch{Name: new("Mine now"), Hashtags: &[]string{"x"}})
+			return answered(err, c)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			c, err := o.UpdateCollection(ctx, mine.collection, below(&x.collection))
+			return answered(err, c)
+		},
+	},
+	"DeleteCollection": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.DeleteCollection(ctx, x.collection, nil))
+	}},
+	"AddVideos": {
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.AddVideos(ctx, x.collection, []uuid.UUID{mine.video})
+			return answered(err, n)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.AddVideos(ctx, mine.collection, []uuid.UUID{x.video, mine.video})
+			return answered(err, n)
+		},
+	},
+	"AddAccounts": {
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.AddAccounts(ctx, x.collection, []uuid.UUID{mine.account})
+			return answered(err, n)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.AddAccounts(ctx, mine.collection, []uuid.UUID{x.account, mine.account})
+			return answered(err, n)
+		},
+	},
+	"RemoveVideos": {
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.RemoveVideos(ctx, x.collection, []uuid.UUID{mine.video, x.video})
+			return answered(err, n)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.RemoveVideos(ctx, mine.collection, []uuid.UUID{x.video})
+			return answered(err, n)
+		},
+	},
+	"RemoveAccounts": {
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.RemoveAccounts(ctx, x.collection, []uuid.UUID{mine.account, x.account})
+			return answered(err, n)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			n, err := o.RemoveAccounts(ctx, mine.collection, []uuid.UUID{x.account})
+			return answered(err, n)
+		},
+	},
+	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		k, err := o.BeginKey(ctx, "TrackVideo", x.key, []byte("f"))
+		return answered(err, k)
+	}},
+	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptAnswer{Status: 200}))
+	}},
+	"AbandonKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.AbandonKey(ctx, "TrackVideo", x.key))
+	}},
+	"Load": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.Load(ctx, store.LoadBatch{Source: "test", Collections: []store.LoadCollection{{ID: x.collection, Name: "Loaded"}},
+			Accounts: []store.LoadAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
+	}},
+}
+
+func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
+	return func(ctx context.Context, o *store.Org, x, _ things) answer {
+		q := all("latest_views", true)
+		q.IncludeRemoved = true
+		set(&q, x)
+		page, err := o.Videos(ctx, q)
+		return answered(err, page)
+	}
+}
+
+func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *store.Org, things, things) answer {
+	return func(ctx context.Context, o *store.Org, x, _ things) answer {
+		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
+		set(&q, x)
+		page, err := o.Accounts(ctx, q)
+		return answered(err, page)
+	}
+}
+
+func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Context, *store.Org, things, things) answer {
+	return func(ctx context.Context, o *store.Org, x, _ things) answer {
+		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
+		set(&q, x)
+		page, err := o.Collections(ctx, q)
+		return answered(err, page)
+	}
+}
+
+// tenant makes an organisation that has one of each of the things that callers name.
+func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
+	t.Helper()
+	x := unknownThings(t, db, handle, n)
+	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Enqueue: 1})
+	require.NoError(t, err)
+	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
+	require.NoError(t, err)
+	x.video, x.account = tracked[0].VideoID, accounts[0].AccountID
+	x.collection = video(t, o, x.clip).Labels[0].ID
+	collection(t, o, "child", &x.collection)
+	begin(t, o, "TrackVideo", x.key, "g")
+	return x
+}
+
+func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
+	t.Helper()
+	l := clip(t, n)
+	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), name: handle, key: handle, today: today(db),
+		clip: parse(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: parse(t, "https://www.tiktok.com/@"+handle)}
+}
+
+var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// plain writes an answer with each thing that the caller named, and each identifier, by its role.
+func plain(t *testing.T, a answer, x things) string {
+	t.Helper()
+	raw, err := json.Marshal(a)
+	require.NoError(t, err)
+	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION",
+		x.clip.ID, "CLIP", x.name, "NAME").Replace(string(raw))
+	seen := map[string]string{}
+	return anyUUID.ReplaceAllStringFunc(text, func(id string) string {
+		if seen[id] == "" {
+			seen[id] = "ID" + string(rune('A'+len(seen)))
+		}
+		return seen[id]
+	})
+}
+
+// takesNoID are the methods that ask for nothing that another could have.
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Load"}
+
+// readsOnly are the methods after which all is as before.
+var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
+	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Collection", "Collections"}
+
+func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
+	t.Parallel()
+	methods := reflect.TypeFor[*store.Org]()
+	var names []string
+	for method := range methods.Methods() {
+		names = append(names, method.Name)
+	}
+	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "each exported method of Org has a call here that names another's things")
+
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		fullOrg(t, db) // whose statements are those of collectors as well
+		other := newOrg(t, db)
+		foreign := tenant(t, db, other, "foreign", 5)
+		// Made at the same time: where ids are compared by their order, both come before mine.
+		nobodys, n := unknownThings(t, db, "nobodys", 2), 10
+		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
+		theirs := stored(t, db, other)
+
+		// Three organisations that have the same: one names another's things, one nobody's, one its own.
+		type asker struct {
+			org  *store.Org
+			mine things
+		}
+		askers := func() (a [3]asker) {
+			n += 10
+			titles := map[link.Link]store.VideoFacts{}
+			for i := range a {
+				a[i].org = newOrg(t, db)
+				a[i].mine = tenant(t, db, a[i].org, "mine", n)
+				titles[a[i].mine.clip] = store.VideoFacts{Title: new("mine #mine")}
+			}
+			measure(t, db, db.Clock.Now(), titles)
+			return a
+		}
+		readers := askers()
+		for _, name := range names {
+			for i, call := range tenantCalls[name] {
+				a, reads := readers, slices.Contains(readsOnly, name)
+				var before map[string][]string
+				if !reads {
+					a = askers()
+					before = stored(t, db, a[2].org)
+				}
+				nobodys.clip = unknownThings(t, db, "nobodys", n+1).clip
+				want := plain(t, call(t.Context(), a[1].org, nobodys, a[1].mine), nobodys)
+				require.Equal(t, want, plain(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
+				own := plain(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
+				if !reads {
+					require.Equal(t, theirs, stored(t, db, other), "%s, call %d: another's rows changed", name, i)
+				}
+				if !slices.Contains(takesNoID, name) && own == want {
+					require.NotEqual(t, before, stored(t, db, a[2].org), "%s, call %d: the call does not look at what it is given", name, i)
+				}
+			}
+		}
+		require.Equal(t, theirs, stored(t, db, other))
+		t.Run("no statement keeps the rules without one of its conditions", func(t *testing.T) { mutate(t, db.Guard.Statements()) })
+	})
+}

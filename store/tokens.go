@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Scope is what a token may do.
+type Scope string
+
+// The scopes. Every operation of the contract names the one that it needs.
+const (
+	ScopeRead  Scope = "read"
+	ScopeWrite Scope = "write"
+)
+
+// ParseScopes reads a comma-separated list of scopes, at least one, in any order.
+func ParseScopes(s string) ([]Scope, error) {
+	var scopes []Scope
+	for part := range strings.SplitSeq(s, ",") {
+		v := Scope(strings.TrimSpace(part))
+		if v != ScopeRead && v != ScopeWrite {
+			return nil, fmt.Errorf("scope %q is not one of read, write", part)
+		}
+		if !slices.Contains(scopes, v) {
+			scopes = append(scopes, v)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes, nil
+}
+
+// Token is an API token without its secret, of which only a hash is kept.
+type Token struct {
+	ID             uuid.UUID
+	OrganisationID uuid.UUID
+	Name           string
+	Scopes         []Scope
+	CreatedAt      Instant
+	ExpiresAt      *Instant
+	RevokedAt      *Instant
+	LastUsedAt     *Instant // to the minute
+}
+
+// May says whether the token has the scope.
+func (t Token) May(s Scope) bool { return slices.Contains(t.Scopes, s) }
+
+// Identity is who a token speaks for.
+type Identity struct {
+	Organisation Organisation
+	Token        Token
+}
+
+// The form of a token: rt_, 40 random base-62 characters, 6 of checksum. The checksum tells a mistyped token from an
+// unknown one, and lets secret scanners know a real one.
+const (
+	tokenPrefix   = "rt_"
+	tokenRandom   = 40
+	tokenChecksum = 6
+	base62        = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// WellFormedToken says whether s has the form and the checksum of a token. It says nothing about whether it is one.
+func WellFormedToken(s string) bool {
+	if len(s) != len(tokenPrefix)+tokenRandom+tokenChecksum || !strings.HasPrefix(s, tokenPrefix) {
+		return false
+	}
+	body := s[:len(tokenPrefix)+tokenRandom]
+	return s[len(body):] == checksumOf(body)
+}
+
+func checksumOf(body string) string {
+	n := crc32.ChecksumIEEE([]byte(body))
+	sum := make([]byte, tokenChecksum)
+	for i := len(sum) - 1; i >= 0; i-- {
+		sum[i], n = base62[n%62], n/62
+	}
+	return string(sum)
+}
+
+// randomBase62 returns n characters, each of the 62 equally likely.
+func randomBase62(n int) (string, error) {
+	out := make([]byte, n)
+	for i := range out {
+		k, err := rand.Int(rand.Reader, big.NewInt(int64(len(base62))))
+		if err != nil {
+			return "", err
+		}
+		out[i] = base62[k.Int64()]
+	}
+	return string(out), nil
+}
+
+type tokenRow struct {
+	ID             uuid.UUID `gorm:"primaryKey"`
+	OrganisationID uuid.UUID
+	Name           string
+	Hash           []byte
+	Scopes         string
+	CreatedAt      Instant `gorm:"autoCreateTime:false"`
+	ExpiresAt      *Instant
+	RevokedAt      *Instant
+	LastUsedAt     *Instant `gorm:"->"`
+}
+
+func (tokenRow) TableName() string { return "api_tokens" }
+
+func (r tokenRow) token() Token {
+	scopes, _ := ParseScopes(r.Scopes) // written by CreateToken alone
+	return Token{ID: r.ID, OrganisationID: r.OrganisationID, Name: r.Name, Scopes: scopes,
+		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
+}
+
+// CreateToken makes a token for an organisation and returns its secret, which is never to be had again. A validity of
+// 0 means that it does not expire. ErrNotFound when there is no such organisation.
+func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
+	if err := checkName("token", name); err != nil {
+		return Token{}, "", err
+	}
+	if len(scopes) == 0 {
+		return Token{}, "", errors.New("a token needs at least one scope of read, write")
+	}
+	names := make([]string, len(scopes))
+	for i, sc := range scopes {
+		names[i] = string(sc)
+	}
+	if _, err := ParseScopes(strings.Join(names, ",")); err != nil {
+		return Token{}, "", err
+	}
+	if validity < 0 {
+		return Token{}, "", fmt.Errorf("a token cannot expire %s ago", -validity)
+	}
+	if _, err := s.Organisation(ctx, org); err != nil {
+		return Token{}, "", err
+	}
+	random, err := randomBase62(tokenRandom)
+	if err != nil {
+		return Token{}, "", err
+	}
+	secret := tokenPrefix + random
+	secret += checksumOf(secret)
+	hash := sha256.Sum256([]byte(secret))
+	row := tokenRow{ID: NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
+		Scopes: strings.Join(names, ","), CreatedAt: s.now()}
+	if validity > 0 {
+		expires := row.CreatedAt.Add(validity)
+		row.ExpiresAt = &expires
+	}
+	err = s.tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
+	return row.token(), secret, err
+}
+
+// Tokens lists an organisation's tokens, the oldest first, with those expired or revoked.
+func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
+	if _, err := s.Organisation(ctx, org); err != nil {
+		return nil, err
+	}
+	var rows []tokenRow
+	err := s.read.WithContext(ctx).Table("api_tokens").
+		Select("api_tokens.*, u.last_used_at").Joins("LEFT JOIN token_uses u ON u.token_id = api_tokens.id").
+		Where("organisation_id = ?", org).Order("created_at, id").Find(&rows).Error
+	tokens := make([]Token, len(rows))
+	for i, r := range rows {
+		tokens[i] = r.token()
+	}
+	return tokens, translate(err)
+}
+
+// RevokeToken ends a token for good, or returns ErrNotFound. Revoking it again changes nothing.
+func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.now()))
+		if r.Error == nil && r.RowsAffected == 0 {
+			return notFound("token", id.String())
+		}
+		return r.Error
+	})
+}
+
+// Authenticate returns whom the token speaks for, or ErrTokenUnknown, ErrTokenExpired, ErrTokenRevoked. The look-up
+// is by the token's hash: how long it takes says nothing about how much of a guess was right.
+func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
+	if !WellFormedToken(token) {
+		return Identity{}, ErrTokenUnknown
+	}
+	hash := sha256.Sum256([]byte(token))
+	var row tokenRow
+	err := s.read.WithContext(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
+	switch now := s.now(); {
+	case err != nil:
+		return Identity{}, translate(err)
+	case row.ID == uuid.Nil:
+		return Identity{}, ErrTokenUnknown
+	case row.RevokedAt != nil:
+		return Identity{}, ErrTokenRevoked
+	case row.ExpiresAt != nil && *row.ExpiresAt <= now:
+		return Identity{}, ErrTokenExpired
+	}
+	org, err := s.Organisation(ctx, row.OrganisationID)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Organisation: org, Token: row.token()}, nil
+}
+
+// TokenUsed notes that a token was used at the time given.
+func (s *Store) TokenUsed(ctx context.Context, id uuid.UUID, at time.Time) error {
+	type tokenUse struct {
+		TokenID    uuid.UUID
+		LastUsedAt Instant
+	}
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Table("token_uses").Clauses(clause.OnConflict{
+			Columns: []clause.Column{{Name: "token_id"}}, DoUpdates: clause.AssignmentColumns([]string{"last_used_at"}),
+		}).Create(&tokenUse{id, InstantOf(at)}).Error
+	})
+}

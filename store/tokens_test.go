@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+var bothScopes = []store.Scope{store.ScopeRead, store.ScopeWrite}
+
+func newToken(t *testing.T, db *storetest.DB, org uuid.UUID, validity time.Duration) (store.Token, string) {
+	t.Helper()
+	token, secret, err := db.CreateToken(t.Context(), org, "Tester", bothScopes, validity)
+	require.NoError(t, err)
+	return token, secret
+}
+
+func TestToken_hasAFormThatTellsAMistypedOne(t *testing.T) {
+	t.Parallel()
+	// Secret scanners know this form: it must never change.
+	const example = "rt_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd4Q6C45"
+	require.True(t, store.WellFormedToken(example))
+	require.Len(t, example, 49)
+	for i := range example {
+		for _, c := range []byte{'0', 'Z', 'a', '_', ' ', 0, 0xff} {
+			if changed := example[:i] + string(c) + example[i+1:]; changed != example {
+				require.False(t, store.WellFormedToken(changed), changed)
+			}
+		}
+		if i > 0 && example[i] != example[i-1] {
+			swapped := example[:i-1] + example[i:i+1] + example[i-1:i] + example[i+1:]
+			require.False(t, store.WellFormedToken(swapped), swapped)
+		}
+		require.False(t, store.WellFormedToken(example[:i]))
+	}
+	for _, bad := range []string{"", example + "0", " " + example, "Bearer " + example, strings.ToUpper(example)} {
+		require.False(t, store.WellFormedToken(bad), bad)
+	}
+}
+
+func TestToken_speaksForItsOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionNone)
+		require.NoError(t, err)
+		newToken(t, db, newOrg(t, db).ID(), 0)
+		token, secret, err := db.CreateToken(t.Context(), org.ID, " My script ", []store.Scope{store.ScopeRead}, time.Hour)
+		require.NoError(t, err)
+		now := store.InstantOf(db.Clock.Now())
+		require.Equal(t, store.Token{ID: token.ID, OrganisationID: org.ID, Name: "My script", Scopes: []store.Scope{store.ScopeRead},
+			CreatedAt: now, ExpiresAt: new(now.Add(time.Hour))}, token)
+		require.Regexp(t, `^rt_[0-9A-Za-z]{46}$`, secret)
+		require.True(t, store.WellFormedToken(secret))
+
+		who, err := db.Authenticate(t.Context(), secret)
+		require.NoError(t, err)
+		require.Equal(t, store.Identity{Organisation: org, Token: token}, who)
+		require.True(t, who.Token.May(store.ScopeRead))
+		require.False(t, who.Token.May(store.ScopeWrite))
+
+		require.NoError(t, db.SetTier(t.Context(), org.ID, store.TierPremium))
+		who, err = db.Authenticate(t.Context(), secret)
+		require.NoError(t, err)
+		require.Equal(t, store.TierPremium, who.Organisation.Tier)
+	})
+}
+
+func TestToken_isKeptAsAHashAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		_, secret := newToken(t, db, newOrg(t, db).ID(), 0)
+		hash := storetest.Column[[]byte](t, db, "SELECT hash FROM api_tokens")
+		require.Len(t, hash, 1)
+		require.Len(t, hash[0], 32)
+		require.NotContains(t, string(hash[0]), secret)
+		for _, given := range []string{string(hash[0]), hex.EncodeToString(hash[0])} {
+			_, err := db.Authenticate(t.Context(), given)
+			require.ErrorIs(t, err, store.ErrTokenUnknown, "who reads the database cannot use what is there")
+		}
+	})
+}
+
+func TestToken_isRefusedWhenUnknownExpiredOrRevoked(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		expiring, secret := newToken(t, db, o.ID(), time.Hour)
+		revoked, other := newToken(t, db, o.ID(), time.Hour)
+		auth := func(secret string) error {
+			_, err := db.Authenticate(t.Context(), secret)
+			return err
+		}
+		for _, unknown := range []string{"", "rt_", "rt_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd4Q6C45", secret + " ", strings.ToLower(secret)} {
+			require.ErrorIs(t, auth(unknown), store.ErrTokenUnknown, unknown)
+		}
+		db.Clock.Advance(time.Hour - time.Microsecond)
+		require.NoError(t, auth(secret))
+		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID))
+		at := store.InstantOf(db.Clock.Now())
+		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "at once")
+		db.Clock.Advance(time.Microsecond)
+		require.ErrorIs(t, auth(secret), store.ErrTokenExpired)
+		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "again")
+		require.ErrorIs(t, auth(other), store.ErrTokenRevoked)
+		require.ErrorIs(t, db.RevokeToken(t.Context(), store.NewID()), store.ErrNotFound)
+
+		tokens, err := db.Tokens(t.Context(), o.ID())
+		require.NoError(t, err)
+		revoked.RevokedAt = &at
+		require.Equal(t, []store.Token{expiring, revoked}, tokens, "the oldest first, also those that are over; revoked when it first was")
+	})
+}
+
+func TestToken_remembersItsLastUse(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		token, _ := newToken(t, db, o.ID(), 0)
+		newToken(t, db, newOrg(t, db).ID(), 0)
+		for range 2 {
+			db.Clock.Advance(time.Minute)
+			require.NoError(t, db.TokenUsed(t.Context(), token.ID, db.Clock.Now()))
+			tokens, err := db.Tokens(t.Context(), o.ID())
+			require.NoError(t, err)
+			token.LastUsedAt = new(store.InstantOf(db.Clock.Now()))
+			require.Equal(t, []store.Token{token}, tokens)
+		}
+		_, err := db.Tokens(t.Context(), store.NewID())
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+func TestCreateToken_refusesWhatCannotBeAToken(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org := newOrg(t, db).ID()
+		for name, c := range map[string]struct {
+			org      uuid.UUID
+			name     string
+			scopes   []store.Scope
+			validity time.Duration
+			because  string
+		}{
+			"no name":                   {org, " ", bothScopes, 0, "0 characters; it must have 1 to 100"},
+			"a name of 101 characters":  {org, strings.Repeat("ä", 101), bothScopes, 0, "101 characters"},
+			"no scope":                  {org, "T", nil, 0, "at least one scope of read, write"},
+			"a scope that there is not": {org, "T", []store.Scope{store.ScopeRead, "admin"}, 0, `scope "admin" is not one of read, write`},
+			"an end that is over":       {org, "T", bothScopes, -time.Hour, "cannot expire 1h0m0s ago"},
+			"an unknown organisation":   {uuid.UUID{1}, "T", bothScopes, 0, "no such organisation: 01000000-"},
+		} {
+			_, secret, err := db.CreateToken(t.Context(), c.org, c.name, c.scopes, c.validity)
+			require.ErrorContains(t, err, c.because, name)
+			require.Empty(t, secret)
+		}
+		require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM api_tokens"))
+		longest, _, err := db.CreateToken(t.Context(), org, strings.Repeat("ä", 100), []store.Scope{"write", "read", "write"}, 0)
+		require.NoError(t, err)
+		require.Equal(t, bothScopes, longest.Scopes, "each once")
+	})
+}
+
+func TestParseScopes_readsAList(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string][]store.Scope{
+		"read": {store.ScopeRead}, " write , read,write": bothScopes,
+	} {
+		got, err := store.ParseScopes(given)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, bad := range []string{"", ",", "read,", "READ", "read;write", "admin"} {
+		_, err := store.ParseScopes(bad)
+		require.ErrorContains(t, err, "is not one of read, write", bad)
+	}
+}

@@ -1,0 +1,173 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// sumsOf adds up what the lists show, one by one.
+func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
+	t.Helper()
+	sum := store.OrganisationPoint{Day: day}
+	add := func(to *int64, n *int64) {
+		if n != nil {
+			*to += *n
+		}
+	}
+	q := all("created_at", false)
+	q.IncludeRemoved = true
+	for _, v := range list(t, o, q).Videos {
+		add(&sum.Views, v.LatestViews)
+		add(&sum.Likes, v.LatestLikes)
+		add(&sum.Comments, v.LatestComments)
+		add(&sum.Shares, v.LatestShares)
+		add(&sum.Bookmarks, v.LatestBookmarks)
+		if !v.Removed {
+			sum.Videos++
+		}
+		if v.UploadedAt != nil && *v.UploadedAt == day {
+			sum.Uploads++
+		}
+	}
+	page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeRemoved: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+	require.NoError(t, err)
+	for _, a := range page.Accounts {
+		add(&sum.Followers, a.LatestFollowersCount)
+		add(&sum.Following, a.LatestFollowingCount)
+		if a.Tracked {
+			sum.Accounts++
+		}
+	}
+	return sum
+}
+
+func organisationDay(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
+	t.Helper()
+	points, err := o.OrganisationHistory(t.Context(), today(db), today(db))
+	require.NoError(t, err)
+	require.Len(t, points, 1)
+	return points[0]
+}
+
+func TestTotals_areTheSumsOfWhatIsThere(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		next := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			o, links := newOrg(t, db), clipsFrom(t, next, 6)
+			next += len(links)
+			track(t, o, links...)
+			some := func() []link.Link {
+				return rapid.SliceOfNDistinct(rapid.SampledFrom(links), 1, len(links), func(l link.Link) string { return l.ID }).Draw(rt, "links")
+			}
+			for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+				db.Clock.Advance(time.Duration(rapid.IntRange(1, 30).Draw(rt, "hours")) * time.Hour)
+				switch rapid.IntRange(0, 3).Draw(rt, "step") {
+				case 0:
+					track(t, o, some()...)
+				case 1:
+					var refs []store.VideoRef
+					for _, l := range some() {
+						refs = append(refs, store.VideoRef{Link: l})
+					}
+					_, err := o.StopVideos(t.Context(), refs, false)
+					require.NoError(t, err)
+				default:
+					facts := map[link.Link]store.VideoFacts{}
+					for _, l := range some() {
+						facts[l] = store.VideoFacts{Views: maybe(rt, "views", 1000), Likes: maybe(rt, "likes", 100), Comments: maybe(rt, "comments", 10),
+							Shares: maybe(rt, "shares", 10), Bookmarks: maybe(rt, "bookmarks", 10)}
+					}
+					measure(t, db, db.Clock.Now(), facts)
+				}
+			}
+			track(t, o, links...)
+			db.Clock.Advance(time.Hour)
+			measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{links[0]: views(1)})
+			require.Equal(rt, sumsOf(t, o, today(db)), organisationDay(t, db, o))
+		})
+	})
+}
+
+func TestOrganisationHistory_keepsEachDayAsItEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		first := today(db)
+		uploaded := db.Clock.Now()
+		track(t, o, clips(t, 2)...)
+		follow(t, o, store.TrackNewOnly, parse(t, "https://www.tiktok.com/@someone"))
+		deliverBy(t, db, link.TikTok, func(store.Target) store.VideoFacts {
+			return store.VideoFacts{Views: new(int64(10)), UploadedAt: &uploaded}
+		})
+		deliverAccount(t, db, store.AccountFacts{Username: new("someone"), Followers: new(int64(100)), Following: new(int64(5))})
+		db.Clock.Advance(48 * time.Hour)
+		track(t, o, clip(t, 9))
+		stop(t, o, clip(t, 0))
+		deliverBy(t, db, link.TikTok, func(store.Target) store.VideoFacts { return views(20) })
+		deliverAccount(t, db, store.AccountFacts{Username: new("someone"), Followers: new(int64(90))})
+
+		points, err := o.OrganisationHistory(t.Context(), first-1, first+30)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{
+			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Views: 50},
+			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Views: 20},
+		}, points, "the newest first; a day on which nothing was fetched has no point")
+		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{}, points)
+	})
+}
+
+func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), parse(t, "https://www.tiktok.com/@someone")
+		first := today(db)
+		follow(t, o, store.TrackNewOnly, l)
+		track(t, o, clip(t, 1))
+		deliver(t, db, link.TikTok, views(10))
+		deliverAccount(t, db, store.AccountFacts{Username: new("someone"), Followers: new(int64(100))})
+		db.Clock.Advance(24 * time.Hour)
+		deliver(t, db, link.TikTok, store.VideoFacts{Views: new(int64(15)), Likes: new(int64(2))})
+
+		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first, first+1)
+		require.NoError(t, err)
+		require.Equal(t, []store.AccountPoint{
+			{Day: first + 1, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(15)), Likes: new(int64(2))}},
+			{Day: first, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(10))}},
+		}, points)
+		_, err = o.AccountHistory(t.Context(), store.AccountRef{ID: store.NewID()}, first, first)
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+func TestStatistics_countByPlatform(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		none, err := o.VideoStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}}, none)
+
+		track(t, o, append(clips(t, 3), parse(t, short), parse(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
+		stop(t, o, clip(t, 0), parse(t, short))
+		videos, err := o.VideoStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1}}, videos)
+
+		follow(t, o, store.TrackNewOnly, parse(t, "https://www.tiktok.com/@other"), parse(t, "https://www.instagram.com/gone/"))
+		_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: parse(t, "https://www.instagram.com/gone/")}}, true)
+		require.NoError(t, err)
+		accounts, err := o.AccountStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1}}, accounts, "@someone is linked alone")
+	})
+}

@@ -1,0 +1,349 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// TrackRequest asks that videos be tracked (spec.md 4.3, 4.4).
+type TrackRequest struct {
+	// Links are of kind video, each meaning another video.
+	Links []link.Link
+	// CollectionIDs are existing collections; all videos of the request are added to each, also those tracked already.
+	CollectionIDs []uuid.UUID
+	// CollectionNames are root collections, made when there is none of that exact name.
+	CollectionNames []string
+	// CreatedBy is the token on whose behalf collections are made.
+	CreatedBy uuid.UUID
+	// Lane is where first fetches wait.
+	Lane Lane
+	// Immediate is how many of the links, from the first on, are fetched at once; the others wait for their
+	// place in the schedule.
+	Immediate int
+	// Enqueue is how many of the links, from the first on, are fetched at all; the others are saved and marked pending.
+	Enqueue int
+}
+
+// Tracked is what became of one link.
+type Tracked struct {
+	VideoID  uuid.UUID
+	Existing bool // the organisation knew the video before
+	Already  bool // it was being tracked; false for a new and for a stopped video
+}
+
+// Track tracks videos and returns, in the order of the links, what became of each. It is one transaction: on an error
+// nothing is tracked. Equal requests at once track each video once. A stopped video is tracked again under the same id.
+// ErrNotFound names unknown collections.
+func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
+	var tracked []Tracked
+	err := o.s.tx(ctx, func(tx *gorm.DB) error {
+		if err := o.lock(tx); err != nil {
+			return err
+		}
+		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
+		if err != nil {
+			return err
+		}
+		if tracked, err = t.videos(r); err != nil {
+			return err
+		}
+		if err := t.enqueue(r, tracked); err != nil {
+			return err
+		}
+		return t.addMembers(collections, tracked)
+	})
+	return tracked, err
+}
+
+// tracking is one run of Track inside its transaction.
+type tracking struct {
+	*Org
+	tx  *gorm.DB
+	now Instant
+}
+
+// accounts makes sure that each account that a link names has a record, and returns the records' ids.
+func (t tracking) accounts(links []link.Link) (map[string]uuid.UUID, error) {
+	ids := map[string]uuid.UUID{}
+	rows := make([]Account, 0, len(links))
+	for _, l := range links {
+		key := accountKey(l.Platform, l.Handle)
+		if _, seen := ids[key]; seen || l.Handle == "" {
+			continue
+		}
+		ids[key] = uuid.Nil
+		rows = append(rows, Account{OrganisationID: t.id, ID: NewID(), Platform: l.Platform, Username: l.Handle,
+			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.now})
+	}
+	if len(rows) == 0 {
+		return ids, nil
+	}
+	return ids, upsertAccountsByHandle(t.tx, rows, ids)
+}
+
+func (t tracking) videos(r TrackRequest) ([]Tracked, error) {
+	known, err := t.knownVideos(r.Links)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := t.accounts(r.Links)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Tracked, len(r.Links))
+	var fresh []Video
+	for i, l := range r.Links {
+		key := targetKey(l.Platform, l.ID)
+		if _, ok := known[key]; ok {
+			continue
+		}
+		v := newVideo(t.id, l, accounts, t.now)
+		v.Pending, v.Direct = i >= r.Enqueue, true
+		fresh, out[i].VideoID = append(fresh, v), v.ID
+	}
+	// Another request may have saved some of these since they were looked up: the row that is there stays as it is, and
+	// what comes back is not what was sent.
+	slices.SortFunc(fresh, func(a, b Video) int {
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
+	})
+	if err := saveNewVideos(t.tx, fresh, known); err != nil {
+		return nil, err
+	}
+	var added, again int64
+	changed := map[videoChange][]uuid.UUID{}
+	for i, l := range r.Links {
+		v := known[targetKey(l.Platform, l.ID)]
+		if v.ID == out[i].VideoID {
+			added++
+			continue
+		}
+		out[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
+		switch {
+		case v.Removed:
+			again++
+			change := videoChange{again: true, pending: i >= r.Enqueue}
+			changed[change] = append(changed[change], v.ID)
+		case !v.Direct:
+			changed[videoChange{}] = append(changed[videoChange{}], v.ID)
+		}
+	}
+	for change, ids := range changed {
+		if err := scoped(t.tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.columns()).Error; err != nil {
+			return nil, err
+		}
+	}
+	if added+again == 0 {
+		return out, nil
+	}
+	return out, t.tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
+		added+again, again, t.id).Error
+}
+
+// videoChange is what happens to a video that is there when it is asked for by itself: a stopped one is taken up again.
+type videoChange struct{ again, pending bool }
+
+func (c videoChange) columns() map[string]any {
+	columns := map[string]any{"direct": true}
+	if c.again {
+		columns["removed"], columns["pending"] = false, c.pending
+	}
+	return columns
+}
+
+// knownVideos returns id, external id and state of those of the links' videos that the organisation has, locked
+// against a stop or a second start at the same time.
+func (t tracking) knownVideos(links []link.Link) (map[string]Video, error) {
+	byPlatform := map[link.Platform][]string{}
+	for _, l := range links {
+		byPlatform[l.Platform] = append(byPlatform[l.Platform], l.ID)
+	}
+	conditions, args := make([]string, 0, len(byPlatform)), []any{}
+	for _, p := range link.Platforms {
+		if ids := byPlatform[p]; len(ids) > 0 {
+			conditions = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)")
+			args = append(args, p, ids)
+		}
+	}
+	if len(conditions) == 0 {
+		return map[string]Video{}, nil
+	}
+	q := scoped(t.tx, "videos", t.id).Where("("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
+	if t.s.dialect.skipLocked() {
+		q = q.Clauses(forUpdate)
+	}
+	var rows []Video
+	if err := q.Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	known := make(map[string]Video, len(rows))
+	for _, v := range rows {
+		known[targetKey(v.Platform, v.ExternalID)] = v
+	}
+	return known, nil
+}
+
+func newVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now Instant) Video {
+	v := Video{OrganisationID: org, ID: NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
+		Username: l.Handle, CreatedAt: now}
+	if id, ok := accounts[accountKey(l.Platform, l.Handle)]; ok {
+		v.LinkedAccountID = &id
+	}
+	return v
+}
+
+// enqueue makes sure that the videos that are to be fetched have a target and a subscription. Of a video that was
+// tracked already nothing changes.
+func (t tracking) enqueue(r TrackRequest, tracked []Tracked) error {
+	var entries []queueEntry
+	for i, l := range r.Links {
+		if tracked[i].Already || i >= r.Enqueue {
+			continue
+		}
+		e := queueEntry{Source: l.Platform, Kind: targetVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
+			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: slotAfter(t.now, l.Platform, l.ID)}
+		if i < r.Immediate {
+			e.Lane, e.NextAt = LaneInteractive, t.now
+		}
+		entries = append(entries, e)
+	}
+	return enqueue(t.tx, t.id, entries, t.now)
+}
+
+func (t tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
+	var rows []collectionVideo
+	for _, c := range collections {
+		for _, v := range tracked {
+			rows = append(rows, collectionVideo{OrganisationID: t.id, CollectionID: c, VideoID: v.VideoID, AddedAt: t.now})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	slices.SortFunc(rows, func(a, b collectionVideo) int {
+		return cmp.Or(slices.Compare(a.CollectionID[:], b.CollectionID[:]), slices.Compare(a.VideoID[:], b.VideoID[:]))
+	})
+	return t.tx.Clauses(doNothing("organisation_id", "collection_id", "video_id")).CreateInBatches(rows, insertChunk).Error
+}
+
+// insertChunk bounds the rows of one INSERT: PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.
+const insertChunk = 1000
+
+// StopVideos ends the tracking of videos and returns those refs, in order, that name none that is being tracked:
+// unknown ones, another organisation's and those stopped before. History stays. With all true, one such ref makes
+// the call stop nothing at all.
+func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
+	err = o.s.tx(ctx, func(tx *gorm.DB) error {
+		if err := o.lock(tx); err != nil {
+			return err
+		}
+		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		var ids []uuid.UUID
+		var accounts []uuid.UUID
+		unmatched, ids, accounts, err = t.trackedIDs(refs)
+		if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
+			return err
+		}
+		stopped := scoped(tx, "videos", o.id).Where("videos.id IN ? AND NOT videos.removed", ids).
+			Updates(map[string]any{"removed": true, "pending": false})
+		if stopped.Error != nil {
+			return stopped.Error
+		}
+		if err := tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id IN ?`, o.id, ids).Error; err != nil {
+			return err
+		}
+		if err := refreshAccounts(tx, o.id, accounts, t.now.Day()); err != nil {
+			return err
+		}
+		return tx.Exec(`UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?`,
+			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	})
+	return unmatched, err
+}
+
+// trackedIDs splits refs into the ids of videos being tracked, each once and locked, with their accounts, and the refs
+// that match none.
+func (t tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids, accounts []uuid.UUID, err error) {
+	var byID []uuid.UUID
+	byLink := map[link.Platform][]string{}
+	for _, r := range refs {
+		if r.ID != uuid.Nil {
+			byID = append(byID, r.ID)
+		} else {
+			byLink[r.Link.Platform] = append(byLink[r.Link.Platform], r.Link.ID)
+		}
+	}
+	conditions, args := []string{"videos.id IN ?"}, []any{append(byID, uuid.Nil)}
+	for _, p := range link.Platforms {
+		if external := byLink[p]; len(external) > 0 {
+			conditions, args = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)"), append(args, p, external)
+		}
+	}
+	q := scoped(t.tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
+	if t.s.dialect.skipLocked() {
+		q = q.Clauses(forUpdate)
+	}
+	var rows []Video
+	if err := q.Find(&rows).Error; err != nil {
+		return nil, nil, nil, err
+	}
+	known, linked := map[uuid.UUID]bool{}, map[string]bool{}
+	for _, v := range rows {
+		known[v.ID], linked[targetKey(v.Platform, v.ExternalID)] = true, true
+		ids = append(ids, v.ID)
+	}
+	for _, r := range refs {
+		if !known[r.ID] && (r.ID != uuid.Nil || !linked[targetKey(r.Link.Platform, r.Link.ID)]) {
+			unmatched = append(unmatched, r)
+		}
+	}
+	return unmatched, ids, linkedAccounts(rows), nil
+}
+
+// enqueuePending puts the videos and accounts that were saved without being fetched into the schedule.
+func (o *Org) enqueuePending(ctx context.Context) error {
+	org, err := o.s.Organisation(ctx, o.id)
+	if err != nil {
+		return err
+	}
+	return o.s.tx(ctx, func(tx *gorm.DB) error {
+		if err := o.lock(tx); err != nil {
+			return err
+		}
+		now := o.s.now()
+		// In one statement: a video that is saved while this runs stays pending instead of being taken for scheduled.
+		var videos []Video
+		err := scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
+		if err != nil {
+			return err
+		}
+		entries := make([]queueEntry, 0, len(videos))
+		lane := LaneOf(org)
+		for _, v := range videos {
+			entries = append(entries, queueEntry{Source: v.Platform, Kind: targetVideo, ExternalID: v.ExternalID, Handle: v.Username,
+				Link: v.Link, Lane: lane, BaseLane: lane, NextAt: slotAfter(now, v.Platform, v.ExternalID), Subject: v.ID})
+		}
+		accounts, err := o.unsubscribedAccounts(tx)
+		if err != nil {
+			return err
+		}
+		for i := range accounts {
+			r := TrackAccountsRequest{Lane: lane}
+			set(&r.Type, accounts[i].TrackingType)
+			entries = append(entries, accountEntry(&accounts[i], r, false, now))
+		}
+		return enqueue(tx, o.id, entries, now)
+	})
+}
+
+// shortLinkLife is how long a resolved short link is believed.
+const shortLinkLife = 30 * 24 * time.Hour

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Video is a video that an organisation tracks or has tracked (spec.md 2.2).
+type Video struct {
+	OrganisationID  uuid.UUID `gorm:"primaryKey"`
+	ID              uuid.UUID `gorm:"primaryKey"`
+	Platform        link.Platform
+	ExternalID      string // the platform's own id
+	Link            string // canonical
+	Username        string // lower case, without "@"; "" while unknown
+	LinkedAccountID *uuid.UUID
+	CreatedAt       Instant `gorm:"autoCreateTime:false"`
+	Removed         bool    // tracking was stopped
+	Pending         bool    // saved without being fetched, for want of a subscription
+	Direct          bool    // asked for by itself, not only found through its account
+	UploadedAt      *Date
+	SongName        *string
+	SongLink        *string
+	VideoLength     *string // seconds
+	Title           string
+	TitleFolded     string // lower case, for the search in captions
+	NotSafe         bool
+	Private         bool
+	HiddenStats     bool
+	AdInfoShop      bool
+	AdIsAd          bool
+	AdProductIDShop *string
+
+	// The counts are nil until a source gave them; LatestUpdatedAt is nil before the first fetch that succeeded.
+	LatestViews      *int64
+	LatestLikes      *int64
+	LatestComments   *int64
+	LatestBookmarks  *int64
+	LatestShares     *int64
+	LatestEngagement *int64
+	LatestUpdatedAt  *Instant
+
+	OutlierMultiplier float64
+	Increase1d        float64 `gorm:"column:increase_1d"`
+	Increase7d        float64 `gorm:"column:increase_7d"`
+	Increase14d       float64 `gorm:"column:increase_14d"`
+	Increase30d       float64 `gorm:"column:increase_30d"`
+
+	// Labels are the collections that the video is effectively in, by name and then id; filled by the reads.
+	Labels []Label `gorm:"-"`
+}
+
+// Label is a collection as a video names it.
+type Label struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// VideoRef names a video by our id or, when ID is the zero id, by a link of kind video.
+type VideoRef struct {
+	ID   uuid.UUID
+	Link link.Link
+}
+
+func (r VideoRef) String() string {
+	if r.ID != uuid.Nil {
+		return r.ID.String()
+	}
+	return r.Link.Canonical
+}
+
+// VideoQuery says which videos are wanted; zero values ask for nothing. All conditions hold together.
+type VideoQuery struct {
+	Username        *string // folded with link.FoldUsername
+	LinkedAccountID *uuid.UUID
+	Platform        *link.Platform
+	Link            *link.Link // of kind video
+	UploadedFrom    *Date      // inclusive
+	UploadedTo      *Date      // inclusive
+	UpdatedFrom     *Instant   // inclusive
+	UpdatedTo       *Instant   // inclusive
+	Shop            *bool      // ad_info_shop is that
+	ShopProduct     bool       // only shop ads that have a product id
+	HasMetrics      *bool      // true: fetched at least once; false: never
+	Collections     []string   // names or ids; effectively in any of them
+	CollectionID    *uuid.UUID // effectively in this one; ErrNotFound when there is no such collection
+	Hashtag         *string    // without "#", any case
+	Words           *string    // each word stands in the caption, any case
+	IncludeRemoved  bool
+	Order           Order // one of VideoOrders
+	Window          Window
+	WithoutTotal    bool // the caller does not need Total
+}
+
+// VideoOrders are the columns by which videos can be ordered.
+var VideoOrders = map[string]bool{
+	"created_at": true, "uploaded_at": true, "latest_views": true, "latest_likes": true, "latest_comments": true,
+	"latest_bookmarks": true, "latest_shares": true, "latest_engagement": true, "latest_updated_at": true,
+}
+
+func videoColumnKind(column string) columnKind {
+	if column == "uploaded_at" {
+		return dateColumn
+	}
+	return integerColumn
+}
+
+// VideoPage is a part of a list of videos.
+type VideoPage struct {
+	Videos []Video
+	Total  int64     // all that match, whatever the window
+	Next   *Position // where the next page begins; nil on the last
+}
+
+// Videos lists videos.
+func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
+	var page VideoPage
+	if query.CollectionID != nil {
+		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
+			return page, err
+		}
+	}
+	filtered := o.matching(ctx, query)
+	if !query.WithoutTotal {
+		var err error
+		if page.Total, err = o.countVideos(ctx, query, filtered.Session(&gorm.Session{})); err != nil {
+			return page, translate(err)
+		}
+	}
+	window := query.Window
+	window.Limit++ // one more tells whether there is a next page
+	rows, err := ordered(filtered.Session(&gorm.Session{}), "videos", videoColumnKind(query.Order.Column), query.Order, window)
+	if err != nil {
+		return page, err
+	}
+	if err := rows.Find(&page.Videos).Error; err != nil {
+		return page, translate(err)
+	}
+	if len(page.Videos) > query.Window.Limit {
+		page.Videos = page.Videos[:query.Window.Limit]
+		page.Next = page.Videos[len(page.Videos)-1].position(query.Order.Column)
+	}
+	return page, o.label(ctx, page.Videos)
+}
+
+// countVideos takes the stored count when nothing filters, else counts.
+func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
+	if !query.filters() {
+		var t organisationTotals
+		err := o.q(ctx, "organisation_totals").Limit(1).Find(&t).Error
+		if query.IncludeRemoved {
+			return t.Videos + t.VideosRemoved, err
+		}
+		return t.Videos, err
+	}
+	var n int64
+	return n, filtered.Count(&n).Error
+}
+
+func (q VideoQuery) filters() bool {
+	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
+		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
+		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
+}
+
+// matching builds the query of all conditions, without order and window.
+func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
+	q := o.q(ctx, "videos")
+	where := func(set bool, condition string, args ...any) {
+		if set {
+			q = q.Where(condition, args...)
+		}
+	}
+	where(!query.IncludeRemoved, "NOT videos.removed")
+	where(query.Username != nil, "videos.username = ?", query.Username)
+	where(query.LinkedAccountID != nil, "videos.linked_account_id = ?", query.LinkedAccountID)
+	where(query.Platform != nil, "videos.platform = ?", query.Platform)
+	if query.Link != nil {
+		q = q.Where("videos.platform = ? AND videos.external_id = ?", query.Link.Platform, query.Link.ID)
+	}
+	where(query.UploadedFrom != nil, "videos.uploaded_at >= ?", query.UploadedFrom)
+	where(query.UploadedTo != nil, "videos.uploaded_at <= ?", query.UploadedTo)
+	where(query.UpdatedFrom != nil, "videos.latest_updated_at >= ?", query.UpdatedFrom)
+	where(query.UpdatedTo != nil, "videos.latest_updated_at <= ?", query.UpdatedTo)
+	where(query.Shop != nil, "videos.ad_info_shop = ?", query.Shop)
+	where(query.ShopProduct, "videos.ad_info_shop AND videos.ad_product_id_shop IS NOT NULL")
+	if query.HasMetrics != nil {
+		where(*query.HasMetrics, "videos.latest_updated_at IS NOT NULL")
+		where(!*query.HasMetrics, "videos.latest_updated_at IS NULL")
+	}
+	if query.Hashtag != nil {
+		q = q.Where("EXISTS (SELECT 1 FROM video_hashtags h WHERE h.organisation_id = videos.organisation_id AND h.tag = ? AND h.video_id = videos.id)",
+			FoldTag(*query.Hashtag))
+	}
+	if query.Words != nil {
+		for word := range strings.FieldsSeq(strings.ToLower(*query.Words)) {
+			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, likePattern(word))
+		}
+	}
+	if len(query.Collections) > 0 {
+		q = q.Where(inAnyCollection, map[string]any{"names": namesAndIDs(query.Collections)})
+	}
+	if query.CollectionID != nil {
+		q = q.Where(inCollection, map[string]any{"collection": *query.CollectionID})
+	}
+	return q
+}
+
+func (v *Video) position(column string) *Position {
+	p := Position{ID: v.ID}
+	integer := func(n *int64) {
+		if n == nil {
+			p.Null = true
+			return
+		}
+		p.Value = strconv.FormatInt(*n, 10)
+	}
+	switch column {
+	case "uploaded_at":
+		if p.Null = v.UploadedAt == nil; !p.Null {
+			p.Value = v.UploadedAt.String()
+		}
+	case "latest_updated_at":
+		integer((*int64)(v.LatestUpdatedAt))
+	case "latest_views":
+		integer(v.LatestViews)
+	case "latest_likes":
+		integer(v.LatestLikes)
+	case "latest_comments":
+		integer(v.LatestComments)
+	case "latest_bookmarks":
+		integer(v.LatestBookmarks)
+	case "latest_shares":
+		integer(v.LatestShares)
+	case "latest_engagement":
+		integer(v.LatestEngagement)
+	default:
+		integer((*int64)(&v.CreatedAt))
+	}
+	return &p
+}
+
+// Video returns one video, also a stopped one, or ErrNotFound.
+func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
+	q := o.q(ctx, "videos")
+	if ref.ID != uuid.Nil {
+		q = q.Where("videos.id = ?", ref.ID)
+	} else {
+		q = q.Where("videos.platform = ? AND videos.external_id = ?", ref.Link.Platform, ref.Link.ID)
+	}
+	var found []Video
+	if err := q.Limit(1).Find(&found).Error; err != nil {
+		return Video{}, translate(err)
+	}
+	if len(found) == 0 {
+		return Video{}, notFound("video", ref.String())
+	}
+	err := o.label(ctx, found)
+	return found[0], err
+}
+
+// saveNewVideos saves videos and adds the rows to known, by targetKey: where one of that platform and id is there already, its
+// id and state, and nothing of it changes. The rows must be sorted, so that concurrent requests lock in one order.
+func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
+	for chunk := range slices.Chunk(rows, insertChunk/2) {
+		// The update changes nothing: it is what makes RETURNING name the row that was there, and keeps it locked.
+		err := tx.Clauses(
+			clause.OnConflict{
+				Columns:   columns([]string{"organisation_id", "platform", "external_id"}),
+				DoUpdates: clause.AssignmentColumns([]string{"external_id"}),
+			},
+			clause.Returning{Columns: columns([]string{"id", "platform", "external_id", "removed", "direct"})},
+		).Create(&chunk).Error
+		if err != nil {
+			return err
+		}
+		for _, v := range chunk {
+			known[targetKey(v.Platform, v.ExternalID)] = v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,397 @@
+package store_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// library is an organisation with videos of all sorts, and what is known of them without asking.
+type library struct {
+	org         *store.Org
+	videos      []store.Video // as they are, also the stopped ones
+	tags        map[uuid.UUID][]string
+	collections map[string][]uuid.UUID // effective members, by name and by id
+	ids         []uuid.UUID            // of the collections
+}
+
+var captions = []struct {
+	title string
+	tags  []string
+}{
+	{"", nil},
+	{"100% real #Dog", []string{"dog"}},
+	{"100 percent #dog #cat", []string{"dog", "cat"}},
+	{"a_b and a\\b", nil},
+	{"axb: Größe ÄÖÜ #Straße", []string{"straße"}},
+	{"日本語の#猫 🐶", []string{"猫"}},
+}
+
+func newLibrary(t *testing.T, db *storetest.DB) library {
+	t.Helper()
+	lib := library{org: newOrg(t, db), tags: map[uuid.UUID][]string{}, collections: map[string][]uuid.UUID{}}
+	var links []link.Link
+	for i := range 42 {
+		if i%4 == 0 {
+			id := fmt.Sprintf("dQw4w9W%02dcQ", i)
+			links = append(links, link.Link{Platform: link.YouTube, Kind: link.Video, ID: id, Canonical: "https://www.youtube.com/watch?v=" + id})
+		} else {
+			links = append(links, parse(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", []string{"ann", "bob", "cyd"}[i%3], i)))
+		}
+	}
+	lib.collections["By hand"], lib.collections["By account"], lib.collections["By tag"] = nil, nil, nil
+	for start := 0; start < len(links); start += 7 { // some are of one moment
+		track(t, lib.org, links[start:start+7]...)
+		db.Clock.Advance(time.Minute)
+	}
+	small := func(i, of int) *int64 {
+		if i%of == 0 {
+			return nil
+		}
+		return new(int64(i % of))
+	}
+	fetches := [4]map[link.Link]store.VideoFacts{{}, {}, {}, {}} // a minute apart
+	for i, l := range links {
+		if i%6 == 5 {
+			continue // never fetched
+		}
+		f := store.VideoFacts{Views: small(i, 5), Likes: small(i, 4), Comments: small(i, 3), Bookmarks: small(i, 7), Shares: small(i, 2),
+			Title: new(captions[i%len(captions)].title), ShopAd: new(i%3 == 0)}
+		if i%7 != 0 {
+			f.UploadedAt = new(db.Clock.Now().AddDate(0, 0, -i%5))
+		}
+		if i%2 == 0 {
+			f.ShopProductID = new("p")
+		}
+		fetches[i%4][l] = f
+	}
+	for minute, facts := range fetches {
+		measure(t, db, db.Clock.Now().Add(time.Duration(minute)*time.Minute), facts)
+	}
+	stop(t, lib.org, links[3], links[20], links[41])
+
+	for i, l := range links {
+		v := video(t, lib.org, l)
+		lib.videos = append(lib.videos, v)
+		if i%6 != 5 {
+			lib.tags[v.ID] = captions[i%len(captions)].tags
+		}
+		if i%8 == 0 {
+			lib.collections["By hand"] = append(lib.collections["By hand"], v.ID)
+		}
+		if v.Username == "ann" {
+			lib.collections["By account"] = append(lib.collections["By account"], v.ID)
+		}
+		if slices.Contains(lib.tags[v.ID], "dog") {
+			lib.collections["By tag"] = append(lib.collections["By tag"], v.ID)
+		}
+	}
+	hand, accounts := collection(t, lib.org, "By hand", nil), collection(t, lib.org, "By account", nil)
+	tag, err := lib.org.CreateCollection(t.Context(), store.NewCollection{Name: "By tag", Access: store.AccessPrivate, Hashtags: []string{" #DOG "}})
+	require.NoError(t, err)
+	_, err = lib.org.AddVideos(t.Context(), hand.ID, lib.collections["By hand"])
+	require.NoError(t, err)
+	_, err = lib.org.AddAccounts(t.Context(), accounts.ID, []uuid.UUID{account(t, lib.org, parse(t, "https://www.tiktok.com/@ann")).ID})
+	require.NoError(t, err)
+	for _, c := range []store.Collection{hand, accounts, tag} {
+		lib.collections[c.ID.String()] = lib.collections[c.Name]
+		lib.ids = append(lib.ids, c.ID)
+	}
+	for i := range lib.videos {
+		lib.videos[i] = video(t, lib.org, links[i])
+	}
+	return lib
+}
+
+// matches is the plain reading of a query.
+func (lib library) matches(q store.VideoQuery, v store.Video) bool {
+	in := func(name string) bool { return slices.Contains(lib.collections[name], v.ID) }
+	switch {
+	case v.Removed && !q.IncludeRemoved,
+		q.Username != nil && v.Username != *q.Username,
+		q.LinkedAccountID != nil && (v.LinkedAccountID == nil || *v.LinkedAccountID != *q.LinkedAccountID),
+		q.Platform != nil && v.Platform != *q.Platform,
+		q.Link != nil && (v.Platform != q.Link.Platform || v.ExternalID != q.Link.ID),
+		q.UploadedFrom != nil && (v.UploadedAt == nil || *v.UploadedAt < *q.UploadedFrom),
+		q.UploadedTo != nil && (v.UploadedAt == nil || *v.UploadedAt > *q.UploadedTo),
+		q.UpdatedFrom != nil && (v.LatestUpdatedAt == nil || *v.LatestUpdatedAt < *q.UpdatedFrom),
+		q.UpdatedTo != nil && (v.LatestUpdatedAt == nil || *v.LatestUpdatedAt > *q.UpdatedTo),
+		q.Shop != nil && v.AdInfoShop != *q.Shop,
+		q.ShopProduct && (!v.AdInfoShop || v.AdProductIDShop == nil),
+		q.HasMetrics != nil && (v.LatestUpdatedAt != nil) != *q.HasMetrics,
+		len(q.Collections) > 0 && !slices.ContainsFunc(q.Collections, in),
+		q.CollectionID != nil && !in(q.CollectionID.String()),
+		q.Hashtag != nil && !slices.Contains(lib.tags[v.ID], strings.ToLower(strings.TrimPrefix(*q.Hashtag, "#"))):
+		return false
+	}
+	if q.Words != nil {
+		for word := range strings.FieldsSeq(strings.ToLower(*q.Words)) {
+			if !strings.Contains(strings.ToLower(v.Title), word) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// key is what a video is ordered by; nil when it has none.
+func key(v store.Video, column string) *int64 {
+	switch column {
+	case "uploaded_at":
+		if v.UploadedAt == nil {
+			return nil
+		}
+		return new(int64(*v.UploadedAt))
+	case "latest_updated_at":
+		return (*int64)(v.LatestUpdatedAt)
+	case "created_at":
+		return (*int64)(&v.CreatedAt)
+	}
+	return map[string]*int64{"latest_views": v.LatestViews, "latest_likes": v.LatestLikes, "latest_comments": v.LatestComments,
+		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]
+}
+
+// inOrder is the plain reading of an order: those without a value last, ties by id.
+func inOrder(o store.Order) func(a, b store.Video) int {
+	return func(a, b store.Video) int {
+		ka, kb := key(a, o.Column), key(b, o.Column)
+		if (ka == nil) != (kb == nil) {
+			if ka == nil {
+				return 1
+			}
+			return -1
+		}
+		c := slices.Compare(a.ID[:], b.ID[:])
+		if ka != nil {
+			c = cmp.Or(cmp.Compare(*ka, *kb), c)
+		}
+		if o.Descending {
+			return -c
+		}
+		return c
+	}
+}
+
+func (lib library) answer(q store.VideoQuery) []store.Video {
+	out := slices.Clone(lib.videos)
+	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.matches(q, v) })
+	slices.SortFunc(out, inOrder(q.Order))
+	return out
+}
+
+// optional draws one of the values, or none, mostly none.
+func optional[T any](t *rapid.T, name string, values ...T) *T {
+	if rapid.IntRange(0, 4).Draw(t, name+" is asked for") != 0 {
+		return nil
+	}
+	return new(rapid.SampledFrom(values).Draw(t, name))
+}
+
+func (lib library) drawQuery(t *rapid.T) store.VideoQuery {
+	some := lib.videos[rapid.IntRange(0, len(lib.videos)-1).Draw(t, "a video")]
+	instant, day := lib.videos[0].CreatedAt.Add(8*time.Minute), lib.videos[0].CreatedAt.Day()
+	q := store.VideoQuery{
+		Username: optional(t, "username", "ann", "bob", "nobody", ""), Platform: optional(t, "platform", link.TikTok, link.YouTube, link.Facebook),
+		LinkedAccountID: optional(t, "account", store.NewID(), *lib.videos[1].LinkedAccountID),
+		Link:            optional(t, "link", link.Link{Platform: some.Platform, ID: some.ExternalID}),
+		UploadedFrom:    optional(t, "uploaded from", day-3, day-2, day), UploadedTo: optional(t, "uploaded to", day-4, day-1, day),
+		UpdatedFrom: optional(t, "updated from", instant, instant.Add(time.Minute)), UpdatedTo: optional(t, "updated to", instant, instant.Add(-time.Minute)),
+		Shop: optional(t, "shop", true, false), ShopProduct: rapid.IntRange(0, 5).Draw(t, "shop product") == 0, HasMetrics: optional(t, "has metrics", true, false),
+		Hashtag: optional(t, "hashtag", "dog", "#Dog", "CAT", "straße", "猫", "do"), Words: optional(t, "words", "100", "%", "_", `\`, "a_b", "größe äöü", "ÄÖÜ axb", "日本", "🐶", "real dog", " "),
+		IncludeRemoved: rapid.Bool().Draw(t, "include removed"),
+		Order:          store.Order{Column: rapid.SampledFrom(orders()).Draw(t, "order"), Descending: rapid.Bool().Draw(t, "descending")},
+		CollectionID:   optional(t, "collection", lib.ids...),
+	}
+	if names := optional(t, "collections", []string{"By hand"}, []string{"By tag", "By account"}, []string{lib.ids[0].String()}, []string{"Nothing"}); names != nil {
+		q.Collections = *names
+	}
+	return q
+}
+
+func orders() []string {
+	var columns []string
+	for c := range store.VideoOrders {
+		columns = append(columns, c)
+	}
+	slices.Sort(columns)
+	return columns
+}
+
+func idsOf(videos []store.Video) []uuid.UUID {
+	ids := []uuid.UUID{}
+	for _, v := range videos {
+		ids = append(ids, v.ID)
+	}
+	return ids
+}
+
+// walk reads all pages: by cursor, or by offset.
+func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
+	t.Helper()
+	ids := []uuid.UUID{}
+	for q.Window.Limit = size; ; {
+		page, err := o.Videos(t.Context(), q)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(page.Videos), size)
+		ids = append(ids, idsOf(page.Videos)...)
+		if page.Next == nil {
+			return ids
+		}
+		require.Len(t, page.Videos, size, "a page that is not the last is full")
+		if byCursor {
+			q.Window.After = page.Next
+		} else {
+			q.Window.Offset += size
+		}
+	}
+}
+
+func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		fullOrg(t, db) // another's
+		lib := newLibrary(t, db)
+		for _, column := range orders() {
+			for _, descending := range []bool{false, true} {
+				q := store.VideoQuery{IncludeRemoved: true, Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
+				page := list(t, lib.org, q)
+				require.Equal(t, lib.answer(q), page.Videos, "%s, descending %t", column, descending)
+				require.Nil(t, page.Next)
+				require.Equal(t, idsOf(page.Videos), walk(t, lib.org, q, 17, true), column)
+			}
+		}
+		rapid.Check(t, func(rt *rapid.T) {
+			for range 4 {
+				q := lib.drawQuery(rt)
+				want := idsOf(lib.answer(q))
+				q.Window = store.Window{Limit: 5000}
+				page := list(t, lib.org, q)
+				require.Equal(rt, want, idsOf(page.Videos))
+				require.EqualValues(rt, len(want), page.Total)
+				size := rapid.IntRange(1, 9).Draw(rt, "page size")
+				if len(want) > 4*size {
+					continue // enough has been walked above
+				}
+				require.Equal(rt, want, walk(t, lib.org, q, size, true), "by cursor")
+				require.Equal(rt, want, walk(t, lib.org, q, size, false), "by offset")
+			}
+		})
+	})
+}
+
+func TestVideos_stayInPlaceForACursorWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		links := clips(t, 12)
+		for _, l := range links {
+			track(t, o, l)
+			db.Clock.Advance(time.Second)
+		}
+		q := all("created_at", true)
+		q.Window.Limit = 4
+		var seen []string
+		for i := 0; ; i++ {
+			page := list(t, o, q)
+			for _, v := range page.Videos {
+				seen = append(seen, v.ExternalID)
+			}
+			if page.Next == nil {
+				break
+			}
+			q.Window.After = page.Next
+			track(t, o, clip(t, 100+i))               // comes before what was read
+			stop(t, o, parse(t, page.Videos[1].Link)) // was read
+			stop(t, o, parse(t, page.Videos[3].Link)) // the very row that the cursor stands behind
+		}
+		slices.Reverse(seen)
+		for i, l := range links {
+			require.Equal(t, l.ID, seen[i], "each once, in order")
+		}
+	})
+}
+
+func TestVideos_beyondTheEndAreNone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		track(t, o, clips(t, 3)...)
+		q := all("created_at", true)
+		q.Window.Offset = 3
+		page := list(t, o, q)
+		require.Empty(t, page.Videos)
+		require.EqualValues(t, 3, page.Total)
+		require.Nil(t, page.Next)
+		q.WithoutTotal = true
+		require.Zero(t, list(t, o, q).Total)
+	})
+}
+
+func TestVideos_refuseAPositionOfAnotherOrder(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		for column, value := range map[string]string{"latest_views": "2024-02-29", "uploaded_at": "17", "created_at": ""} {
+			q := all(column, true)
+			q.Window.After = &store.Position{Value: value, ID: store.NewID()}
+			_, err := o.Videos(t.Context(), q)
+			require.ErrorContains(t, err, "position", column)
+		}
+	})
+}
+
+func TestVideos_ofAnUnknownCollectionAreNotFound(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, foreign := newOrg(t, db), collection(t, newOrg(t, db), "Foreign", nil)
+		q := all("created_at", true)
+		q.CollectionID = &foreign.ID
+		_, err := o.Videos(t.Context(), q)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.ErrorContains(t, err, foreign.ID.String())
+	})
+}
+
+func TestVideos_ofManyAreLabelledAll(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const many = 1001 // one more than the ids of one statement
+		o := newOrg(t, db)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: clips(t, many), CollectionNames: []string{"b", "a"}})
+		require.NoError(t, err)
+		videos := list(t, o, all("created_at", false)).Videos
+		require.Len(t, videos, many)
+		for _, v := range videos {
+			require.Len(t, v.Labels, 2)
+			require.Equal(t, "a", v.Labels[0].Name)
+			require.Equal(t, "b", v.Labels[1].Name)
+		}
+	})
+}
+
+func TestTrackedVideoIDs_followTheLinks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		tracked := track(t, o, clip(t, 1), parse(t, short), clip(t, 2))
+		track(t, newOrg(t, db), clip(t, 3))
+		stop(t, o, clip(t, 2))
+		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{clip(t, 3), parse(t, short), {}, clip(t, 2), clip(t, 1), clip(t, 1)})
+		require.NoError(t, err)
+		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)
+		ids, err = o.TrackedVideoIDs(t.Context(), nil)
+		require.NoError(t, err)
+		require.Empty(t, ids)
+	})
+}
