@@ -1,0 +1,373 @@
+// Package collector fills in the numbers: it claims what is due from the store's queue, asks a source for it, and
+// writes what came back.
+//
+// A fetch has seven steps: pick a lane in which something is due; claim as many targets as one call holds; reserve the
+// call's cost from the budget that all collectors share; call; weigh the answer; write points, latest counts and all
+// that derives from them; acknowledge. The last two are one transaction. A collector that dies in between leaves a
+// lease that runs out, or that another collector frees once the dead one has been silent for a while: nothing is lost,
+// and as writing the same answer twice changes nothing, nothing is doubled.
+//
+// To add a source: a folder that implements Source, passes the suite of sourcetest, and is named in the configuration.
+package collector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Options say what a collector works with.
+type Options struct {
+	Store *store.Store
+	// Sources are tried in this order for each target.
+	Sources []Source
+	// Now is the collector's clock.
+	Now    func() time.Time
+	Logger *slog.Logger
+	// Workers is how many claims of one platform are worked on at once; 0 means 2.
+	Workers int
+	// Poll is how long an idle collector waits before it looks again; 0 means half a second.
+	Poll time.Duration
+}
+
+const (
+	lease = 2 * time.Minute
+	// callTime bounds all calls of one claim, well below the lease.
+	callTime = 60 * time.Second
+	// An account may have thousands of videos, which a slow source lists ten at a time.
+	accountLease    = 15 * time.Minute
+	accountCallTime = 14 * time.Minute
+	// callsAtOnce bounds the calls of one claim where a source takes few targets a call.
+	callsAtOnce = 8
+	// fewest is how many targets are claimed at once at the least.
+	fewest    = 16
+	heartbeat = 2 * time.Second
+	deadAfter = 10 * time.Second
+)
+
+// laneWeights say how often a lane is served first when all have something due. An empty lane gives way, so that nobody
+// waits for nothing, and nobody starves.
+var laneWeights = map[store.Lane]int{store.LaneInteractive: 50, store.LanePremium: 30, store.LaneBasic: 15, store.LaneFree: 5}
+
+// Collector is one process's collecting. Several may work on one database.
+type Collector struct {
+	id      uuid.UUID
+	store   *store.Store
+	sources []Source
+	now     func() time.Time
+	log     *slog.Logger
+	workers int
+	poll    time.Duration
+}
+
+// New returns a collector; Run makes it work.
+func New(o Options) (*Collector, error) {
+	switch {
+	case o.Store == nil || o.Now == nil || o.Logger == nil:
+		return nil, errors.New("collector: Store, Now and Logger are required")
+	case len(o.Sources) == 0:
+		return nil, errors.New("collector: no source is configured, so that nothing could be collected")
+	}
+	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll}
+	if c.workers <= 0 {
+		c.workers = 2
+	}
+	if c.poll <= 0 {
+		c.poll = 500 * time.Millisecond
+	}
+	return c, nil
+}
+
+// Run collects until ctx is cancelled, and returns when nothing is in its hands any more.
+func (c *Collector) Run(ctx context.Context) error {
+	if err := c.resume(ctx); err != nil {
+		return err
+	}
+	if _, err := c.store.Heartbeat(ctx, c.id, deadAfter); err != nil {
+		return err
+	}
+	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.names())
+	var wg sync.WaitGroup
+	wg.Go(func() { c.beat(ctx) })
+	for _, p := range link.Platforms {
+		for _, k := range []Kind{KindVideo, KindAccount} {
+			if !c.serves(p, k) {
+				continue
+			}
+			for range c.workers {
+				wg.Go(func() { c.work(ctx, p, k) })
+			}
+		}
+	}
+	wg.Wait()
+	// The work is over, and so is ctx; what is still held goes back at once.
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := c.store.Retire(closing, c.id); err != nil {
+		return err
+	}
+	c.log.InfoContext(closing, "stopped collecting", "collector", c.id)
+	return nil
+}
+
+func (c *Collector) names() []string {
+	names := make([]string, len(c.sources))
+	for i, s := range c.sources {
+		names[i] = s.Name()
+	}
+	return names
+}
+
+func (c *Collector) serves(p link.Platform, k Kind) bool {
+	return slices.ContainsFunc(c.sources, func(s Source) bool {
+		_, ok := s.Serves(Target{Platform: p, Kind: k})
+		return ok
+	})
+}
+
+// beat says that this collector lives and takes over what dead ones held.
+func (c *Collector) beat(ctx context.Context) {
+	for wait(ctx, heartbeat) {
+		freed, err := c.store.Heartbeat(ctx, c.id, deadAfter)
+		if err != nil && ctx.Err() == nil {
+			c.log.ErrorContext(ctx, "heartbeat failed", "error", err)
+		}
+		if freed > 0 {
+			c.log.WarnContext(ctx, "took over from a collector that died", "targets", freed)
+		}
+	}
+}
+
+// work is one worker of a platform and kind.
+func (c *Collector) work(ctx context.Context, p link.Platform, k Kind) {
+	for ctx.Err() == nil {
+		busy, err := c.round(ctx, p, k)
+		if err != nil && ctx.Err() == nil {
+			c.log.ErrorContext(ctx, "round failed", "platform", p, "kind", k, "error", err)
+		}
+		if !busy || err != nil {
+			wait(ctx, jitter(c.poll))
+		}
+	}
+}
+
+// round claims and fetches once; it returns false when there was nothing to do.
+func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bool, err error) {
+	lanes, err := c.store.DueLanes(ctx, p, string(k))
+	if err != nil || len(lanes) == 0 {
+		return false, err
+	}
+	ways, err := c.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	size := ways.claimSize(Target{Platform: p, Kind: k})
+	if size == 0 {
+		return false, nil // every source is paused; what is due stays so
+	}
+	held, within := lease, callTime
+	if k == KindAccount {
+		held, within = accountLease, accountCallTime
+	}
+	claim, err := c.store.Claim(ctx, c.id, p, string(k), draw(lanes), size, held)
+	if err != nil || len(claim.Targets) == 0 {
+		return false, err
+	}
+	return true, c.collect(ctx, claim, ways, within)
+}
+
+// draw picks one of the lanes by weight.
+func draw(lanes []store.Lane) store.Lane {
+	sum := 0
+	for _, l := range lanes {
+		sum += laneWeights[l]
+	}
+	n := rand.IntN(sum) //nolint:gosec // chance, not secrecy
+	for _, l := range lanes {
+		if n -= laneWeights[l]; n < 0 {
+			return l
+		}
+	}
+	return lanes[0]
+}
+
+// collect fetches a claim, for as long as within, and acknowledges each answer as it comes. What no source could be asked
+// for now goes back.
+func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
+	// Cancelling stops calls, but what was answered is still written.
+	calls, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	writing := context.WithoutCancel(ctx)
+
+	left := claim.Targets
+	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
+	var errs []error
+	for i, w := range ways {
+		mine, others := split(left, func(t store.Target) bool {
+			_, ok := w.source.Serves(ask(t, c.now()))
+			return ok
+		})
+		a, err := c.fetch(calls, writing, claim, w, mine)
+		errs = append(errs, err)
+		left = append(others, a.open...)
+		for _, o := range a.refused {
+			refused[o.Target.ExternalID] = o
+			if ways[i+1:].claimSize(ask(o.Target, c.now())) > 0 {
+				left = append(left, o.Target)
+			}
+		}
+	}
+	// Given back, what no source can ever be asked for would be claimed again and again.
+	left, unserved := split(left, c.served)
+	for _, t := range left {
+		delete(refused, t.ExternalID)
+	}
+	for _, t := range unserved {
+		if _, said := refused[t.ExternalID]; !said {
+			refused[t.ExternalID] = outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
+		}
+	}
+	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
+	if len(left) > 0 {
+		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
+	}
+	return errors.Join(errs...)
+}
+
+// served says whether any source, paused or not, can ask for a target.
+func (c *Collector) served(t store.Target) bool {
+	return slices.ContainsFunc(c.sources, func(s Source) bool {
+		_, ok := s.Serves(ask(t, c.now()))
+		return ok
+	})
+}
+
+// split parts targets by a condition.
+func split(targets []store.Target, is func(store.Target) bool) (yes, no []store.Target) {
+	for _, t := range targets {
+		if is(t) {
+			yes = append(yes, t)
+		} else {
+			no = append(no, t)
+		}
+	}
+	return yes, no
+}
+
+// answer is what became of a batch.
+type answer struct {
+	at      time.Time              // when the source was asked
+	done    []store.Outcome        // to be written
+	found   []store.AccountOutcome // of accounts, to be written
+	open    []store.Target         // not answered, since the source could not be asked: to go back
+	refused []store.Outcome        // this source can never answer: to be written unless another can
+}
+
+// fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
+// has no done.
+func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, targets []store.Target) (answer, error) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var all answer
+	var errs []error
+	slots := make(chan struct{}, callsAtOnce)
+	for _, chunk := range c.batches(w.source, targets) {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			a, err := c.call(ctx, w, chunk)
+			if err == nil {
+				err = errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
+					c.store.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.open, all.refused, errs = append(all.open, a.open...), append(all.refused, a.refused...), append(errs, err)
+		})
+	}
+	wg.Wait()
+	return all, errors.Join(errs...)
+}
+
+// batches parts targets into calls. Targets of which a source takes as many at once go together, so that one that needs
+// a call of its own does not split up the others.
+func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
+	bySize := map[int][]store.Target{}
+	for _, t := range targets {
+		size, _ := s.Serves(ask(t, c.now()))
+		bySize[max(1, size)] = append(bySize[max(1, size)], t)
+	}
+	var out [][]store.Target
+	for _, size := range slices.Sorted(maps.Keys(bySize)) {
+		out = slices.AppendSeq(out, slices.Chunk(bySize[size], size))
+	}
+	return out
+}
+
+// call makes one call for one batch.
+func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answer, error) {
+	a := answer{at: c.now()}
+	asked := make([]Target, len(batch))
+	for i, t := range batch {
+		asked[i] = ask(t, a.at)
+	}
+	plan, ok, err := c.reserve(ctx, w, asked)
+	if err != nil || !ok {
+		a.open = batch
+		return a, err
+	}
+	results, err := w.source.Fetch(ctx, asked, plan)
+	if err != nil && ctx.Err() != nil {
+		a.open = batch // we are stopping, or the claim's time is up: that says nothing of the source
+		return a, nil  //nolint:nilerr // the targets go back
+	}
+	if failure := (*Failure)(nil); errors.As(err, &failure) {
+		return c.failed(context.WithoutCancel(ctx), w, batch, failure)
+	}
+	if err != nil {
+		a.open = batch
+		return a, err
+	}
+	if err := c.answered(context.WithoutCancel(ctx), w, plan); err != nil {
+		return a, err
+	}
+	for i, r := range results {
+		o := outcome(batch[i], r, w.source.Name(), a.at)
+		if r.Class != OK || o.Suspect != nil {
+			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
+				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
+		}
+		switch {
+		case r.Class == Unsupported:
+			a.refused = append(a.refused, o)
+		case batch[i].Kind == string(KindAccount):
+			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})
+		default:
+			a.done = append(a.done, o)
+		}
+	}
+	c.log.DebugContext(ctx, "fetched", "source", w.source.Name(), "targets", len(batch), "elapsed", c.now().Sub(a.at))
+	return a, nil
+}
+
+// wait waits, and returns false when ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,66 @@
+package fetch
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/collector"
+)
+
+// MaxRetryAfter caps what a server may ask for: a longer wait is more likely a mistake than a wish.
+const MaxRetryAfter = 24 * time.Hour
+
+// ClassOf is what a status means for the whole source where the platform's own error says nothing better. It never
+// returns a class of one target: a 404 alone may as well mean a wrong base address, and must not make a video
+// disappear.
+//
+// spoke is whether the body is JSON, that is, whether the platform spoke at all. A page of HTML comes from somebody in
+// between (a proxy, a balancer, a login portal), whose 403 does not make a key invalid and whose 404 is no verdict on
+// the request.
+func ClassOf(status int, spoke bool) collector.Class {
+	switch {
+	case status >= 200 && status < 300 && spoke:
+		return collector.OK
+	case status == http.StatusUnauthorized, status == http.StatusProxyAuthRequired:
+		return collector.AuthFailed
+	case status == http.StatusTooManyRequests:
+		return collector.RateLimited
+	case !spoke, status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return collector.Temporary
+	case status == http.StatusPaymentRequired:
+		return collector.QuotaSpent
+	case status == http.StatusForbidden:
+		return collector.AuthFailed
+	default:
+		return collector.BadRequest
+	}
+}
+
+// RetryAfter reads the header of that name, in seconds or as an HTTP date, as a time not before now and at most
+// MaxRetryAfter later. It returns the zero time when the header is absent or says nothing that can be understood.
+func RetryAfter(h http.Header, now time.Time) time.Time {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if text == "" {
+		return time.Time{}
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || seconds > int64(MaxRetryAfter/time.Second) {
+			return now.Add(MaxRetryAfter)
+		}
+		return now.Add(time.Duration(seconds) * time.Second)
+	}
+	at, err := http.ParseTime(text)
+	switch {
+	case err != nil:
+		return time.Time{}
+	case at.Before(now):
+		return now
+	case at.After(now.Add(MaxRetryAfter)):
+		return now.Add(MaxRetryAfter)
+	default:
+		return at
+	}
+}

@@ -1,0 +1,214 @@
+package fetch_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "AIzaSy-secret/1"
+
+func newClient(t *testing.T, o fetch.Options) *fetch.Client {
+	t.Helper()
+	c := fetch.New(o)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestClient_asks(t *testing.T) {
+	t.Parallel()
+	t.Run("sends the address byte for byte and says who it is", func(t *testing.T) {
+		t.Parallel()
+		seen := make(chan *http.Request, 1)
+		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			seen <- r
+			w.Header().Set("ReelTally-Sandbox", "true")
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = w.Write([]byte(`{}`))
+		})
+		res, err := newClient(t, fetch.Options{Version: "1.2.3"}).Do(t.Context(), fetch.Request{
+			URL:    base + "/v3/videos:batchGetStats?part=id,snippet&id=a,b&key=K",
+			Header: http.Header{"x-api-key": {"K"}},
+		})
+		require.NoError(t, err)
+		require.Equal(t, http.StatusTeapot, res.Status, "a status is an answer, not an error")
+		require.Equal(t, `{}`, string(res.Body))
+		require.True(t, res.Sandbox)
+
+		r := <-seen
+		require.Equal(t, "/v3/videos:batchGetStats?part=id,snippet&id=a,b&key=K", r.RequestURI)
+		require.Equal(t, "ReelTally/1.2.3 (+https://github.com/reeltally/reeltally)", r.UserAgent())
+		require.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
+		require.Equal(t, "K", r.Header.Get("X-Api-Key"))
+		require.Empty(t, r.Header.Get("Content-Type"))
+	})
+	t.Run("posts a body as JSON", func(t *testing.T) {
+		t.Parallel()
+		seen := make(chan string, 1)
+		base := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			seen <- r.Method + " " + r.Header.Get("Content-Type")
+		})
+		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{Method: http.MethodPost, URL: base, Body: []byte(`{}`)})
+		require.NoError(t, err)
+		require.Equal(t, "POST application/json", <-seen)
+	})
+	t.Run("follows no redirect and keeps no cookie", func(t *testing.T) {
+		t.Parallel()
+		calls := make(chan string, 4)
+		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			calls <- r.URL.Path + r.Header.Get("Cookie")
+			w.Header().Set("Set-Cookie", "a=b")
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		})
+		c := newClient(t, fetch.Options{})
+		for range 2 {
+			res, err := c.Do(t.Context(), fetch.Request{URL: base + "/here"})
+			require.NoError(t, err)
+			require.Equal(t, http.StatusFound, res.Status)
+		}
+		close(calls)
+		for call := range calls {
+			require.Equal(t, "/here", call)
+		}
+	})
+	t.Run("uses a proxy only when one is given", func(t *testing.T) {
+		t.Parallel()
+		proxied := make(chan string, 1)
+		proxy, err := url.Parse(serve(t, func(_ http.ResponseWriter, r *http.Request) { proxied <- r.Host }))
+		require.NoError(t, err)
+		_, err = newClient(t, fetch.Options{Proxy: proxy}).Do(t.Context(), fetch.Request{URL: "http://platform.example/"})
+		require.NoError(t, err)
+		require.Equal(t, "platform.example", <-proxied)
+	})
+}
+
+func TestClient_limits(t *testing.T) {
+	t.Parallel()
+	requireFailure := func(t *testing.T, err, cause error) string {
+		t.Helper()
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, collector.Temporary, f.Class)
+		return f.Detail
+	}
+	t.Run("refuses a body that is too large once decompressed", func(t *testing.T) {
+		t.Parallel()
+		var bomb bytes.Buffer
+		z := gzip.NewWriter(&bomb)
+		_, _ = z.Write(make([]byte, 10<<20))
+		_ = z.Close()
+		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(bomb.Bytes())
+		})
+		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
+		require.Equal(t, "the answer is larger than 8388608 bytes", requireFailure(t, err, fetch.ErrTooLarge))
+	})
+	t.Run("takes a body of exactly the limit and refuses one byte more", func(t *testing.T) {
+		t.Parallel()
+		base := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
+		_, err := newClient(t, fetch.Options{MaxBody: 10}).Do(t.Context(), fetch.Request{URL: base})
+		require.NoError(t, err)
+		_, err = newClient(t, fetch.Options{MaxBody: 9}).Do(t.Context(), fetch.Request{URL: base})
+		requireFailure(t, err, fetch.ErrTooLarge)
+	})
+	t.Run("tells its own timeout", func(t *testing.T) {
+		t.Parallel()
+		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		_, err := newClient(t, fetch.Options{Timeout: 20 * time.Millisecond}).Do(t.Context(), fetch.Request{URL: base})
+		require.Equal(t, "no complete answer within 20ms", requireFailure(t, err, fetch.ErrTimeout))
+	})
+	t.Run("lets a request have a timeout of its own, which a slow body does not escape", func(t *testing.T) {
+		t.Parallel()
+		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte("{"))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base, Timeout: 20 * time.Millisecond})
+		requireFailure(t, err, fetch.ErrTimeout)
+	})
+	t.Run("takes the caller's deadline for a timeout", func(t *testing.T) {
+		t.Parallel()
+		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := newClient(t, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
+		require.Equal(t, "no complete answer before the caller's deadline", requireFailure(t, err, fetch.ErrTimeout))
+	})
+	t.Run("does not take the caller's cancelling for a failure of the platform", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
+		_, err := newClient(t, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
+		require.ErrorIs(t, err, context.Canceled)
+		var f *collector.Failure
+		require.NotErrorAs(t, err, &f)
+	})
+	t.Run("refuses an answer that is cut off", func(t *testing.T) {
+		t.Parallel()
+		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("{"))
+		})
+		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
+		requireFailure(t, err, fetch.ErrUnreachable)
+	})
+}
+
+func TestClient_keepsCredentials(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c := newClient(t, fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	ask := func(base string) error {
+		_, err := c.Do(t.Context(), fetch.Request{
+			URL:     base + "/?key=" + url.QueryEscape(secret) + "&token=" + url.QueryEscape(secret),
+			Header:  http.Header{"Authorization": {"Bearer " + secret}},
+			Secrets: []string{secret},
+		})
+		return err
+	}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	echo := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = conn.Write([]byte("HTTP/9.9 " + r.RequestURI + secret + "\r\n\r\n"))
+			_ = conn.Close()
+		}
+	})
+	ok := serve(t, func(http.ResponseWriter, *http.Request) {})
+
+	for _, err := range []error{ask(gone.URL), ask(echo), ask("http://bad host/"), ask("://")} {
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), secret)
+		require.NotContains(t, err.Error(), url.QueryEscape(secret))
+	}
+	require.NoError(t, ask(ok))
+	require.Contains(t, log.String(), "source call answered")
+	require.NotContains(t, log.String(), secret)
+	require.NotContains(t, log.String(), url.QueryEscape(secret))
+	require.Contains(t, log.String(), "path=/ ", "a log line holds no query")
+}

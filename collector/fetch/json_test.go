@@ -1,0 +1,99 @@
+package fetch_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+func TestCheckJSON_refuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                         "the answer is empty",
+		" \r\n":                    "the answer is empty",
+		"<!doctype html>":          "the answer is a page of HTML or XML, not JSON",
+		`{"a":1`:                   "the answer is not JSON, or was cut off",
+		`{"a":1}{}`:                "the answer is not JSON, or was cut off",
+		strings.Repeat("[", 1<<20): "the answer is nested deeper than 64 levels",
+	} {
+		require.EqualError(t, fetch.CheckJSON([]byte(text)), want)
+	}
+	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	require.NoError(t, fetch.CheckJSON(deep(64)))
+	require.Error(t, fetch.CheckJSON(deep(65)))
+	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets in a string nest nothing")
+}
+
+func TestItems_decode(t *testing.T) {
+	t.Parallel()
+	list := func(n int) []byte {
+		return []byte("[" + strings.TrimSuffix(strings.Repeat(`{"a":[1]}, `, n), ", ") + "]")
+	}
+	var items fetch.Items
+	require.NoError(t, json.Unmarshal(list(1000), &items))
+	require.Len(t, items, 1000)
+	require.JSONEq(t, `{"a":[1]}`, string(items[999]))
+	require.EqualError(t, json.Unmarshal(list(1001), &items), "the answer lists more than 1000 items")
+	require.NoError(t, json.Unmarshal([]byte(`null`), &items))
+	require.Empty(t, items)
+	for _, raw := range []string{`{}`, `7`, `"[]"`, `true`} {
+		require.EqualError(t, json.Unmarshal([]byte(raw), &items), "the items are no list")
+	}
+}
+
+func TestCount_decodes(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]int64{
+		`0`: 0, `"0"`: 0, `12`: 12, `"12"`: 12, `"007"`: 7,
+		`9007199254740993`: 9007199254740993, `"9223372036854775807"`: 9223372036854775807,
+	} {
+		var c fetch.Count
+		require.NoError(t, json.Unmarshal([]byte(raw), &c))
+		require.False(t, c.Wrong(), raw)
+		require.NotNil(t, c.Value(), raw)
+		require.Equal(t, want, *c.Value(), raw)
+	}
+	for _, raw := range []string{
+		`-1`, `"-1"`, `1.5`, `1.0`, `1e3`, `"1e3"`, `"+1"`, `" 1"`, `"1,234"`, `"1.2M"`, `""`, `"x"`, `true`, `[]`, `[1]`, `{}`,
+		`9223372036854775808`, `"9223372036854775808"`, `1` + strings.Repeat("0", 400), `"١٢"`,
+	} {
+		var c fetch.Count
+		require.NoError(t, json.Unmarshal([]byte(raw), &c), raw)
+		require.True(t, c.Wrong(), raw)
+		require.Nil(t, c.Value(), raw)
+	}
+	t.Run("takes absent and null for nothing said", func(t *testing.T) {
+		t.Parallel()
+		var s struct{ A, B fetch.Count }
+		require.NoError(t, json.Unmarshal([]byte(`{"A":null}`), &s))
+		require.Nil(t, s.A.Value())
+		require.False(t, s.A.Wrong())
+		require.Nil(t, s.B.Value())
+		require.False(t, s.B.Wrong())
+	})
+	t.Run("judges a repeated key by its last value", func(t *testing.T) {
+		t.Parallel()
+		var s struct{ A fetch.Count }
+		require.NoError(t, json.Unmarshal([]byte(`{"A":"5","A":"x"}`), &s))
+		require.Nil(t, s.A.Value())
+		require.True(t, s.A.Wrong())
+	})
+}
+
+func TestID_decodes(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`"dQw4w9WgXcQ"`: "dQw4w9WgXcQ", `7382991827364555321`: "7382991827364555321", `"7382991827364555321"`: "7382991827364555321",
+		`73829918273645553217382991827364555321`: "73829918273645553217382991827364555321",
+		`null`:                                   "", `1.5`: "", `-1`: "", `1e9`: "", `true`: "", `{}`: "", `[]`: "", `"a b"`: "", `"a\u0000"`: "", `"é"`: "",
+		`"` + strings.Repeat("a", 129) + `"`: "",
+	} {
+		id := fetch.ID("before")
+		require.NoError(t, json.Unmarshal([]byte(raw), &id))
+		require.Equal(t, fetch.ID(want), id, raw)
+	}
+}

@@ -1,0 +1,93 @@
+package fetch_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+func TestRedact_hides(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"API key s3cr+t/1 not valid":                     "API key REDACTED not valid",
+		"GET /x?id=1&key=s3cr%2Bt%2F1":                   "GET /x?id=1&key=REDACTED",
+		"GET /x?token=other&x=1":                         "GET /x?token=REDACTED&x=1",
+		"access_token=abc api_key=def apikey=g APIKey=h": "access_token=REDACTED api_key=REDACTED apikey=REDACTED APIKey=REDACTED",
+		"monkey=bananas":                                 "monkey=bananas",
+		"line\r\nlevel=ERROR\x00\x1b[31m":                "line level=ERROR [31m",
+		"bad \xff\xfe bytes":                             "bad bytes",
+	} {
+		require.Equal(t, want, fetch.Redact(text, "", "s3cr+t/1"))
+	}
+	require.Equal(t, 301, utf8.RuneCountInString(fetch.Redact(strings.Repeat("ä", 1000))))
+}
+
+func TestText_cleans(t *testing.T) {
+	t.Parallel()
+	p := func(s string) *string { return &s }
+	require.Nil(t, fetch.Text(nil))
+	require.Empty(t, *fetch.Text(p("")))
+	require.Equal(t, "a\nb\tc<b>", *fetch.Text(p("a\nb\tc\x00\x1b<b>\xff")))
+	require.Equal(t, 5000, utf8.RuneCountInString(*fetch.Text(p(strings.Repeat("é", 9000)))))
+	require.Nil(t, fetch.Name(p(" ")))
+	require.Equal(t, "Song", *fetch.Name(p("Song")))
+}
+
+func TestHandle_folds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"@MrBeast": "mrbeast", "a.b_c-d·e": "a.b_c-d·e", "@ÉCLAIR": "éclair", " @x ": "x", "name~100012345": "name~100012345",
+		"": "", "@": "", "a b": "", "a/b": "", "<script>": "", "a\x00": "", "\xff": "", strings.Repeat("a", 101): "",
+	} {
+		got := fetch.Handle(&text)
+		if want == "" {
+			require.Nil(t, got, "%q", text)
+			continue
+		}
+		require.NotNil(t, got, "%q", text)
+		require.Equal(t, want, *got)
+	}
+	require.Nil(t, fetch.Handle(nil))
+}
+
+func TestLink_keepsWebAddressesOnly(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"https://www.tiktok.com/music/x-123", "http://a.example/?q=1"} {
+		got := fetch.Link(&text)
+		require.NotNil(t, got)
+		require.Equal(t, text, *got)
+	}
+	for _, text := range []string{
+		"", "javascript:alert(1)", "data:text/html,x", "JaVaScRiPt:alert(1)", "//host/x", "/x", "https://", "https://a:b@c/", "ftp://a/b",
+		"https://a/\x00", "https://a/" + strings.Repeat("b", 2048),
+	} {
+		require.Nil(t, fetch.Link(&text), "%q", text)
+	}
+	require.Nil(t, fetch.Link(nil))
+}
+
+func TestLength_refusesTheImpossible(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []float64{0, 58.5, 86400} {
+		require.InDelta(t, seconds, *fetch.Length(seconds), 0)
+	}
+	for _, seconds := range []float64{-1, math.NaN(), math.Inf(1), 1e12} {
+		require.Nil(t, fetch.Length(seconds))
+	}
+}
+
+func TestUploadTime_refusesTheImpossible(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 11, 20, 23, 0, 0, 0, time.FixedZone("", -8*3600))
+	require.Equal(t, time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC), *fetch.UploadTime(at, now))
+	require.Nil(t, fetch.UploadTime(time.Unix(0, 0), now))
+	require.Nil(t, fetch.UploadTime(now.AddDate(1, 0, 0), now))
+	require.Nil(t, fetch.UploadTime(time.Unix(1<<60, 0), now))
+}

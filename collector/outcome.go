@@ -1,0 +1,92 @@
+package collector
+
+import (
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// The states of a target in the queue.
+const (
+	active = "active"
+	gone   = "gone"
+	parked = "parked"
+)
+
+const (
+	slowly = 24 * time.Hour
+	weekly = 7 * 24 * time.Hour
+)
+
+// outcome turns a source's answer for one target into what is written and when the target is due again.
+func outcome(t store.Target, r Result, source string, now time.Time) store.Outcome {
+	o := store.Outcome{Target: t, Source: source, State: active, Detail: r.Detail, Suspect: t.Suspect}
+	if r.Sandbox {
+		o.Source = "sandbox"
+	}
+	wait := func(d time.Duration) { o.NextAt = store.InstantOf(now.Add(jitter(d))) }
+	yes := true
+	switch r.Class {
+	case OK:
+		if r.Account != nil {
+			o.Attempts, o.Suspect, o.Detail = 0, nil, ""
+			o.NextAt = store.InstantOf(nextRegular(t, nil, now))
+			return o
+		}
+		if s := weigh(t, r.Facts, now); s != nil {
+			o.Suspect, o.Detail = s.text(), "held back: "+s.Why
+			wait(step(suspectWaits, s.Seen-1))
+			return o
+		}
+		o.Facts, o.Suspect, o.Detail = wantedOf(r), nil, ""
+		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
+		o.NextAt = store.InstantOf(nextRegular(t, r.Facts.UploadedAt, now))
+	case Gone:
+		o.Attempts = t.Attempts + 1
+		if o.Attempts >= goneConfirmed {
+			o.State = gone
+		}
+		wait(step(goneWaits, o.Attempts-1))
+	case Private:
+		o.Private = &yes
+		wait(slowly)
+	case Restricted:
+		o.NotSafe = &yes
+		wait(slowly)
+	case Unsupported:
+		o.State = parked
+		wait(weekly)
+	case BadRequest, AuthFailed, QuotaSpent, RateLimited, Temporary:
+		o.Attempts = t.Attempts + 1
+		if o.Attempts >= parkedAfter {
+			o.State = parked
+		}
+		o.NextAt = store.InstantOf(nextRetry(o.Attempts, now))
+	}
+	return o
+}
+
+// wantedOf drops who the author is from an answer that was asked for counts alone: such a call may go by another key than
+// the one with details, and must never rename an author or move a video to another account.
+func wantedOf(r Result) *Facts {
+	if r.Target.NeedDetails {
+		return r.Facts
+	}
+	f := *r.Facts
+	f.Username, f.AccountID, f.AccountName = nil, nil, nil
+	return &f
+}
+
+// ask turns a claimed target into what a source is asked.
+func ask(t store.Target, now time.Time) Target {
+	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
+		NeedDetails: t.DetailsAt == nil || now.Sub(t.DetailsAt.Time()) > detailsLife}
+	switch {
+	case t.NativeID != nil:
+		asked.AccountID = *t.NativeID
+	case asked.Kind == KindAccount && !strings.HasPrefix(t.ExternalID, "@"):
+		asked.AccountID = t.ExternalID // the link had it
+	}
+	return asked
+}

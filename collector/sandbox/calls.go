@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"maps"
+	"sync"
+)
+
+// keptBatches is how many of a source's latest batches the log keeps.
+const keptBatches = 1000
+
+// sourceCalls is what one source was asked. A refused call counts too.
+type sourceCalls struct {
+	Calls          int            `json:"calls"`
+	IDs            int            `json:"ids"` // ids, links and handles asked for, repeated ones each time
+	MaxBatch       int            `json:"max_batch"`
+	ByMethod       map[string]int `json:"by_method"`
+	Batches        [][]string     `json:"batches"` // the ids of each call, oldest first
+	BatchesDropped int            `json:"batches_dropped"`
+}
+
+type callLog struct {
+	mu      sync.Mutex
+	sources map[string]*sourceCalls
+}
+
+func newCallLog() *callLog {
+	l := &callLog{sources: map[string]*sourceCalls{}}
+	l.fill()
+	return l
+}
+
+// fill gives every source an entry, so that one that was never asked reads as zero.
+func (l *callLog) fill() {
+	for _, name := range faultSources {
+		l.sources[name] = &sourceCalls{ByMethod: map[string]int{}, Batches: [][]string{}}
+	}
+}
+
+func (l *callLog) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fill()
+}
+
+func (l *callLog) add(c *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range []string{c.source, c.platform} {
+		log := l.sources[name]
+		if log == nil {
+			continue
+		}
+		log.Calls++
+		log.IDs += len(c.ids)
+		log.MaxBatch = max(log.MaxBatch, len(c.ids))
+		log.ByMethod[c.method]++
+		if len(log.Batches) == keptBatches {
+			log.Batches = append(log.Batches[:0:0], log.Batches[1:]...)
+			log.BatchesDropped++
+		}
+		log.Batches = append(log.Batches, append([]string{}, c.ids...))
+	}
+}
+
+// snapshot may be encoded while calls go on.
+func (l *callLog) snapshot() map[string]sourceCalls {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]sourceCalls{}
+	for name, log := range l.sources {
+		entry := *log
+		entry.ByMethod = maps.Clone(log.ByMethod)
+		entry.Batches = append([][]string{}, log.Batches...)
+		out[name] = entry
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// serveControl answers what steers and observes the sandbox itself.
+func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
+	room, ok := map[string]map[string]func(*http.Request) reply{
+		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.putFault, http.MethodDelete: s.deleteFaults},
+		"calls":   {http.MethodGet: s.getCalls, http.MethodDelete: s.deleteCalls},
+		"clock":   {http.MethodGet: s.getClock, http.MethodPut: s.putClock, http.MethodDelete: s.deleteClock},
+		"video":   {http.MethodGet: s.getVideo},
+		"account": {http.MethodGet: s.getAccount},
+	}[path]
+	if !ok {
+		write(w, r, problem(http.StatusNotFound, "no control of that name; there are faults, calls, clock, video and account"))
+		return
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	answer, ok := room[method]
+	if !ok {
+		var allowed []string
+		for name := range room {
+			allowed = append(allowed, name)
+		}
+		slices.Sort(allowed)
+		list := strings.Join(allowed, ", ")
+		write(w, r, problem(http.StatusMethodNotAllowed, r.Method+" is not allowed here, but "+list).with("Allow", list))
+		return
+	}
+	write(w, r, answer(r))
+}
+
+func (s *Sandbox) getFaults(*http.Request) reply {
+	return reply{status: http.StatusOK, body: object{"faults": s.faults.list()}}
+}
+
+func (s *Sandbox) putFault(r *http.Request) reply {
+	var in struct {
+		Source     *string `json:"source"`
+		Fault      string  `json:"fault"`
+		Count      *int    `json:"count"`
+		RetryAfter *int    `json:"retry_after"`
+	}
+	if err := strictJSON(r.Body, &in); err != nil {
+		return problem(http.StatusBadRequest, "the body must be an object of source, fault, count and retry_after: "+err.Error())
+	}
+	source := everySource
+	if in.Source != nil && *in.Source != "" {
+		source = *in.Source
+	}
+	if source != everySource && !slices.Contains(faultSources, source) {
+		return problem(http.StatusBadRequest,
+			fmt.Sprintf(`source %q is unknown; it is one of %s, or "" or "*" for all`, source, strings.Join(faultSources, ", ")))
+	}
+	if !slices.Contains(faultNames, in.Fault) {
+		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; it is one of %s", in.Fault, strings.Join(faultNames, ", ")))
+	}
+	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter}
+	if in.Count != nil {
+		set.Count = *in.Count
+	}
+	if set.Count < 0 {
+		return problem(http.StatusBadRequest, fmt.Sprintf("count is %d; it is how many calls meet the fault, or 0 for all until it is deleted", set.Count))
+	}
+	if in.RetryAfter != nil && (*in.RetryAfter < 0 || *in.RetryAfter > day) {
+		return problem(http.StatusBadRequest, fmt.Sprintf("retry_after is %d; it is from 0 to %d seconds", *in.RetryAfter, day))
+	}
+	s.faults.set(set)
+	return reply{status: http.StatusOK, body: set}
+}
+
+func (s *Sandbox) deleteFaults(r *http.Request) reply {
+	source := r.URL.Query().Get("source")
+	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
+		return problem(http.StatusBadRequest,
+			fmt.Sprintf(`source %q is unknown; it is one of %s, "*" for the fault of all, or left out for every fault`, source, strings.Join(faultSources, ", ")))
+	}
+	s.faults.clear(source)
+	return reply{status: http.StatusNoContent}
+}
+
+func (s *Sandbox) getCalls(*http.Request) reply {
+	return reply{status: http.StatusOK, body: s.calls.snapshot()}
+}
+
+func (s *Sandbox) deleteCalls(*http.Request) reply {
+	s.calls.reset()
+	return reply{status: http.StatusNoContent}
+}
+
+func (s *Sandbox) getClock(*http.Request) reply {
+	return reply{status: http.StatusOK, body: object{"now": s.clock().Format(time.RFC3339), "frozen": s.frozen.Load() != nil}}
+}
+
+// putClock makes the clock stand still at an instant.
+func (s *Sandbox) putClock(r *http.Request) reply {
+	var in struct {
+		Now string `json:"now"`
+	}
+	if err := strictJSON(r.Body, &in); err != nil {
+		return problem(http.StatusBadRequest, "the body must be an object of now alone: "+err.Error())
+	}
+	at, err := time.Parse(time.RFC3339, in.Now)
+	if err != nil || at.Year() < 2020 || at.Year() > 2099 {
+		return problem(http.StatusBadRequest, fmt.Sprintf("now is %q; it is a time of the years 2020 to 2099 after RFC 3339, as 2026-11-21T08:00:00Z", in.Now))
+	}
+	at = at.UTC().Truncate(time.Second)
+	s.frozen.Store(&at)
+	return s.getClock(r)
+}
+
+func (s *Sandbox) deleteClock(*http.Request) reply {
+	s.frozen.Store(nil)
+	return reply{status: http.StatusNoContent}
+}
+
+// platformOf reads the query's platform and instant.
+func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply) {
+	p := link.Platform(r.URL.Query().Get("platform"))
+	if !slices.Contains(link.Platforms, p) {
+		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; it is one of %v", p, link.Platforms))
+		return "", time.Time{}, &bad
+	}
+	at := s.clock()
+	if given := r.URL.Query().Get("at"); given != "" {
+		parsed, err := time.Parse(time.RFC3339, given)
+		if err != nil {
+			bad := problem(http.StatusBadRequest, fmt.Sprintf("at is %q; it is a time after RFC 3339", given))
+			return "", time.Time{}, &bad
+		}
+		at = parsed.UTC()
+	}
+	return p, at, nil
+}
+
+func (s *Sandbox) getVideo(r *http.Request) reply {
+	p, at, bad := s.platformOf(r)
+	if bad != nil {
+		return *bad
+	}
+	id := r.URL.Query().Get("id")
+	if category := Category(r.URL.Query().Get("category")); category != "" && id == "" {
+		if id = s.world.Find(p, category); id == "" {
+			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; it is one of %v", category, p, Categories(p)))
+		}
+	}
+	truth, ok := s.world.Video(p, id, at)
+	if !ok {
+		return problem(http.StatusNotFound, fmt.Sprintf("id %q has not the shape of a video id of %s", id, p))
+	}
+	return reply{status: http.StatusOK, body: truth}
+}
+
+func (s *Sandbox) getAccount(r *http.Request) reply {
+	p, at, bad := s.platformOf(r)
+	if bad != nil {
+		return *bad
+	}
+	ref := r.URL.Query().Get("handle")
+	if category := AccountCategory(r.URL.Query().Get("category")); category != "" && ref == "" {
+		if ref = s.world.FindAccount(p, category); ref == "" {
+			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; it is one of %v", category, p, AccountCategories(p)))
+		}
+	}
+	truth, ok := s.world.Account(p, ref, at)
+	if !ok {
+		return problem(http.StatusNotFound, fmt.Sprintf("handle %q has not the shape of a handle of %s", ref, p))
+	}
+	return reply{status: http.StatusOK, body: struct {
+		AccountTruth
+		Uploads []string `json:"uploads"`
+	}{truth, append([]string{}, s.world.Uploads(p, ref, at)...)}}
+}
+
+// strictJSON takes one object, known members only, and nothing after it.
+func strictJSON(body io.Reader, into any) error {
+	decoder := json.NewDecoder(io.LimitReader(body, 64<<10))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something after the JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,389 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestSettings_pointEverySourceAtTheSandbox(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		"REELTALLY_SANDBOX=true",
+		"REELTALLY_YOUTUBE_BASE_URL=http://127.0.0.1:9090/youtube/",
+		"REELTALLY_YOUTUBE_API_KEY=sandbox-youtube-key",
+		"REELTALLY_VENDOR=sandbox",
+		"REELTALLY_VENDOR_BASE_URL=http://127.0.0.1:9090/vendor",
+		"REELTALLY_VENDOR_KEY=sandbox-vendor-key",
+		"REELTALLY_SHORTLINK_BASE_URL=http://127.0.0.1:9090/shortlinks",
+	}, New(Options{}).Settings("http://127.0.0.1:9090/"))
+}
+
+func TestHandler_saysWhatItIsEverywhere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, path := range []string{"/", "/nothing", "/youtube/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
+		r.do(t, http.MethodGet, path, "") // do checks the header
+	}
+	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
+}
+
+func TestHandler_survivesAnything(t *testing.T) {
+	t.Parallel()
+	s := New(Options{Now: func() time.Time { return testNow }})
+	handler := s.Handler()
+	segment := rapid.SampledFrom([]string{
+		"youtube", "v3", "videos", "videos:batchGetStats", "channels", "playlistItems", "vendor", "tt", "instagram", "facebook", "post", "info", "multi-info", "user", "posts",
+		"reels", "details", "v1", "v2", "tiktok", "video", "profile", "acts", "clockworks~tiktok-scraper", "run-sync-get-dataset-items", "shortlinks", "vm.tiktok.com",
+		"fb.watch", "www.instagram.com", "share", "t", "ZMabc1234", "_control", "faults", "clock", "account", "..", "", "%00", "é",
+	})
+	value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		"1", "-1", "99999999999999999999", "id,snippet", "dQw4w9WgXcQ", scoutVideo, "https://vm.tiktok.com/ZMabc1234/", "UUX6OQ3DkcsbYNE6H8uQQuVA", "nasa~1", "items(id", "2026-01-01T00:00:00Z", "tiktok",
+	}))
+	rapid.Check(t, func(t *rapid.T) {
+		values := url.Values{"key": {YouTubeAPIKey}, "token": {VendorKey}}
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{
+			"part", "id", "ids", "url", "username", "handle", "depth", "user_id", "start_cursor", "code", "fields", "forHandle", "playlistId", "pageToken", "maxResults", "platform", "category", "at", "source", "cursor",
+		}), 0, 5).Draw(t, "names") {
+			values.Add(name, value.Draw(t, name))
+		}
+		method := rapid.SampledFrom([]string{"GET", "GET", "GET", "HEAD", "POST", "PUT", "DELETE"}).Draw(t, "method")
+		req := httptest.NewRequest(method, "/", strings.NewReader(value.Draw(t, "body")))
+		req.URL.Path = "/" + strings.Join(rapid.SliceOfN(segment, 0, 6).Draw(t, "path"), "/")
+		req.URL.RawQuery = values.Encode()
+		req.Header.Set("x-api-key", VendorKey)
+		req.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, req)
+		require.Equal(t, "true", w.Header().Get(Header))
+		require.Less(t, w.Code, 500, "%s %s", method, req.URL)
+	})
+}
+
+func TestControl_faultsAreCheckedStrictly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for body, allowed := range map[string]string{
+		``:                                     "fault",
+		`[]`:                                   "fault",
+		`{"fault":"slow","extra":1}`:           "extra",
+		`{"fault":"slow"}{}`:                   "after",
+		`{"source":"youtube"}`:                 "rate_limited",
+		`{"source":"vimeo","fault":"slow"}`:    "instagram",
+		`{"fault":"meteor"}`:                   "hostile",
+		`{"fault":"slow","count":-1}`:          "count",
+		`{"fault":"slow","count":"1"}`:         "count",
+		`{"fault":"slow","retry_after":-1}`:    "retry_after",
+		`{"fault":"slow","retry_after":90000}`: "86400",
+	} {
+		a := r.do(t, http.MethodPut, "/_control/faults", body)
+		require.Equal(t, http.StatusBadRequest, a.StatusCode, body)
+		require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+		require.Contains(t, a.json(t)["detail"], allowed)
+	}
+	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodDelete, "/_control/faults?source=vimeo", "").StatusCode)
+	a := r.do(t, http.MethodPost, "/_control/faults", "")
+	require.Equal(t, http.StatusMethodNotAllowed, a.StatusCode)
+	require.Equal(t, "DELETE, GET, PUT", a.Header.Get("Allow"))
+}
+
+func TestControl_faultsGoToTheNearestSource(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	tiktok := func() int { return r.ensemble(t, "tt/user/info", "username", "zachking").StatusCode }
+	instagram := func() int { return r.ensemble(t, "instagram/user/info", "username", "nike").StatusCode }
+	youtube := func() int { return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode }
+	require.Equal(t, []int{200, 200, 200}, []int{tiktok(), instagram(), youtube()})
+	r.fault(t, `{"source":"","fault":"rate_limited"}`)
+	r.fault(t, `{"source":"vendor","fault":"server_error"}`)
+	r.fault(t, `{"source":"tiktok","fault":"quota_spent","count":2}`)
+	require.Equal(t, []int{495, 500, 429}, []int{tiktok(), instagram(), youtube()})
+	list := r.do(t, http.MethodGet, "/_control/faults", "").json(t)["faults"].([]any)
+	require.Len(t, list, 3)
+	require.Equal(t, object{"source": "tiktok", "fault": "quota_spent", "count": json.Number("2"), "retry_after": nil, "used": json.Number("1")}, list[1])
+	require.Equal(t, 495, tiktok())
+	require.Equal(t, 500, tiktok(), "after its count the next one is met")
+	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults?source=vendor", "").StatusCode)
+	require.Equal(t, []int{429, 429}, []int{tiktok(), instagram()})
+	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults", "").StatusCode)
+	require.Equal(t, []int{200, 200, 200}, []int{tiktok(), instagram(), youtube()})
+}
+
+func TestControl_callsAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	read := func(source, member string) any {
+		return at(t, r.do(t, http.MethodGet, "/_control/calls", "").json(t), source, member)
+	}
+	require.Equal(t, json.Number("0"), read("facebook", "calls"))
+	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
+	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
+	r.youtube(t, "channels", "part", "id", "forHandle", "@nasa")
+	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // refused, and counted
+	r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
+	r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD")
+	r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
+	r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMabc1234/", "")
+	require.Equal(t, json.Number("4"), read("youtube", "calls"))
+	require.Equal(t, json.Number("4"), read("youtube", "ids"))
+	require.Equal(t, json.Number("2"), read("youtube", "max_batch"))
+	require.Equal(t, object{"videos.list": json.Number("3"), "channels.list": json.Number("1")}, read("youtube", "by_method"))
+	require.Equal(t, []any{"dQw4w9WgXcQ", "jNQXAC9IVRw"}, at(t, read("youtube", "batches"), 0))
+	require.Equal(t, json.Number("3"), read("vendor", "calls"))
+	require.Equal(t, json.Number("4"), read("vendor", "ids"))
+	require.Equal(t, json.Number("1"), read("tiktok", "calls"))
+	require.Equal(t, json.Number("2"), read("tiktok", "ids"))
+	require.Equal(t, json.Number("1"), read("instagram", "calls"))
+	require.Equal(t, json.Number("1"), read("shortlinks", "calls"))
+	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/calls", "").StatusCode)
+	require.Equal(t, json.Number("0"), read("youtube", "calls"))
+}
+
+func TestControl_callLogIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newCallLog()
+	for range keptBatches + 5 {
+		l.add(&call{source: sourceYouTube, method: "videos.list", ids: []string{"a"}})
+	}
+	log := l.snapshot()[sourceYouTube]
+	require.Equal(t, keptBatches+5, log.Calls)
+	require.Len(t, log.Batches, keptBatches)
+	require.Equal(t, 5, log.BatchesDropped)
+}
+
+func TestControl_clockStandsStillWhereItIsPut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	views := func() any {
+		return at(t, r.youtube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").json(t), "items", 0, "statistics", "viewCount")
+	}
+	before := views()
+	a := r.do(t, http.MethodPut, "/_control/clock", `{"now":"2027-06-01T12:00:00+02:00"}`)
+	require.Equal(t, object{"now": "2027-06-01T10:00:00Z", "frozen": true}, a.json(t))
+	require.NotEqual(t, before, views())
+	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/clock", "").StatusCode)
+	require.Equal(t, before, views())
+	require.Equal(t, object{"now": "2026-11-21T08:00:00Z", "frozen": false}, r.do(t, http.MethodGet, "/_control/clock", "").json(t))
+	for _, body := range []string{``, `{}`, `{"now":"yesterday"}`, `{"now":"2026-11-21"}`, `{"now":"1999-01-01T00:00:00Z"}`, `{"now":1}`, `{"then":"2027-06-01T12:00:00Z"}`} {
+		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/clock", body).StatusCode, body)
+	}
+}
+
+func TestControl_tellsTheTruth(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	get := func(query string) answer { return r.do(t, http.MethodGet, "/_control/"+query, "") }
+	truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
+	want, err := json.Marshal(truth)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), get("video?platform=youtube&id=dQw4w9WgXcQ").text)
+	require.Equal(t, json.Number(decimal(truth.Views)), get("video?platform=youtube&id=dQw4w9WgXcQ").json(t)["views"])
+	require.Equal(t, "shop_ad", get("video?platform=tiktok&category=shop_ad").json(t)["category"])
+	require.Equal(t, "private", get("account?platform=tiktok&category=private").json(t)["state"])
+	account := get("account?platform=tiktok&handle=zachking").json(t)
+	require.Len(t, account["uploads"], len(r.World().Uploads(link.TikTok, "zachking", testNow)))
+	require.Equal(t, "zachking", account["handle"])
+	earlier := get("video?platform=youtube&id=dQw4w9WgXcQ&at=2026-10-02T00:00:00Z").json(t)["views"]
+	require.NotEqual(t, json.Number(decimal(truth.Views)), earlier)
+	for query, status := range map[string]int{
+		"video?platform=vimeo&id=1": 400, "video?platform=youtube&id=short": 404, "video?platform=youtube&category=shop_ad": 400,
+		"video?platform=youtube&id=dQw4w9WgXcQ&at=noon": 400, "account?platform=youtube&handle=x": 404, "account?platform=tiktok&category=no_handle": 400, "nothing": 404,
+	} {
+		require.Equal(t, status, get(query).StatusCode, query)
+	}
+}
+
+func TestFaults_soundLikeTheirSource(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ask                      func(*testing.T, rig) answer
+		limited, spent, internal int
+		message                  []any // where the error's text stands
+	}{
+		"youtube": {func(t *testing.T, r rig) answer { return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ") },
+			429, 403, 503, []any{"error", "message"}},
+		"ensembledata":   {func(t *testing.T, r rig) answer { return r.ensemble(t, "tt/post/info", "url", scoutVideo) }, 429, 495, 500, []any{"detail"}},
+		"scrapecreators": {func(t *testing.T, r rig) answer { return r.creators(t, "v2/tiktok/video", "url", scoutVideo) }, 429, 402, 500, []any{"message"}},
+		"apify":          {func(t *testing.T, r rig) answer { return r.apify(t, `{"postURLs":["`+scoutVideo+`"]}`) }, 429, 402, 500, []any{"error", "message"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for fault, status := range map[string]int{"rate_limited": c.limited, "quota_spent": c.spent, "server_error": c.internal} {
+				r.fault(t, `{"source":"*","fault":"`+fault+`","count":1}`)
+				a := c.ask(t, r)
+				require.Equal(t, status, a.StatusCode, fault)
+				require.NotEmpty(t, at(t, a.json(t), c.message...))
+				require.Empty(t, a.Header.Get("Retry-After"))
+			}
+			r.fault(t, `{"source":"*","fault":"rate_limited","count":1,"retry_after":0}`)
+			require.Equal(t, "0", c.ask(t, r).Header.Get("Retry-After"))
+			require.Less(t, c.ask(t, r).StatusCode, 300)
+		})
+	}
+}
+
+func TestFaults_truncatedBodiesBreakOff(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fault(t, `{"source":"youtube","fault":"truncated"}`)
+	ask := func() answer { return r.youtube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
+	first := ask()
+	require.Equal(t, http.StatusOK, first.StatusCode)
+	require.NoError(t, first.err)
+	require.NotEmpty(t, first.text)
+	require.False(t, json.Valid([]byte(first.text)))
+	second := ask()
+	require.Equal(t, http.StatusOK, second.StatusCode)
+	require.Error(t, second.err, "the header promised more")
+}
+
+func TestFaults_zerosKeepTheShape(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fault(t, `{"source":"*","fault":"zeros"}`)
+	statistics := at(t, r.youtube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").json(t), "items", 0, "statistics").(object)
+	require.Equal(t, object{"viewCount": "0", "likeCount": "0", "commentCount": "0", "favoriteCount": "0"}, statistics)
+	aweme := at(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).json(t), "data", 0)
+	for _, name := range []string{"play_count", "digg_count", "comment_count", "share_count", "collect_count"} {
+		require.Equal(t, json.Number("0"), at(t, aweme, "statistics", name))
+	}
+	require.Equal(t, "6718335390845095173", at(t, aweme, "aweme_id"))
+	require.NotEqual(t, json.Number("0"), at(t, aweme, "video", "duration"))
+	post := r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD").json(t)["data"]
+	require.Equal(t, json.Number("0"), at(t, post, "edge_media_preview_like", "count"))
+	require.Equal(t, json.Number("0"), at(t, post, "video_play_count"))
+	hidden := at(t, r.youtube(t, "videos", "part", "statistics", "id", r.World().Find(link.YouTube, HiddenLikes)).json(t), "items", 0, "statistics")
+	require.NotContains(t, hidden, "likeCount", "what is absent stays absent")
+}
+
+func TestFaults_slowWaitsForTheCallerToGiveUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fault(t, `{"source":"youtube","fault":"slow","count":1,"retry_after":0}`)
+	require.Equal(t, http.StatusOK, r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode)
+	r.fault(t, `{"source":"youtube","fault":"slow","count":1}`)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan answer)
+	go func() {
+		done <- r.send(ctx, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key="+YouTubeAPIKey, "")
+	}()
+	require.Eventually(t, func() bool {
+		r.Sandbox.faults.mu.Lock()
+		defer r.Sandbox.faults.mu.Unlock()
+		return len(r.Sandbox.faults.rules) == 0 // the call has met the fault
+	}, 10e9, 1e6)
+	cancel()
+	require.ErrorIs(t, (<-done).err, context.Canceled)
+}
+
+func TestFaults_hostileBodiesComeByTurns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fault(t, `{"source":"*","fault":"hostile"}`)
+	bodies := map[string]string{}
+	for i, variant := range hostileVariants() {
+		a := r.ensemble(t, "tt/post/info", "url", scoutVideo)
+		require.Equal(t, http.StatusOK, a.StatusCode, variant.name)
+		require.NoError(t, a.err)
+		bodies[variant.name] = a.text
+		if variant.name == "HTML instead of JSON" {
+			require.Contains(t, a.Header.Get("Content-Type"), "text/html")
+		}
+		if i == 0 {
+			require.Contains(t, a.text, `"play_count":[`)
+		}
+	}
+	require.Len(t, bodies, 13)
+	require.Contains(t, bodies["numbers as strings and strings as numbers"], `"aweme_id":6718335390845095173`)
+	require.Contains(t, bodies["ids beyond 2^53, as numbers"], `"aweme_id":6718335390845095173`)
+	require.Greater(t, len(bodies["a body of ten megabytes"]), 10<<20)
+	require.True(t, json.Valid([]byte(bodies["a body of ten megabytes"])))
+	require.False(t, utf8.ValidString(bodies["NUL, lone surrogates and invalid UTF-8 in texts"]))
+	require.Contains(t, bodies["NUL, lone surrogates and invalid UTF-8 in texts"], `\u0000`)
+	require.NotContains(t, bodies["no ids"], "aweme_id")
+	require.Contains(t, bodies["numbers that no count can be"], "1e400")
+	require.Contains(t, bodies["null for every value"], `"play_count":null`)
+	require.Empty(t, bodies["an empty body"])
+	swapped := decoded([]byte(bodies["fields that have changed places"]))
+	views, _ := at(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
+	likes, _ := at(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
+	require.Less(t, views, likes)
+	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "then they begin again")
+	r.do(t, http.MethodDelete, "/_control/faults", "")
+	require.True(t, json.Valid([]byte(r.ensemble(t, "tt/post/info", "url", scoutVideo).text)))
+}
+
+func TestFaults_spareWhoeverHasNoKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fault(t, `{"fault":"server_error"}`)
+	require.Equal(t, 400, r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key=wrong", "").StatusCode)
+	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
+}
+
+func TestFaults_meetJustTheirCount(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		f := faults{rules: map[string]*rule{}}
+		count := rapid.IntRange(1, 20).Draw(t, "count")
+		f.set(rule{Source: "tiktok", Fault: faultZeros, Count: count})
+		var turns []int
+		for range count + 5 {
+			if _, turn, ok := f.take("vendor", "tiktok"); ok {
+				turns = append(turns, turn)
+			}
+		}
+		require.Len(t, turns, count)
+		require.True(t, slices.IsSorted(turns))
+		require.Equal(t, count-1, turns[count-1])
+	})
+}
+
+func TestSandbox_servesManyAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := context.Background()
+	const token = "&token=" + VendorKey
+	failed := make(chan string, 40)
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			var a answer
+			switch i % 5 {
+			case 0:
+				a = r.send(ctx, http.MethodPut, "/_control/faults", `{"source":"instagram","fault":"zeros","count":3}`)
+			case 1:
+				a = r.send(ctx, http.MethodGet, "/_control/calls", "")
+			case 2:
+				a = r.send(ctx, http.MethodPut, "/_control/clock", `{"now":"2027-01-01T00:00:00Z"}`)
+			case 3:
+				a = r.send(ctx, http.MethodGet, "/vendor/instagram/user/info?username=user"+decimal(int64(i))+token, "")
+			default:
+				a = r.send(ctx, http.MethodGet, "/vendor/tt/post/info?url=https://www.tiktok.com/@name"+decimal(int64(i))+"/video/6718335390845095173"+token, "")
+			}
+			if a.err != nil || a.StatusCode != http.StatusOK {
+				failed <- fmt.Sprint(i, a.err, a.text)
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for failure := range failed {
+		t.Error(failure)
+	}
+}

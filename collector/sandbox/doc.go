@@ -1,0 +1,76 @@
+// Package sandbox stands in for the platforms: one http.Handler that speaks their real wire formats over a world of made-up
+// accounts and videos. The collector runs against it as it runs against the platforms; base addresses and keys alone differ.
+// Every response bears the header "ReelTally-Sandbox: true".
+//
+// # Paths
+//
+//	/youtube/youtube/v3/METHOD   YouTube Data API v3: videos, videos:batchGetStats, channels, playlistItems. Key: YouTubeAPIKey.
+//	/vendor/PATH                 what a vendor has after its base address. Key: VendorKey, sent as that vendor wants it.
+//	  tt/… instagram/… facebook/…  EnsembleData, ?token= (it sells no Facebook; those paths are the sandbox's own)
+//	  v1/… v2/… v3/…               ScrapeCreators, header x-api-key
+//	  acts/ACTOR/run-sync-get-dataset-items  Apify's clockworks~tiktok-scraper and its kin and apify~instagram-scraper, Bearer or ?token=
+//	/shortlinks/HOST/PATH        what https://HOST/PATH answers, for GET and HEAD
+//	/_control/…                  see below
+//
+// Settings gives the environment that points every source there. Requests are refused as the real source refuses them: wrong
+// keys, unknown or missing parameters, too many ids. YouTube's quota is kept, 10,000 units a Pacific day in the
+// common bucket and as many for batchGetStats.
+//
+// Of EnsembleData there are tt/post/info (a list of one), tt/post/multi-info (up to 100 ids with semicolons; what cannot be seen
+// is left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
+// instagram/user/info (ids and names, no counts), instagram/user/detailed-info (the counts), instagram/user/reels (by numeric id:
+// {"data":{"reels":[{"media":…}],"nextCursor"}}), facebook/post/info?url=, facebook/user/info?username=,
+// facebook/user/reels?username=&depth=. A private video is 472, an age-restricted one 471, a deleted one 404, an unknown user 473.
+//
+// # The world
+//
+// Every id of the right shape is a video and every handle of the right shape is an account, always the same for one
+// Options.Seed. World gives the truth, so that a test can compare it with what was collected.
+//
+//   - Upload times stand in TikTok's ids and Instagram's shortcodes, as in reality. Those of YouTube and Facebook, and those of ids that
+//     carry no sensible time, are drawn from the 400 days before 1 October 2026. A clock that is set to before that day lives in an earlier block
+//     of 400 days, in which these hidden times lie earlier; within a block, nothing but counts ever changes. (An id that claims a time after the clock has a
+//     hidden one, too, until that time comes.)
+//   - Counts are a function of the age: a power law with a daily and a weekly wave, and for outliers a late burst. They never fall (but for the category
+//     falling, once), views stay above the sum of the rest, and none is ever zero. Any instant can be asked for.
+//   - Accounts list 5 to 50 videos by 1 October 2026 and upload on at a steady rate, one in 1.5 to 20 days.
+//     A listed video names its account, in every answer. Any other video belongs to an account by its id; that account's list does not show it.
+//   - A link that names both a video and an account is believed: the author is the named account from then on, also for
+//     calls that give the id alone. Handles and account ids that do not come from the world itself are remembered in the same way. This memory
+//     ends with the process, and World.Account and World.Claim bring it back; counts never depend on it. World.Handle names accounts that need none.
+//
+// # Special cases
+//
+// A few in a thousand are special, by hash (per thousand videos: 20 viral, 6 comments_off, 3 age_restricted, 3 private, 4 deleted, 3 falling,
+// all but TikTok 6 hidden_likes, TikTok 10 shop_ad and 4 photo, YouTube 2 live; per thousand accounts: 2 gone, 3 empty, all but
+// YouTube 3 private, YouTube 5 hidden_followers and 5 no_handle). So a real id is nearly always an ordinary public video. World.Find and
+// World.FindAccount, and the control calls below, give one of each. What turns private, is deleted or falls does so at the
+// truth's TurnsAt, which of the found ones lies in 2027: set the clock to either side of it.
+//
+// A short link leads to a video of an ordinary account; 15 in a thousand lead to an account, 5 to the home page, 5 are 404, 10 take two hops, and of
+// Instagram's and Facebook's 10 end at a login page with next=. A code that begins (on TikTok behind its first two letters) with one of these
+// forces its case: Vide, Acct, Dead (home page), Wall (login page), Gone (404), Hops (two redirects), Loop (endless), and on TikTok Live and Foto.
+// "vm.tiktok.com/ZMDead123/" is dead, "www.instagram.com/share/reel/Acct123456" an account.
+//
+// # Control
+//
+//	PUT    /_control/faults  {"source","fault","count","retry_after"}: one fault a source, the newest wins
+//	GET    /_control/faults  {"faults":[…]}, with "used", the calls that each has met
+//	DELETE /_control/faults  all of them, or ?source=
+//	GET    /_control/calls   {"<source>":{"calls","ids","max_batch","by_method","batches","batches_dropped"}}
+//	DELETE /_control/calls   counts from zero
+//	PUT    /_control/clock   {"now"}: the clock stands still there
+//	GET    /_control/clock   {"now","frozen"}
+//	DELETE /_control/clock   back to real time
+//	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
+//	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
+//
+// Sources are youtube, vendor, shortlinks, and tiktok, instagram and facebook for a vendor's calls for that platform; "" or "*" is
+// all. The nearest fault counts: of the platform, else of the source, else of all. A vendor's calls are logged under both its names.
+//
+// Faults: rate_limited (429; Retry-After only with retry_after), quota_spent, server_error (with retry_after, Retry-After too), slow (the right answer after retry_after
+// seconds, 30 if not given), zeros (every count of a right answer is 0), truncated (200 and half a body; by turns the header promises half or the whole) and
+// hostile (200 and, by turns: wrong types, numbers and strings confused, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL and
+// invalid UTF-8, HTML, no ids, impossible numbers, nulls, nothing, another top level; for short links, redirects to where nobody may go). A fault
+// lasts for count calls, or until deleted. Who has no valid key meets none.
+package sandbox

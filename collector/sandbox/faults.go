@@ -1,0 +1,192 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// The faults that can be asked for.
+const (
+	faultRateLimited = "rate_limited" // the source's own answer, Retry-After only when asked for
+	faultQuotaSpent  = "quota_spent"  // the source's own answer
+	faultServerError = "server_error" // the source's own 5xx
+	faultTruncated   = "truncated"    // 200, and half of a right body
+	faultHostile     = "hostile"      // 200, and a body that no client should trust: see hostileVariants
+	faultSlow        = "slow"         // the right answer, after retry_after seconds
+	faultZeros       = "zeros"        // the right answer, every count in it 0
+)
+
+var faultNames = []string{
+	faultRateLimited, faultQuotaSpent, faultServerError, faultTruncated, faultHostile, faultSlow, faultZeros,
+}
+
+const everySource = "*"
+
+// faultSources are the names that a fault and the call log know.
+var faultSources = []string{
+	sourceYouTube, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
+}
+
+// rule is a fault in force.
+type rule struct {
+	Source     string `json:"source"`
+	Fault      string `json:"fault"`
+	Count      int    `json:"count"` // calls that it is for; 0 until deleted
+	RetryAfter *int   `json:"retry_after"`
+	Used       int    `json:"used"` // calls that it has answered
+}
+
+// faults keeps one rule a source.
+type faults struct {
+	mu    sync.Mutex
+	rules map[string]*rule
+}
+
+func (f *faults) set(r rule) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules[r.Source] = &r
+}
+
+// clear removes the rule of a source, or every rule.
+func (f *faults) clear(source string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if source == "" {
+		clear(f.rules)
+		return
+	}
+	delete(f.rules, source)
+}
+
+func (f *faults) list() []rule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := []rule{}
+	for _, source := range slices.Sorted(maps.Keys(f.rules)) {
+		list = append(list, *f.rules[source])
+	}
+	return list
+}
+
+// take uses up one call of the nearest rule: of the platform, else of the source, else of all. Turn counts the rule's
+// calls from 0.
+func (f *faults) take(source, platform string) (r rule, turn int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range []string{platform, source, everySource} {
+		found := f.rules[name]
+		if found == nil {
+			continue
+		}
+		found.Used++
+		if found.Count > 0 && found.Used >= found.Count {
+			delete(f.rules, name)
+		}
+		return *found, found.Used - 1, true
+	}
+	return rule{}, 0, false
+}
+
+const slowDefault = 30 // seconds
+
+// wait is false when the caller gave up first.
+func wait(ctx context.Context, seconds *int) bool {
+	limit := slowDefault
+	if seconds != nil {
+		limit = *seconds
+	}
+	timer := time.NewTimer(time.Duration(limit) * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// countKeys are the members that hold a count in any of the wire formats.
+var countKeys = map[string]bool{
+	"viewCount": true, "likeCount": true, "commentCount": true, "favoriteCount": true, "subscriberCount": true, "videoCount": true,
+	"viewCountInt": true, "likeCountInt": true, "commentCountInt": true, "viewCountText": true,
+	"play_count": true, "digg_count": true, "comment_count": true, "share_count": true, "collect_count": true,
+	"download_count": true, "forward_count": true, "whatsapp_share_count": true, "repost_count": true,
+	"playCount": true, "diggCount": true, "shareCount": true, "collectCount": true, "repostCount": true,
+	"followerCount": true, "followingCount": true, "heartCount": true, "heart": true, "fans": true, "following": true, "video": true,
+	"follower_count": true, "following_count": true, "total_favorited": true, "aweme_count": true, "media_count": true,
+	"video_view_count": true, "video_play_count": true, "view_count": true, "like_count": true, "reaction_count": true,
+	"ig_play_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
+}
+
+// zeroed makes every count of a good answer 0, in the type that it has; what is absent stays absent.
+func zeroed(good reply) reply {
+	if good.body == nil || good.status >= 300 {
+		return good
+	}
+	good.body = rewrite(decoded(good.bytes()), func(key string, value any) any {
+		if edge, ok := value.(object); ok && strings.HasPrefix(key, "edge_") {
+			if _, ok := edge["count"]; ok {
+				edge["count"] = 0
+			}
+			return edge
+		}
+		if !countKeys[key] {
+			return value
+		}
+		switch value.(type) {
+		case json.Number:
+			return 0
+		case string:
+			return "0"
+		}
+		return value
+	})
+	return good
+}
+
+// decoded reads JSON of our own making, numbers kept as they are spelled.
+func decoded(raw []byte) any {
+	var value any
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	_ = decoder.Decode(&value)
+	return value
+}
+
+// drop, returned to rewrite, removes a member.
+type drop struct{}
+
+// rewrite rebuilds a decoded JSON value bottom up. The key of a list's element is that of the list.
+func rewrite(value any, change func(key string, value any) any) any {
+	var walk func(key string, value any) any
+	walk = func(key string, value any) any {
+		switch v := value.(type) {
+		case object:
+			out := make(object, len(v))
+			for _, name := range slices.Sorted(maps.Keys(v)) { // the same answer is bent the same way
+				if changed := walk(name, v[name]); changed != (drop{}) {
+					out[name] = changed
+				}
+			}
+			value = out
+		case []any:
+			out := make([]any, 0, len(v))
+			for _, element := range v {
+				if changed := walk(key, element); changed != (drop{}) {
+					out = append(out, changed)
+				}
+			}
+			value = out
+		}
+		return change(key, value)
+	}
+	return walk("", value)
+}

@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rig is a sandbox on a real listener, its clock standing at testNow.
+type rig struct {
+	*Sandbox
+	base string
+}
+
+func newRig(t *testing.T) rig {
+	t.Helper()
+	s := New(Options{Now: func() time.Time { return testNow }})
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	return rig{s, server.URL}
+}
+
+// answer is a response with its body read.
+type answer struct {
+	*http.Response
+	text string
+	err  error // of reading the body
+}
+
+// json decodes the body.
+func (a answer) json(t *testing.T) object {
+	t.Helper()
+	require.NoError(t, a.err)
+	require.True(t, json.Valid([]byte(a.text)), a.text)
+	out, ok := decoded([]byte(a.text)).(object)
+	require.True(t, ok, a.text)
+	return out
+}
+
+// at walks into a decoded value by names and indices.
+func at(t *testing.T, value any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			o, ok := value.(object)
+			require.True(t, ok, "%v of %v", step, value)
+			value = o[step]
+		case int:
+			list, ok := value.([]any)
+			require.True(t, ok, "%v of %v", step, value)
+			require.Greater(t, len(list), step)
+			value = list[step]
+		}
+	}
+	return value
+}
+
+func (r rig) do(t *testing.T, method, path, body string, headers ...string) answer {
+	t.Helper()
+	a := r.send(context.Background(), method, path, body, headers...)
+	require.NotNil(t, a.Response, "%v", a.err)
+	require.Equal(t, "true", a.Header.Get(Header), "every response says what it is")
+	return a
+}
+
+// send checks nothing, so that it may run in any goroutine.
+func (r rig) send(ctx context.Context, method, path, body string, headers ...string) answer {
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
+	if err != nil {
+		return answer{err: err}
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultTransport.RoundTrip(req) // a client would read the Location of a redirect
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return answer{res, string(text), err}
+}
+
+func (r rig) youtube(t *testing.T, method string, pairs ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodGet, "/youtube/youtube/v3/"+method+"?"+query(append(pairs, "key", YouTubeAPIKey)...), "")
+}
+
+func (r rig) ensemble(t *testing.T, path string, pairs ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(append(pairs, "token", VendorKey)...), "")
+}
+
+func (r rig) creators(t *testing.T, path string, pairs ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(pairs...), "", "x-api-key", VendorKey)
+}
+
+func (r rig) apify(t *testing.T, input string) answer {
+	t.Helper()
+	return r.do(t, http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items", input,
+		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
+}
+
+func (r rig) fault(t *testing.T, body string) {
+	t.Helper()
+	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/faults", body).StatusCode)
+}
+
+func query(pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Add(pairs[i], pairs[i+1])
+	}
+	return values.Encode()
+}

@@ -1,0 +1,197 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// hostileVariant bends a right answer into one that a careless client would believe, choke on or crash at.
+type hostileVariant struct {
+	name string
+	bend func(good reply) reply
+}
+
+// hostileVariants come by turns, call by call, and then begin again.
+func hostileVariants() []hostileVariant {
+	return []hostileVariant{
+		{"wrong types", bent(wrongType)},
+		{"numbers as strings and strings as numbers", bent(otherSpelling)},
+		{"ids beyond 2^53, as numbers", bent(numericID)},
+		{"fields that have changed places", bent(swapped)},
+		{"deep nesting", func(r reply) reply { return r.bytesOnly(deep()) }},
+		{"a body of ten megabytes", huge},
+		{"NUL, lone surrogates and invalid UTF-8 in texts", badText},
+		{"HTML instead of JSON", func(r reply) reply {
+			r.kind = "text/html; charset=utf-8"
+			return r.bytesOnly([]byte("<!DOCTYPE html><html><head><title>Verify you are human</title></head><body>captcha</body></html>"))
+		}},
+		{"no ids", bent(func(key string, value any) any {
+			if idKeys[key] {
+				return drop{}
+			}
+			return value
+		})},
+		{"numbers that no count can be", impossible},
+		{"null for every value", bent(func(_ string, value any) any {
+			switch value.(type) {
+			case object, []any:
+				return value
+			}
+			return nil
+		})},
+		{"an empty body", func(r reply) reply { return r.bytesOnly([]byte{}) }},
+		{"another top level", func(r reply) reply { return r.bytesOnly([]byte(`"ok"`)) }},
+	}
+}
+
+func hostileJSON(turn int, good reply) reply {
+	variants := hostileVariants()
+	return variants[turn%len(variants)].bend(good)
+}
+
+func (r reply) bytesOnly(raw []byte) reply {
+	r.raw = raw
+	return r
+}
+
+// bent changes the members of a body one by one.
+func bent(change func(key string, value any) any) func(reply) reply {
+	return func(good reply) reply {
+		good.body = rewrite(decoded(good.bytes()), change)
+		return good
+	}
+}
+
+var idKeys = map[string]bool{
+	"id": true, "videoId": true, "channelId": true, "aweme_id": true, "shortcode": true, "code": true, "pk": true,
+	"video_id": true, "post_id": true, "uid": true, "sec_uid": true, "uploads": true,
+}
+
+var textKeys = map[string]bool{
+	"title": true, "desc": true, "text": true, "description": true, "nickname": true, "full_name": true, "name": true, "channelTitle": true,
+}
+
+// plainNumber matches the digits that are a JSON number too: without leading zeros.
+var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+
+func wrongType(_ string, value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		return []any{v}
+	case string:
+		return object{"value": v}
+	case bool:
+		return "maybe"
+	}
+	return value
+}
+
+func otherSpelling(_ string, value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		return v.String()
+	case string:
+		if plainNumber.MatchString(v) {
+			return json.Number(v)
+		}
+	}
+	return value
+}
+
+// numericID spells ids as JSON numbers: those of digits are themselves, whose last digits a float64 loses.
+func numericID(key string, value any) any {
+	id, ok := value.(string)
+	if !idKeys[key] || !ok {
+		return value
+	}
+	if plainNumber.MatchString(id) {
+		return json.Number(id)
+	}
+	return json.Number("9007199254740993123456789")
+}
+
+// swapped lets views and likes, and id and text, change places.
+func swapped(_ string, value any) any {
+	o, ok := value.(object)
+	if !ok {
+		return value
+	}
+	for _, pair := range [][2]string{
+		{"viewCount", "likeCount"}, {"play_count", "digg_count"}, {"playCount", "diggCount"}, {"view_count", "like_count"},
+		{"video_play_count", "edge_media_preview_like"}, {"title", "description"}, {"aweme_id", "desc"}, {"uid", "nickname"}, {"shortcode", "__typename"},
+	} {
+		first, okFirst := o[pair[0]]
+		second, okSecond := o[pair[1]]
+		if okFirst && okSecond {
+			o[pair[0]], o[pair[1]] = second, first
+		}
+	}
+	return o
+}
+
+func deep() []byte {
+	const depth = 100_000
+	nest := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)
+}
+
+// huge makes one text of one item ten megabytes long.
+func huge(good reply) reply {
+	done := false
+	return bent(func(key string, value any) any {
+		text, ok := value.(string)
+		if done || !ok || !textKeys[key] {
+			return value
+		}
+		done = true
+		return text + strings.Repeat("A", 10<<20)
+	})(good)
+}
+
+func badText(good reply) reply {
+	const mark = "reeltally-bad-text"
+	marked := bent(func(key string, value any) any {
+		if _, ok := value.(string); ok && textKeys[key] {
+			return "bad" + mark + "text"
+		}
+		return value
+	})(good)
+	return good.bytesOnly(bytes.ReplaceAll(marked.bytes(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
+}
+
+// impossible makes counts negative, fractional, beyond int64 or beyond float64, by turns.
+func impossible(good reply) reply {
+	spellings, at := []json.Number{"-1", "1.5", "9223372036854775808", "1e400"}, 0
+	return bent(func(key string, value any) any {
+		if !countKeys[key] {
+			return value
+		}
+		switch value.(type) {
+		case json.Number:
+			at++
+			return spellings[at%len(spellings)]
+		case string:
+			at++
+			return spellings[at%len(spellings)].String()
+		}
+		return value
+	})(good)
+}
+
+// hostileRedirect bends the redirect of a short link towards places where no resolver may go.
+func hostileRedirect(turn int, good reply) reply {
+	targets := []string{
+		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",
+		"https://www.tiktok.com@evil.example/@a/video/7106594312292453675", "javascript:alert(1)", "file:///etc/passwd",
+		"//evil.example/", "https://[::ffff:10.0.0.1]/", "https://www.tiktok.com:8443/@a/video/7106594312292453675", "%zz://",
+		strings.Repeat("https://www.tiktok.com/", 5000), "",
+	}
+	if !good.redirects() {
+		return good
+	}
+	good.status = http.StatusFound
+	return good.with("Location", targets[turn%len(targets)])
+}

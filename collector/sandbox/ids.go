@@ -1,0 +1,170 @@
+package sandbox
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// The shapes of video ids, as platforms.md 7.1 has them: what has another shape does not exist.
+var (
+	tiktokShape    = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
+	instagramShape = regexp.MustCompile(`^[A-Za-z0-9_-]{5,40}$`)
+	youtubeShape   = regexp.MustCompile(`^[A-Za-z0-9_-]{10}[048AEIMQUYcgkosw]$`)
+	facebookShape  = regexp.MustCompile(`^[1-9][0-9]{8,16}$`)
+)
+
+func validID(p link.Platform, id string) bool {
+	switch p {
+	case link.TikTok:
+		return tiktokShape.MatchString(id)
+	case link.Instagram:
+		return instagramShape.MatchString(id)
+	case link.YouTube:
+		return youtubeShape.MatchString(id)
+	case link.Facebook:
+		return facebookShape.MatchString(id)
+	}
+	return false
+}
+
+const (
+	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	instagramEpoch    = 1314220021721 // milliseconds: what the upper part of a shortcode counts from
+	// A shortcode of a private account is the public one with this many characters behind it.
+	instagramPrivateTail = 28
+
+	facebookBase = 1_000_000_000_000_000 // sixteen digits, below 2^53
+	// The least time that an id may carry: TikTok's and Instagram's own beginnings. Less means that the id carries none.
+	tiktokSince    = 1388534400 // 2014
+	instagramSince = 1314220021
+)
+
+// origin is what an id says by itself.
+type origin struct {
+	account  uint32
+	uploaded int64 // Unix seconds; 0 when the id carries no time
+}
+
+// origin reads an id that has the right shape. A TikTok id and a shortcode carry their upload time as the real ones do; what
+// is left of their bits is the account, so every such id has one. The ids of YouTube and Facebook carry nothing in
+// reality: here, those of an account's list carry account and time, and any other belongs to an account by its hash.
+func (w *World) origin(p link.Platform, id string, at time.Time) origin {
+	byHash := origin{account: uint32(keyed(w.seed, "owner", string(p), id))}
+	switch p {
+	case link.TikTok:
+		n, err := strconv.ParseUint(id, 10, 64)
+		uploaded := int64(n >> 32)
+		if err != nil || uploaded < tiktokSince || uploaded > at.Unix() {
+			return byHash
+		}
+		return origin{uint32(unscramble(n&0xffffffff, 32, w.timeKey(p, uploaded))), uploaded}
+	case link.Instagram:
+		n, ok := shortcodeNumber(publicShortcode(id))
+		ms := int64(n>>23) + instagramEpoch
+		uploaded := ms / 1000
+		if !ok || uploaded < instagramSince || uploaded > at.Unix() {
+			return byHash
+		}
+		scrambled := uint64(ms%1000)&0x1ff<<23 | n&0x7fffff
+		return origin{uint32(unscramble(scrambled, 32, w.timeKey(p, uploaded))), uploaded}
+	case link.YouTube:
+		raw, err := base64.RawURLEncoding.DecodeString(id)
+		if err != nil || len(raw) != 8 {
+			return byHash
+		}
+		n := unscramble(binary.BigEndian.Uint64(raw), 64, keyed(w.seed, "id", string(p)))
+		account, uploaded := uint32(n>>32), int64(uint32(n))
+		if uploaded <= at.Unix() && w.schedule(p, account, at).has(uploaded) {
+			return origin{account, uploaded}
+		}
+	case link.Facebook:
+		n, err := strconv.ParseUint(id, 10, 64)
+		if err != nil || n < facebookBase || n-facebookBase >= 1<<51 {
+			return byHash
+		}
+		account, index, ok := w.facebookSplit(n - facebookBase)
+		if uploaded := w.schedule(p, account, at).upload(index); ok && uploaded <= at.Unix() {
+			return origin{account, uploaded}
+		}
+	}
+	return byHash
+}
+
+// uploadID is the id of an account's upload; origin undoes it.
+func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
+	switch p {
+	case link.TikTok:
+		low := scramble(uint64(account), 32, w.timeKey(p, uploaded))
+		return strconv.FormatUint(uint64(uploaded)<<32|low, 10)
+	case link.Instagram:
+		scrambled := scramble(uint64(account), 32, w.timeKey(p, uploaded))
+		ms := uint64(uploaded*1000) + scrambled>>23 - instagramEpoch
+		return shortcode(ms<<23 | scrambled&0x7fffff)
+	case link.YouTube:
+		n := scramble(uint64(account)<<32|uint64(uint32(uploaded)), 64, keyed(w.seed, "id", string(p)))
+		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
+	default:
+		return strconv.FormatUint(facebookBase+w.facebookJoin(account, index), 10)
+	}
+}
+
+// timeKey changes with every second, so that two uploads of one account have nothing in common.
+func (w *World) timeKey(p link.Platform, second int64) uint64 {
+	return mix(keyed(w.seed, "id", string(p)) + uint64(second))
+}
+
+// facebookJoin packs account (32 bits), index (11) and a check (8) so that a foreign id is told from a listed one.
+func (w *World) facebookJoin(account uint32, index int64) uint64 {
+	key := keyed(w.seed, "id", string(link.Facebook))
+	low := uint64(index)<<8 | mix(key^uint64(account)<<16^uint64(index))&0xff
+	return uint64(account)<<19 | low ^ mix(key+uint64(account))&0x7ffff
+}
+
+func (w *World) facebookSplit(n uint64) (account uint32, index int64, ok bool) {
+	key := keyed(w.seed, "id", string(link.Facebook))
+	account = uint32(n >> 19)
+	low := n&0x7ffff ^ mix(key+uint64(account))&0x7ffff
+	index = int64(low >> 8)
+	return account, index, low&0xff == mix(key^uint64(account)<<16^uint64(index))&0xff
+}
+
+// publicShortcode drops the tail that makes a shortcode one of a private account's.
+func publicShortcode(code string) string {
+	if len(code) > instagramPrivateTail+5 {
+		return code[:len(code)-instagramPrivateTail]
+	}
+	return code
+}
+
+// shortcodeNumber is false for a code that no 64-bit number has.
+func shortcodeNumber(code string) (uint64, bool) {
+	if len(code) > 11 {
+		return 0, false
+	}
+	var n uint64
+	for i := range len(code) {
+		digit := strings.IndexByte(instagramAlphabet, code[i])
+		if digit < 0 || n >= 1<<58 {
+			return 0, false
+		}
+		n = n<<6 | uint64(digit)
+	}
+	return n, true
+}
+
+func shortcode(n uint64) string {
+	var digits [11]byte
+	at := len(digits)
+	for n > 0 {
+		at--
+		digits[at] = instagramAlphabet[n&63]
+		n >>= 6
+	}
+	return string(digits[at:])
+}

@@ -1,0 +1,215 @@
+package sandbox
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// shortCase is what becomes of a short link.
+type shortCase string
+
+const (
+	shortVideo   shortCase = "video"
+	shortAccount shortCase = "account"
+	shortHome    shortCase = "home" // dead: the platform's home page
+	shortLogin   shortCase = "login"
+	shortMissing shortCase = "missing" // 404
+	shortLive    shortCase = "live"    // TikTok: a live room, which is neither
+	shortPhoto   shortCase = "photo"   // TikTok: a slideshow
+	shortHops    shortCase = "hops"    // two redirects before the video
+	shortLoop    shortCase = "loop"    // redirects for ever
+)
+
+// shortMarks are how a code begins (on TikTok behind its first two letters) to force a case.
+var shortMarks = []struct {
+	mark string
+	is   shortCase
+}{
+	{"Vide", shortVideo}, {"Acct", shortAccount}, {"Dead", shortHome}, {"Wall", shortLogin}, {"Gone", shortMissing},
+	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
+}
+
+// shortShares are the cases of all other codes.
+var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
+
+// target is where a short link leads.
+type target struct {
+	is       shortCase
+	location string // "" for shortMissing
+}
+
+// shortTarget is the same for a code at any time.
+func (s *Sandbox) shortTarget(p link.Platform, code string) target {
+	d := dice{keyed(s.world.seed, "short", string(p), code)}
+	t := target{is: roll(shortShares, d, shortVideo)}
+	// Login walls are Meta's habit.
+	if d.next(); p != link.TikTok && d.unit() < 0.01 {
+		t.is = shortLogin
+	}
+	marked := code
+	if p == link.TikTok && len(code) > 2 {
+		marked = code[2:]
+	}
+	for _, m := range shortMarks {
+		if strings.HasPrefix(marked, m.mark) {
+			t.is = m.is
+		}
+	}
+	owner, id := s.shortVideo(p, &d, p == link.TikTok && t.is == shortPhoto)
+	switch p {
+	case link.TikTok:
+		t.location = tiktokTarget(t.is, owner, id, &d)
+	case link.Instagram:
+		t.location = instagramTarget(t.is, owner, id)
+	default:
+		t.location = facebookTarget(t.is, owner, id, &d)
+	}
+	return t
+}
+
+// shortVideo draws an ordinary account and one of the first videos that it ever uploaded, so that every clock finds the
+// same one.
+func (s *Sandbox) shortVideo(p link.Platform, d *dice, photo bool) (identity, string) {
+	at := time.Unix(epoch, 0)
+	if photo {
+		id := s.world.Find(p, Photo)
+		return s.world.owner(p, id, s.world.origin(p, id, at)), id
+	}
+	for {
+		i := s.world.byNumber(p, uint32(d.next()))
+		if s.world.accountCategory(p, i.number) != AccountNormal {
+			continue
+		}
+		index := int64(d.below(5))
+		id := s.world.uploadID(p, i.number, index, s.world.schedule(p, i.number, at).upload(index))
+		if v, ok := s.world.video(p, id, at); ok && (v.category == Normal || v.category == Viral) {
+			return i, id
+		}
+	}
+}
+
+func tiktokTarget(is shortCase, owner identity, id string, d *dice) string {
+	switch is {
+	case shortAccount:
+		return fmt.Sprintf("https://www.tiktok.com/@%s?_t=ZM-%08x&_r=1", owner.handle, uint32(d.next()))
+	case shortHome:
+		return "https://www.tiktok.com/?_r=1"
+	case shortLogin:
+		return "https://www.tiktok.com/login?redirect_url=" + url.QueryEscape("https://www.tiktok.com/@"+owner.handle+"/video/"+id)
+	case shortLive:
+		return "https://www.tiktok.com/@" + owner.handle + "/live?_r=1"
+	case shortPhoto:
+		return fmt.Sprintf("https://www.tiktok.com/@%s/photo/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
+	case shortMissing:
+		return ""
+	}
+	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
+}
+
+func instagramTarget(is shortCase, owner identity, id string) string {
+	const home = "https://www.instagram.com/"
+	switch is {
+	case shortAccount:
+		return home + owner.handle + "/?igsh=MWQ1ZGUxMzBkMA=="
+	case shortHome, shortLive, shortPhoto:
+		return home
+	case shortLogin:
+		return home + "accounts/login/?next=" + url.QueryEscape(home+"reel/"+id+"/?igsh=MWQ1ZGUxMzBkMA==")
+	case shortMissing:
+		return ""
+	}
+	return home + "reel/" + id + "/?igsh=MWQ1ZGUxMzBkMA=="
+}
+
+func facebookTarget(is shortCase, owner identity, id string, d *dice) string {
+	const home = "https://www.facebook.com/"
+	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
+	switch is {
+	case shortAccount:
+		return home + owner.handle + "?mibextid=ZbWKwL"
+	case shortHome, shortLive, shortPhoto:
+		return home
+	case shortLogin:
+		return home + "login/?next=" + url.QueryEscape(video)
+	case shortMissing:
+		return ""
+	}
+	return video
+}
+
+// serveShortLink answers GET and HEAD /shortlinks/HOST/PATH as HOST would answer PATH.
+func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
+	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
+	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
+	s.serve(w, c, shortVoice(), func(c *call) reply {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return refused(page(http.StatusMethodNotAllowed, "Method Not Allowed")).with("Allow", "GET, HEAD")
+		}
+		address := "https://" + host + "/" + path
+		if r.URL.RawQuery != "" {
+			address += "?" + r.URL.RawQuery
+		}
+		l, err := link.Parse(address)
+		switch {
+		case err != nil && !knownHost(host):
+			return refused(page(http.StatusNotFound, "The sandbox does not stand in for this host"))
+		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
+			return page(http.StatusOK, "A page of "+host) // where a redirect ends: home, login, a video, an account
+		}
+		return redirect(l, s.shortTarget(l.Platform, l.ID))
+	})
+}
+
+func redirect(l link.Link, t target) reply {
+	status := http.StatusFound
+	if l.Platform == link.TikTok {
+		status = http.StatusMovedPermanently
+	}
+	switch t.is {
+	case shortMissing:
+		return page(http.StatusNotFound, "Not Found")
+	case shortLoop:
+		t.location = l.Canonical
+	case shortHops:
+		// The first hop leads to the same code on another of the platform's addresses, the second one to the video.
+		if next := otherAddress(l); next != l.Canonical {
+			t.location = next
+		}
+	}
+	return page(status, "Moved").with("Location", t.location)
+}
+
+// otherAddress is a second address of a short link.
+func otherAddress(l link.Link) string {
+	switch l.Platform {
+	case link.TikTok:
+		return "https://www.tiktok.com/t/" + l.ID + "/"
+	case link.Instagram:
+		return "https://www.instagram.com/share/" + l.ID + "/"
+	default:
+		return "https://www.facebook.com/share/" + l.ID + "/"
+	}
+}
+
+func knownHost(host string) bool {
+	_, ok := link.HostPlatform(strings.ToLower(host))
+	return ok
+}
+
+func page(status int, title string) reply {
+	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
+}
+
+func shortVoice() voice {
+	return voice{
+		rateLimited: func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") },
+		quotaSpent:  func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") }, // nobody sells short links
+		serverError: func() reply { return page(http.StatusServiceUnavailable, "Service Unavailable") },
+		hostile:     hostileRedirect,
+	}
+}

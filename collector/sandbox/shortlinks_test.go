@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// follow goes from hop to hop as a resolver does, through the sandbox, and gives the last address and the hops.
+func (r rig) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
+	t.Helper()
+	for {
+		a := r.do(t, http.MethodHead, "/shortlinks/"+strings.TrimPrefix(address, "https://"), "")
+		location := a.Header.Get("Location")
+		if location == "" || hops == limit {
+			return address, a.StatusCode, hops
+		}
+		hops++
+		require.True(t, strings.HasPrefix(location, "https://"), location)
+		address = location
+	}
+}
+
+func TestShortLinks_leadWhereTheirMarkSays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, c := range []struct {
+		short, want string // want is a pattern of the last address
+		status      int
+		hops        int
+	}{
+		{"vm.tiktok.com/ZMVideabc/", `^https://www\.tiktok\.com/@\w+/video/\d{19}\?_r=1`, 200, 1},
+		{"vt.tiktok.com/ZSAcctabc/", `^https://www\.tiktok\.com/@\w+\?_t=`, 200, 1},
+		{"www.tiktok.com/t/ZTDeadabc/", `^https://www\.tiktok\.com/\?_r=1$`, 200, 1},
+		{"vm.tiktok.com/ZMWallabc/", `^https://www\.tiktok\.com/login\?redirect_url=`, 200, 1},
+		{"vm.tiktok.com/ZMLiveabc/", `^https://www\.tiktok\.com/@\w+/live`, 200, 1},
+		{"vm.tiktok.com/ZMFotoabc/", `^https://www\.tiktok\.com/@\w+/photo/\d{19}`, 200, 1},
+		{"vm.tiktok.com/ZMGoneabc/", `^https://vm\.tiktok\.com/ZMGoneabc/$`, 404, 0},
+		{"vm.tiktok.com/ZMHopsabc/", `^https://www\.tiktok\.com/@\w+/video/\d{19}`, 200, 2},
+		{"vm.tiktok.com/ZMLoopabc/", `^https://vm\.tiktok\.com/ZMLoopabc/$`, 301, 5},
+		{"www.instagram.com/share/reel/Videabcdef", `^https://www\.instagram\.com/reel/[\w-]{11}/\?igsh=`, 200, 1},
+		{"www.instagram.com/share/Acctabcdef/", `^https://www\.instagram\.com/\w+/\?igsh=`, 200, 1},
+		{"www.instagram.com/share/p/Wallabcdef", `^https://www\.instagram\.com/accounts/login/\?next=https%3A%2F%2Fwww\.instagram\.com%2Freel%2F`, 200, 1},
+		{"www.instagram.com/share/reel/Hopsabcdef", `^https://www\.instagram\.com/reel/`, 200, 2},
+		{"fb.watch/Videabcdef/", `^https://www\.facebook\.com/`, 200, 1},
+		{"www.facebook.com/share/r/Acctabcdef/", `^https://www\.facebook\.com/[\w.]+\?mibextid=`, 200, 1},
+		{"www.facebook.com/share/v/Wallabcdef/", `^https://www\.facebook\.com/login/\?next=https%3A%2F%2Fwww\.facebook\.com%2F`, 200, 1},
+		{"www.facebook.com/share/r/Deadabcdef/", `^https://www\.facebook\.com/$`, 200, 1},
+		{"fb.watch/Hopsabcdef/", `^https://www\.facebook\.com/`, 200, 2},
+	} {
+		t.Run(c.short, func(t *testing.T) {
+			t.Parallel()
+			last, status, hops := r.follow(t, "https://"+c.short, 5)
+			require.Regexp(t, c.want, last)
+			require.Equal(t, c.status, status)
+			require.Equal(t, c.hops, hops)
+		})
+	}
+}
+
+func TestShortLinks_nearlyAllLeadToAVideo(t *testing.T) {
+	t.Parallel()
+	s := New(Options{})
+	for _, p := range []link.Platform{link.TikTok, link.Instagram, link.Facebook} {
+		videos := 0
+		for i := range 2000 {
+			target := s.shortTarget(p, fmt.Sprintf("ZM%dxyz", 100000+i))
+			l, err := link.Parse(target.location)
+			if err == nil && l.Kind == link.Video {
+				videos++
+				v, ok := s.World().Video(p, l.ID, testNow)
+				require.True(t, ok)
+				require.Equal(t, Public, v.State)
+				if l.Handle != "" {
+					require.Equal(t, v.Account.Handle, l.Handle, "the link names the account that owns the video")
+				}
+			}
+		}
+		require.Greater(t, videos, 1900, p)
+		require.Less(t, videos, 2000, p)
+	}
+}
+
+func TestShortLinks_areTheSameForever(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		code := rapid.StringMatching(`Z[A-Za-z0-9]{8}`).Draw(t, "code")
+		p := rapid.SampledFrom([]link.Platform{link.TikTok, link.Instagram, link.Facebook}).Draw(t, "platform")
+		first := New(Options{}).shortTarget(p, code)
+		require.Equal(t, first, New(Options{}).shortTarget(p, code))
+	})
+}
+
+func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	require.Equal(t, 404, r.do(t, http.MethodGet, "/shortlinks/evil.example/ZMabc/", "").StatusCode)
+	require.Equal(t, 405, r.do(t, http.MethodPost, "/shortlinks/vm.tiktok.com/ZMabc123/", "").StatusCode)
+	require.Equal(t, 200, r.do(t, http.MethodGet, "/shortlinks/www.youtube.com/shorts/dQw4w9WgXcQ", "").StatusCode)
+	get := r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "")
+	require.Contains(t, get.Header.Get("Content-Type"), "text/html")
+}
+
+func TestShortLinks_bearFaults(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ask := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
+	r.fault(t, `{"source":"shortlinks","fault":"rate_limited","count":1,"retry_after":3}`)
+	a := ask()
+	require.Equal(t, 429, a.StatusCode)
+	require.Equal(t, "3", a.Header.Get("Retry-After"))
+	r.fault(t, `{"source":"shortlinks","fault":"server_error","count":1}`)
+	require.Equal(t, 503, ask().StatusCode)
+	r.fault(t, `{"source":"shortlinks","fault":"hostile"}`)
+	seen := map[string]bool{}
+	for range 12 {
+		a = ask()
+		require.Equal(t, http.StatusFound, a.StatusCode)
+		seen[a.Header.Get("Location")] = true
+	}
+	require.Len(t, seen, 12)
+	require.Contains(t, seen, "http://127.0.0.1:22/")
+	r.do(t, http.MethodDelete, "/_control/faults", "")
+	require.Equal(t, 301, ask().StatusCode)
+}

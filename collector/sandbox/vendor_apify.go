@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// apifyActor is an actor that can be run, with what it makes of its input.
+type apifyActor struct {
+	platform link.Platform
+	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // false when the input asks for nothing
+}
+
+func apifyActors(name string) (apifyActor, bool) {
+	switch name {
+	case "clockworks~tiktok-scraper", "clockworks~free-tiktok-scraper", "clockworks~tiktok-video-scraper", "clockworks~tiktok-profile-scraper":
+		return apifyActor{link.TikTok, (*Sandbox).apifyTikTok}, true
+	case "apify~instagram-scraper":
+		return apifyActor{link.Instagram, (*Sandbox).apifyInstagram}, true
+	}
+	return apifyActor{}, false
+}
+
+// apifyInput is what of the actors' inputs the sandbox knows. Unknown members are ignored, as the actors ignore them.
+type apifyInput struct {
+	PostURLs       []string `json:"postURLs"` // clockworks
+	Profiles       []string `json:"profiles"`
+	ResultsPerPage *int     `json:"resultsPerPage"`
+	DirectURLs     []string `json:"directUrls"` // instagram-scraper
+}
+
+// serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items: the run and its items in one.
+func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
+	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
+	actor, known := apifyActors(name)
+	c.platform, c.method = string(actor.platform), name
+	s.serve(w, c, apifyVoice(), func(c *call) reply {
+		token := c.r.URL.Query().Get("token")
+		if bearer, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); ok {
+			token = bearer
+		}
+		switch {
+		case token == "":
+			return refused(apifyError(http.StatusUnauthorized, "token-not-provided", "Authentication token was not provided"))
+		case token != VendorKey:
+			return refused(apifyError(http.StatusUnauthorized, "user-or-token-not-found", "User was not found or authentication token is not valid"))
+		case verb != "run-sync-get-dataset-items":
+			return refused(apifyError(http.StatusNotFound, "page-not-found", "We have bad news: there is no API endpoint at this URL."))
+		case c.r.Method != http.MethodPost:
+			return refused(apifyError(http.StatusMethodNotAllowed, "method-not-allowed", "This API endpoint supports only the POST method.")).with("Allow", http.MethodPost)
+		case !known:
+			return refused(apifyError(http.StatusNotFound, "record-not-found", "Actor was not found"))
+		}
+		return s.apifyRun(c, actor)
+	})
+}
+
+func (s *Sandbox) apifyRun(c *call, actor apifyActor) reply {
+	var in apifyInput
+	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	raw, err := io.ReadAll(io.LimitReader(c.r.Body, 1<<20))
+	if err == nil {
+		err = json.Unmarshal(raw, &in)
+	}
+	if err != nil || kind != "application/json" {
+		return apifyError(http.StatusBadRequest, "invalid-input", "Input is not valid: it must be a JSON object sent as application/json")
+	}
+	items, ok := actor.run(s, c, in)
+	if !ok {
+		return apifyError(http.StatusBadRequest, "invalid-input", "Input is not valid: it names neither a post nor a profile")
+	}
+	total := strconv.Itoa(len(items))
+	return reply{status: http.StatusCreated, body: items}.
+		with("X-Apify-Pagination-Total", total).with("X-Apify-Pagination-Count", total).
+		with("X-Apify-Pagination-Offset", "0").with("X-Apify-Pagination-Limit", total)
+}
+
+func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
+	c.ids = append(append(c.ids, in.PostURLs...), in.Profiles...)
+	items := []object{}
+	for _, raw := range in.PostURLs {
+		items = append(items, s.apifyTikTokPost(c, raw))
+	}
+	perPage := 1
+	if in.ResultsPerPage != nil {
+		perPage = *in.ResultsPerPage
+	}
+	for _, handle := range in.Profiles {
+		t, ok := s.world.Account(link.TikTok, handle, c.now)
+		if !ok || t.State != Public {
+			items = append(items, object{"input": handle, "error": "This profile does not exist or is private.", "errorCode": "PROFILE_NOT_FOUND"})
+			continue
+		}
+		ids, _ := window(s.world.listed(t.self, c.now), 0, perPage)
+		items = append(items, s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return tiktokClockworks(v, t) })...)
+	}
+	return items, len(c.ids) > 0
+}
+
+// apifyTikTokPost is an item; a video that is not to be seen is an item too, of another shape.
+func (s *Sandbox) apifyTikTokPost(c *call, raw string) object {
+	id, err := s.linked(link.TikTok, raw)
+	t, ok := s.world.Video(link.TikTok, id, c.now)
+	item := object{"url": raw}
+	switch {
+	case err == nil && ok && t.State == Public:
+		author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
+		item = tiktokClockworks(t, author)
+	case err == nil && ok && t.State == Restricted:
+		item["error"], item["errorCode"] = "Post is sensitive content", "POST_SENSITIVE"
+	default:
+		item["error"], item["errorCode"] = "Post not found or private", "POST_NOT_FOUND_OR_PRIVATE"
+	}
+	item["input"], item["submittedVideoUrl"] = raw, raw
+	return item
+}
+
+func (s *Sandbox) apifyInstagram(c *call, in apifyInput) ([]object, bool) {
+	c.ids = append(c.ids, in.DirectURLs...)
+	items := []object{}
+	for _, raw := range in.DirectURLs {
+		id, err := s.linked(link.Instagram, raw)
+		t, ok := s.world.Video(link.Instagram, id, c.now)
+		if err != nil || !ok || t.State != Public {
+			items = append(items, object{"url": raw, "inputUrl": raw, "error": "not_found", "errorDescription": "Post does not exist"})
+			continue
+		}
+		item := instagramItem(t)
+		item["inputUrl"] = raw
+		items = append(items, item)
+	}
+	return items, len(c.ids) > 0
+}
+
+func apifyError(status int, kind, message string) reply {
+	return reply{status: status, body: object{"error": object{"type": kind, "message": message}}}
+}
+
+func apifyVoice() voice {
+	return voice{
+		rateLimited: func() reply {
+			return apifyError(http.StatusTooManyRequests, "rate-limit-exceeded", "You have exceeded the rate limit of 60 requests per second")
+		},
+		quotaSpent: func() reply {
+			return apifyError(http.StatusPaymentRequired, "not-enough-usage-to-run-paid-actor", "By launching this job you will exceed your remaining usage")
+		},
+		serverError: func() reply {
+			return apifyError(http.StatusInternalServerError, "internal-server-error", "Internal server error")
+		},
+		hostile: hostileJSON,
+	}
+}

@@ -1,0 +1,304 @@
+package sandbox
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// ensembleMethod is one path of EnsembleData's API. The required parameters are checked first; unknown ones are ignored,
+// as its framework ignores them.
+type ensembleMethod struct {
+	platform link.Platform
+	required []string
+	answer   func(*Sandbox, *call, url.Values) reply
+}
+
+// The paths of EnsembleData, after its base address. It sells no Facebook: /facebook/ is the sandbox's own, in the manner
+// of /tt/, with the objects of ScrapeCreators inside.
+var ensembleMethods = map[string]ensembleMethod{
+	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).ensembleTikTok},
+	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).ensembleTikToks},
+	"tt/user/info":                 {link.TikTok, []string{"username"}, (*Sandbox).ensembleTikTokUser},
+	"tt/user/posts":                {link.TikTok, []string{"username", "depth"}, (*Sandbox).ensembleTikTokPosts},
+	"instagram/post/details":       {link.Instagram, []string{"code"}, (*Sandbox).ensembleInstagram},
+	"instagram/user/info":          {link.Instagram, []string{"username"}, (*Sandbox).ensembleInstagramUser},
+	"instagram/user/detailed-info": {link.Instagram, []string{"username"}, (*Sandbox).ensembleInstagramProfile},
+	"instagram/user/reels":         {link.Instagram, []string{"user_id", "depth"}, (*Sandbox).ensembleInstagramReels},
+	"facebook/post/info":           {link.Facebook, []string{"url"}, (*Sandbox).ensembleFacebook},
+	"facebook/user/info":           {link.Facebook, []string{"username"}, (*Sandbox).ensembleFacebookUser},
+	"facebook/user/reels":          {link.Facebook, []string{"username", "depth"}, (*Sandbox).ensembleFacebookReels},
+}
+
+// EnsembleData's own status codes.
+const (
+	statusBadLink     = 462
+	statusTooManyIDs  = 464
+	statusRestricted  = 471
+	statusPrivate     = 472
+	statusNoUser      = 473
+	statusBadToken    = 491
+	statusUnitsSpent  = 495
+	ensembleChunk     = 10  // entries in a unit of depth
+	ensembleMaxIDs    = 100 // of multi-info
+	ensembleMaxLength = 100 // units of depth
+)
+
+func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
+	m, known := ensembleMethods[path]
+	c.platform = string(m.platform)
+	s.serve(w, c, ensembleVoice(), func(c *call) reply {
+		// A semicolon is part of a value there, encoded or not; to Go a bare one is an error.
+		q, err := url.ParseQuery(strings.ReplaceAll(c.r.URL.RawQuery, ";", "%3B"))
+		switch {
+		case !known:
+			return refused(ensembleError(http.StatusNotFound, "Not Found"))
+		case c.r.Method != http.MethodGet:
+			return refused(ensembleError(http.StatusMethodNotAllowed, "Method Not Allowed")).with("Allow", http.MethodGet)
+		case q.Get("token") != VendorKey:
+			return refused(ensembleError(statusBadToken, "Token not found"))
+		case err != nil:
+			return ensembleError(http.StatusBadRequest, "Malformed query")
+		}
+		for _, name := range m.required {
+			if q.Get(name) == "" {
+				return ensembleInvalid(name, "field required", "value_error.missing")
+			}
+		}
+		if _, err := strconv.Atoi(q.Get("depth")); q.Has("depth") && err != nil {
+			return ensembleInvalid("depth", "value is not a valid integer", "type_error.integer")
+		}
+		return m.answer(s, c, q)
+	})
+}
+
+func refused(r reply) reply {
+	r.refused = true
+	return r
+}
+
+// ensembleInvalid is how the framework behind it refuses a parameter: detail is a list then.
+func ensembleInvalid(name, message, kind string) reply {
+	rep := ensembleError(http.StatusUnprocessableEntity, "")
+	rep.body = object{"detail": []object{{"loc": []string{"query", name}, "msg": message, "type": kind}}}
+	return rep
+}
+
+func ensembleError(status int, detail string) reply {
+	return reply{status: status, body: object{"detail": detail}}.with("units_charged", "0")
+}
+
+func ensembleOK(data any, units int) reply {
+	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
+}
+
+// ensembleUnseen says why a video is not to be seen; nil when it is.
+func ensembleUnseen(t VideoTruth, ok bool) *reply {
+	var rep reply
+	switch {
+	case !ok || t.State == Deleted:
+		rep = ensembleError(http.StatusNotFound, "Post not found")
+	case t.State == Private:
+		rep = ensembleError(statusPrivate, "Private post")
+	case t.State == Restricted:
+		rep = ensembleError(statusRestricted, "Post is age restricted")
+	default:
+		return nil
+	}
+	return &rep
+}
+
+func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
+	id, err := s.linked(link.TikTok, q.Get("url"))
+	c.ids = []string{q.Get("url")}
+	if err != nil {
+		return ensembleError(statusBadLink, "Invalid post url")
+	}
+	c.ids = []string{id}
+	t, ok := s.world.Video(link.TikTok, id, c.now)
+	if bad := ensembleUnseen(t, ok); bad != nil {
+		return *bad
+	}
+	return ensembleOK([]object{s.tiktokObject(c, t)}, 1)
+}
+
+// tiktokObject is a video with its author's counts.
+func (s *Sandbox) tiktokObject(c *call, t VideoTruth) object {
+	author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
+	return s.tiktokMobile(t, author)
+}
+
+// ensembleTikToks leaves out what is not to be seen, whatever the reason, as the real one does.
+func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
+	for id := range strings.SplitSeq(q.Get("ids"), ";") {
+		if id = strings.TrimSpace(id); id != "" {
+			c.ids = append(c.ids, id)
+		}
+	}
+	if len(c.ids) > ensembleMaxIDs {
+		return ensembleError(statusTooManyIDs, fmt.Sprintf("Too many ids: %d, at most %d", len(c.ids), ensembleMaxIDs))
+	}
+	found, seen := []object{}, map[string]bool{}
+	for _, id := range c.ids {
+		t, ok := s.world.Video(link.TikTok, id, c.now)
+		if !seen[id] && ensembleUnseen(t, ok) == nil {
+			found = append(found, s.tiktokObject(c, t))
+		}
+		seen[id] = true
+	}
+	return ensembleOK(found, 1)
+}
+
+// ensembleUser finds the account of a username. A private one is found: its profile is public.
+func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (AccountTruth, *reply) {
+	c.ids = []string{username}
+	t, ok := s.world.Account(p, username, c.now)
+	if !ok || t.State == Deleted {
+		rep := ensembleError(statusNoUser, "User not found")
+		return t, &rep
+	}
+	return t, nil
+}
+
+func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
+	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
+	if bad != nil {
+		return *bad
+	}
+	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
+}
+
+// ensemblePage is a part of an account's list: depth chunks from start_cursor on.
+func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
+	if t.State == Private {
+		rep := ensembleError(statusPrivate, "Private user")
+		return nil, 0, 0, &rep
+	}
+	depth := number(q.Get("depth"))
+	if depth < 1 || depth > ensembleMaxLength {
+		rep := ensembleInvalid("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
+		return nil, 0, 0, &rep
+	}
+	ids, next = window(s.world.listed(t.self, c.now), number(q.Get(cursor)), depth*ensembleChunk)
+	return ids, next, depth, nil
+}
+
+// ensembleTikTokPosts answers with the list on the top level and the cursor beside it, unlike the other methods.
+func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
+	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
+	if bad != nil {
+		return *bad
+	}
+	ids, next, units, bad := s.ensemblePage(c, q, t, "start_cursor")
+	if bad != nil {
+		return *bad
+	}
+	rep := ensembleOK(s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return s.tiktokMobile(v, t) }), units)
+	if next > 0 {
+		rep.body.(object)["nextCursor"] = next
+	}
+	return rep
+}
+
+func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
+	c.ids = []string{q.Get("code")}
+	if !validID(link.Instagram, q.Get("code")) {
+		return ensembleError(statusBadLink, "Invalid shortcode")
+	}
+	t, ok := s.world.Video(link.Instagram, q.Get("code"), c.now)
+	if bad := ensembleUnseen(t, ok); bad != nil {
+		return *bad
+	}
+	return ensembleOK(instagramWeb(t), 1)
+}
+
+func (s *Sandbox) ensembleInstagramUser(c *call, q url.Values) reply {
+	t, bad := s.ensembleUser(c, link.Instagram, q.Get("username"))
+	if bad != nil {
+		return *bad
+	}
+	return ensembleOK(instagramBrief(t), 1)
+}
+
+func (s *Sandbox) ensembleInstagramProfile(c *call, q url.Values) reply {
+	t, bad := s.ensembleUser(c, link.Instagram, q.Get("username"))
+	if bad != nil {
+		return *bad
+	}
+	return ensembleOK(instagramProfile(t), 1)
+}
+
+// ensembleInstagramReels takes the numeric id alone: a username must be looked up first.
+func (s *Sandbox) ensembleInstagramReels(c *call, q url.Values) reply {
+	c.ids = []string{q.Get("user_id")}
+	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
+	if !ok {
+		return ensembleInvalid("user_id", "value is not a valid integer", "type_error.integer")
+	}
+	t := s.world.account(i, c.now)
+	if t.State == Deleted {
+		return ensembleError(statusNoUser, "User not found")
+	}
+	ids, next, units, bad := s.ensemblePage(c, q, t, "start_cursor")
+	if bad != nil {
+		return *bad
+	}
+	data := object{"reels": s.objects(c, link.Instagram, ids, func(v VideoTruth) object { return object{"media": instagramApp(v)} })}
+	if next > 0 {
+		data["nextCursor"] = strconv.Itoa(next)
+	}
+	return ensembleOK(data, units)
+}
+
+func (s *Sandbox) ensembleFacebook(c *call, q url.Values) reply {
+	id, err := s.linked(link.Facebook, q.Get("url"))
+	c.ids = []string{q.Get("url")}
+	if err != nil {
+		return ensembleError(statusBadLink, "Invalid post url")
+	}
+	c.ids = []string{id}
+	t, ok := s.world.Video(link.Facebook, id, c.now)
+	if bad := ensembleUnseen(t, ok); bad != nil {
+		return *bad
+	}
+	return ensembleOK(facebookPost(t), 1)
+}
+
+func (s *Sandbox) ensembleFacebookUser(c *call, q url.Values) reply {
+	t, bad := s.ensembleUser(c, link.Facebook, q.Get("username"))
+	if bad != nil {
+		return *bad
+	}
+	return ensembleOK(facebookProfile(t), 1)
+}
+
+func (s *Sandbox) ensembleFacebookReels(c *call, q url.Values) reply {
+	t, bad := s.ensembleUser(c, link.Facebook, q.Get("username"))
+	if bad != nil {
+		return *bad
+	}
+	ids, next, units, bad := s.ensemblePage(c, q, t, "start_cursor")
+	if bad != nil {
+		return *bad
+	}
+	data := object{"reels": s.objects(c, link.Facebook, ids, facebookReel)}
+	if next > 0 {
+		data["nextCursor"] = strconv.Itoa(next)
+	}
+	return ensembleOK(data, units)
+}
+
+func ensembleVoice() voice {
+	return voice{
+		rateLimited: func() reply { return ensembleError(http.StatusTooManyRequests, "Too many requests") },
+		quotaSpent: func() reply {
+			return ensembleError(statusUnitsSpent, "Reached max units limit for today")
+		},
+		serverError: func() reply { return ensembleError(http.StatusInternalServerError, "Internal Server Error") },
+		hostile:     hostileJSON,
+	}
+}

@@ -1,0 +1,247 @@
+package sandbox
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// creatorsMethod is one path of ScrapeCreators' API; one of the parameters must be there.
+type creatorsMethod struct {
+	platform link.Platform
+	oneOf    []string
+	answer   func(*Sandbox, *call, url.Values) reply
+}
+
+var creatorsMethods = map[string]creatorsMethod{
+	"v2/tiktok/video":           {link.TikTok, []string{"url"}, (*Sandbox).creatorsTikTok},
+	"v1/tiktok/profile":         {link.TikTok, []string{"handle"}, (*Sandbox).creatorsTikTokProfile},
+	"v3/tiktok/profile/videos":  {link.TikTok, []string{"handle"}, (*Sandbox).creatorsTikTokVideos},
+	"v1/instagram/post":         {link.Instagram, []string{"url"}, (*Sandbox).creatorsInstagram},
+	"v1/instagram/profile":      {link.Instagram, []string{"handle"}, (*Sandbox).creatorsInstagramProfile},
+	"v1/instagram/user/reels":   {link.Instagram, []string{"handle", "user_id"}, (*Sandbox).creatorsInstagramReels},
+	"v1/facebook/post":          {link.Facebook, []string{"url"}, (*Sandbox).creatorsFacebook},
+	"v1/facebook/profile":       {link.Facebook, []string{"url"}, (*Sandbox).creatorsFacebookProfile},
+	"v1/facebook/profile/reels": {link.Facebook, []string{"url"}, (*Sandbox).creatorsFacebookReels},
+	"v1/youtube/video":          {link.YouTube, []string{"url"}, (*Sandbox).creatorsYouTube},
+}
+
+// creatorsPage is how many entries a page of a list has.
+const creatorsPage = 10
+
+func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path string) {
+	m, known := creatorsMethods[path]
+	if m.platform != link.YouTube { // that name means the official API in the call log
+		c.platform = string(m.platform)
+	}
+	s.serve(w, c, creatorsVoice(), func(c *call) reply {
+		q, err := url.ParseQuery(c.r.URL.RawQuery)
+		switch {
+		case !known || c.r.Method != http.MethodGet:
+			return refused(creatorsError(http.StatusNotFound, "Route not found"))
+		case c.r.Header.Get("x-api-key") == "":
+			return refused(creatorsError(http.StatusUnauthorized, "Missing API key"))
+		case c.r.Header.Get("x-api-key") != VendorKey:
+			return refused(creatorsError(http.StatusUnauthorized, "Invalid API key"))
+		case err != nil:
+			return creatorsError(http.StatusBadRequest, "Malformed query")
+		}
+		for _, name := range m.oneOf {
+			if given := q.Get(name); given != "" {
+				c.ids = []string{given}
+				return m.answer(s, c, q)
+			}
+		}
+		return creatorsError(http.StatusBadRequest, m.oneOf[0]+" is required")
+	})
+}
+
+func creatorsError(status int, message string) reply {
+	return reply{status: status, body: object{"success": false, "error": message, "message": message}}
+}
+
+func creatorsOK(members object) reply {
+	body := object{"success": true, "credits_remaining": 1_000_000}
+	maps.Copy(body, members)
+	return reply{status: http.StatusOK, body: body}
+}
+
+// creatorsVideo finds the video of a link. What is private or age restricted comes as success:false in a 200.
+func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
+	var rep reply
+	id, err := s.linked(p, q.Get("url"))
+	if err != nil {
+		rep = creatorsError(http.StatusBadRequest, "Invalid url")
+		return VideoTruth{}, &rep
+	}
+	c.ids = []string{id}
+	t, ok := s.world.Video(p, id, c.now)
+	switch {
+	case !ok || t.State == Deleted:
+		rep = creatorsError(http.StatusNotFound, "Video not found")
+	case t.State == Private:
+		rep = creatorsError(http.StatusOK, "This video is private")
+	case t.State == Restricted && p != link.YouTube:
+		rep = creatorsError(http.StatusOK, "This video is age restricted")
+	default:
+		return t, nil
+	}
+	return t, &rep
+}
+
+func (s *Sandbox) creatorsTikTok(c *call, q url.Values) reply {
+	t, bad := s.creatorsVideo(c, link.TikTok, q)
+	if bad != nil {
+		return *bad
+	}
+	return creatorsOK(object{"aweme_detail": s.tiktokObject(c, t), "status_code": 0})
+}
+
+func (s *Sandbox) creatorsInstagram(c *call, q url.Values) reply {
+	t, bad := s.creatorsVideo(c, link.Instagram, q)
+	if bad != nil {
+		return *bad
+	}
+	return creatorsOK(object{"data": object{"xdt_shortcode_media": instagramWeb(t)}, "status": "ok"})
+}
+
+func (s *Sandbox) creatorsFacebook(c *call, q url.Values) reply {
+	t, bad := s.creatorsVideo(c, link.Facebook, q)
+	if bad != nil {
+		return *bad
+	}
+	return creatorsOK(facebookPost(t))
+}
+
+func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
+	t, bad := s.creatorsVideo(c, link.YouTube, q)
+	if bad != nil {
+		return *bad
+	}
+	members := object{
+		"id": t.ID, "url": t.Link, "title": t.Title, "description": t.Title, "publishDate": isoTime(t.UploadedAt), "type": "video",
+		"viewCountInt": t.Views, "durationMs": int64(t.LengthSeconds) * 1000,
+		"channel": object{"id": t.Account.ID, "handle": t.Account.Handle, "title": t.Account.Name, "url": "https://www.youtube.com/@" + t.Account.Handle},
+	}
+	if t.Likes != nil {
+		members["likeCountInt"] = *t.Likes
+	}
+	if t.Comments != nil {
+		members["commentCountInt"] = *t.Comments
+	}
+	return creatorsOK(members)
+}
+
+// creatorsAccount turns a found account into one that can be shown. Lists of a private one cannot.
+func creatorsAccount(t AccountTruth, ok, list bool) *reply {
+	var rep reply
+	switch {
+	case !ok || t.State == Deleted:
+		rep = creatorsError(http.StatusNotFound, "User not found")
+	case list && t.State == Private:
+		rep = creatorsError(http.StatusOK, "This account is private")
+	default:
+		return nil
+	}
+	return &rep
+}
+
+func (s *Sandbox) creatorsTikTokProfile(c *call, q url.Values) reply {
+	t, ok := s.world.Account(link.TikTok, q.Get("handle"), c.now)
+	if bad := creatorsAccount(t, ok, false); bad != nil {
+		return *bad
+	}
+	stats, text := tiktokWebStats(t), object{}
+	for name := range stats {
+		text[name] = "0"
+	}
+	text["followerCount"], text["followingCount"] = decimal(*t.Followers), decimal(t.Following)
+	text["heart"], text["heartCount"], text["videoCount"] = decimal(t.Likes), decimal(t.Likes), decimal(t.Videos)
+	return creatorsOK(object{"user": tiktokWebUser(t), "stats": stats, "statsV2": text})
+}
+
+func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
+	t, ok := s.world.Account(link.TikTok, q.Get("handle"), c.now)
+	if bad := creatorsAccount(t, ok, true); bad != nil {
+		return *bad
+	}
+	ids, next := window(s.world.listed(t.self, c.now), number(q.Get("max_cursor")), creatorsPage)
+	more := 0
+	if next > 0 {
+		more = 1
+	}
+	list := s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return s.tiktokMobile(v, t) })
+	return creatorsOK(object{"aweme_list": list, "max_cursor": next, "has_more": more, "status_code": 0})
+}
+
+func (s *Sandbox) creatorsInstagramProfile(c *call, q url.Values) reply {
+	t, ok := s.world.Account(link.Instagram, q.Get("handle"), c.now)
+	if bad := creatorsAccount(t, ok, false); bad != nil {
+		return *bad
+	}
+	return creatorsOK(object{"data": object{"user": instagramProfile(t)}, "status": "ok"})
+}
+
+func (s *Sandbox) creatorsInstagramReels(c *call, q url.Values) reply {
+	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
+	if !q.Has("user_id") {
+		i, ok = s.world.byHandle(link.Instagram, q.Get("handle"))
+	}
+	if !ok {
+		return creatorsError(http.StatusNotFound, "User not found")
+	}
+	t := s.world.account(i, c.now)
+	if bad := creatorsAccount(t, true, true); bad != nil {
+		return *bad
+	}
+	ids, next := window(s.world.listed(i, c.now), number(q.Get("max_id")), creatorsPage)
+	paging := object{"more_available": next > 0}
+	if next > 0 {
+		paging["max_id"] = strconv.Itoa(next)
+	}
+	items := s.objects(c, link.Instagram, ids, func(v VideoTruth) object { return object{"media": instagramApp(v)} })
+	return creatorsOK(object{"items": items, "paging_info": paging})
+}
+
+func (s *Sandbox) creatorsFacebookProfile(c *call, q url.Values) reply {
+	i, ok := s.linkedAccount(link.Facebook, q.Get("url"))
+	if !ok {
+		return creatorsError(http.StatusBadRequest, "Invalid url")
+	}
+	t := s.world.account(i, c.now)
+	if bad := creatorsAccount(t, true, false); bad != nil {
+		return *bad
+	}
+	return creatorsOK(facebookProfile(t))
+}
+
+func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
+	i, ok := s.linkedAccount(link.Facebook, q.Get("url"))
+	if !ok {
+		return creatorsError(http.StatusBadRequest, "Invalid url")
+	}
+	t := s.world.account(i, c.now)
+	if bad := creatorsAccount(t, true, true); bad != nil {
+		return *bad
+	}
+	ids, next := window(s.world.listed(i, c.now), number(q.Get("cursor")), creatorsPage)
+	members := object{"reels": s.objects(c, link.Facebook, ids, facebookReel)}
+	if next > 0 {
+		members["cursor"] = strconv.Itoa(next)
+	}
+	return creatorsOK(members)
+}
+
+func creatorsVoice() voice {
+	return voice{
+		rateLimited: func() reply { return creatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },
+		quotaSpent: func() reply {
+			return creatorsError(http.StatusPaymentRequired, "You are out of credits")
+		},
+		serverError: func() reply { return creatorsError(http.StatusInternalServerError, "Internal server error") },
+		hostile:     hostileJSON,
+	}
+}

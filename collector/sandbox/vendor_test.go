@@ -1,0 +1,399 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
+
+// requireAweme compares a mobile object with the truth.
+func requireAweme(t *testing.T, truth VideoTruth, got any) {
+	t.Helper()
+	number := func(n int64) json.Number { return json.Number(decimal(n)) }
+	require.Equal(t, truth.ID, at(t, got, "aweme_id"))
+	require.Equal(t, truth.Title, at(t, got, "desc"))
+	require.Equal(t, number(truth.UploadedAt.Unix()), at(t, got, "create_time"))
+	require.Equal(t, number(truth.Views), at(t, got, "statistics", "play_count"))
+	require.Equal(t, number(*truth.Likes), at(t, got, "statistics", "digg_count"))
+	require.Equal(t, number(*truth.Comments), at(t, got, "statistics", "comment_count"))
+	require.Equal(t, number(*truth.Shares), at(t, got, "statistics", "share_count"))
+	require.Equal(t, number(*truth.Bookmarks), at(t, got, "statistics", "collect_count"))
+	require.Equal(t, truth.Account.Handle, at(t, got, "author", "unique_id"))
+	require.Equal(t, truth.Account.ID, at(t, got, "author", "uid"))
+	require.Equal(t, truth.Account.SecUID, at(t, got, "author", "sec_uid"))
+	require.Len(t, truth.Account.SecUID, 76)
+	require.Equal(t, truth.Song.ID, at(t, got, "music", "mid"))
+	require.Equal(t, truth.Song.Title, at(t, got, "music", "title"))
+	ms, err := at(t, got, "video", "duration").(json.Number).Int64()
+	require.NoError(t, err)
+	require.InDelta(t, truth.LengthSeconds*1000, float64(ms), 0.6)
+}
+
+func TestEnsembleData_givesTikTokVideos(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	t.Run("by link, with the author whom the link names", func(t *testing.T) {
+		t.Parallel()
+		a := r.ensemble(t, "tt/post/info", "url", scoutVideo+"?lang=en")
+		require.Equal(t, "1", a.Header.Get("units_charged"))
+		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
+		require.Equal(t, "scout2015", truth.Account.Handle)
+		requireAweme(t, truth, at(t, a.json(t), "data", 0))
+		// Later calls that have the id alone find the same author.
+		requireAweme(t, truth, at(t, r.ensemble(t, "tt/post/multi-info", "ids", "6718335390845095173").json(t), "data", 0))
+	})
+	t.Run("in a batch, without what cannot be seen", func(t *testing.T) {
+		t.Parallel()
+		restricted := r.World().Find(link.TikTok, AgeRestricted)
+		list := at(t, r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;"+restricted+";7106594312292453675;123;7004270927972852994").json(t), "data").([]any)
+		require.Len(t, list, 2)
+		truth, _ := r.World().Video(link.TikTok, "7004270927972852994", testNow)
+		requireAweme(t, truth, list[1])
+	})
+	t.Run("in a batch with bare semicolons", func(t *testing.T) {
+		t.Parallel()
+		a := r.do(t, http.MethodGet, "/vendor/tt/post/multi-info?ids=7106594312292453675;7004270927972852994&token="+VendorKey, "")
+		require.Len(t, at(t, a.json(t), "data"), 2)
+	})
+	t.Run("with a shop's product", func(t *testing.T) {
+		t.Parallel()
+		id := r.World().Find(link.TikTok, ShopAd)
+		truth, _ := r.World().Video(link.TikTok, id, testNow)
+		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", id).json(t), "data", 0)
+		require.Equal(t, true, at(t, item, "is_ads"))
+		require.Equal(t, "anchor_complex_shop", at(t, item, "anchors", 0, "component_key"))
+		inner := decoded([]byte(at(t, item, "anchors", 0, "extra").(string)))
+		require.Equal(t, truth.ShopProductID, at(t, inner, 0, "id"))
+	})
+	t.Run("with a slideshow of length 0", func(t *testing.T) {
+		t.Parallel()
+		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, Photo)).json(t), "data", 0)
+		require.Equal(t, json.Number("0"), at(t, item, "video", "duration"))
+	})
+	t.Run("with closed comments", func(t *testing.T) {
+		t.Parallel()
+		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, CommentsOff)).json(t), "data", 0)
+		require.Equal(t, json.Number("0"), at(t, item, "statistics", "comment_count"))
+		require.Equal(t, false, at(t, item, "status", "allow_comment"))
+	})
+}
+
+func TestEnsembleData_answersWithItsStatusCodes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	tiktok := func(c Category) string {
+		return "https://www.tiktok.com/@/video/" + r.World().Find(link.TikTok, c)
+	}
+	handle := func(c AccountCategory) string { return r.World().FindAccount(link.TikTok, c) }
+	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	for _, c := range []struct {
+		name, path string
+		pairs      []string
+		status     int
+	}{
+		{"no such path", "tt/post", nil, 404},
+		{"a missing parameter", "tt/post/info", nil, 422},
+		{"a missing depth", "tt/user/posts", []string{"username", "zachking"}, 422},
+		{"a wrong depth", "tt/user/posts", []string{"username", "zachking", "depth", "x"}, 422},
+		{"a depth of zero", "tt/user/posts", []string{"username", "zachking", "depth", "0"}, 422},
+		{"no link", "tt/post/info", []string{"url", "hello"}, 462},
+		{"a link of another platform", "tt/post/info", []string{"url", "https://youtu.be/dQw4w9WgXcQ"}, 462},
+		{"a link of an account", "tt/post/info", []string{"url", "https://www.tiktok.com/@zachking"}, 462},
+		{"too many ids", "tt/post/multi-info", []string{"ids", strings.Repeat("7106594312292453675;", 101)}, 464},
+		{"a deleted video", "tt/post/info", []string{"url", tiktok(TurnsDeleted)}, 404},
+		{"a private video", "tt/post/info", []string{"url", tiktok(TurnsPrivate)}, 472},
+		{"an age gate", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
+		{"an unknown user", "tt/user/info", []string{"username", handle(AccountGone)}, 473},
+		{"what is no user", "tt/user/info", []string{"username", "not a user"}, 473},
+		{"a private user", "tt/user/info", []string{"username", handle(AccountPrivate)}, 200},
+		{"a private user's list", "tt/user/posts", []string{"username", handle(AccountPrivate), "depth", "1"}, 472},
+		{"an empty list", "tt/user/posts", []string{"username", handle(AccountEmpty), "depth", "1"}, 200},
+		{"no shortcode", "instagram/post/details", []string{"code", "a b"}, 462},
+		{"a private shortcode", "instagram/post/details", []string{"code", "DOq6eV6iIgD" + strings.Repeat("x", 28)}, 472},
+		{"a username for an id", "instagram/user/reels", []string{"user_id", "nike", "depth", "1"}, 422},
+		{"a Facebook link of an account", "facebook/post/info", []string{"url", "https://www.facebook.com/nasa"}, 462},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := r.ensemble(t, c.path, c.pairs...)
+			require.Equal(t, c.status, a.StatusCode, a.text)
+			if c.status != http.StatusOK {
+				require.NotEmpty(t, a.json(t)["detail"])
+			}
+		})
+	}
+	t.Run("a wrong token", func(t *testing.T) {
+		t.Parallel()
+		require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/post/info?token=wrong&url=x", "").StatusCode)
+	})
+	t.Run("another method", func(t *testing.T) {
+		t.Parallel()
+		require.Equal(t, 405, r.do(t, http.MethodPost, "/vendor/tt/post/info?token="+VendorKey, "").StatusCode)
+	})
+}
+
+func TestEnsembleData_listsAnAccount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	t.Run("on TikTok", func(t *testing.T) {
+		t.Parallel()
+		truth, _ := r.World().Account(link.TikTok, "zachking", testNow)
+		profile := r.ensemble(t, "tt/user/info", "username", "zachking").json(t)
+		require.Equal(t, truth.ID, at(t, profile, "data", "user", "id"))
+		require.Equal(t, json.Number(decimal(*truth.Followers)), at(t, profile, "data", "stats", "followerCount"))
+		var ids []string
+		cursor := "0"
+		for cursor != "" {
+			a := r.ensemble(t, "tt/user/posts", "username", "zachking", "depth", "1", "start_cursor", cursor)
+			for _, item := range a.json(t)["data"].([]any) {
+				require.Equal(t, "zachking", at(t, item, "author", "unique_id"))
+				ids = append(ids, at(t, item, "aweme_id").(string))
+			}
+			cursor = ""
+			if next, ok := a.json(t)["nextCursor"]; ok {
+				cursor = next.(json.Number).String()
+			}
+		}
+		require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), ids)
+		require.Equal(t, "6", r.ensemble(t, "tt/user/posts", "username", "zachking", "depth", "6").Header.Get("units_charged"))
+	})
+	t.Run("on Instagram", func(t *testing.T) {
+		t.Parallel()
+		brief := r.ensemble(t, "instagram/user/info", "username", "nike").json(t)
+		profile := r.ensemble(t, "instagram/user/detailed-info", "username", "nike").json(t)
+		truth, _ := r.World().Account(link.Instagram, "nike", testNow)
+		require.Equal(t, truth.ID, at(t, brief, "data", "pk"))
+		require.Equal(t, json.Number(decimal(*truth.Followers)), at(t, profile, "data", "edge_followed_by", "count"))
+		reels := r.ensemble(t, "instagram/user/reels", "user_id", truth.ID, "depth", "20").json(t)
+		var ids []string
+		for _, reel := range at(t, reels, "data", "reels").([]any) {
+			require.Equal(t, "nike", at(t, reel, "media", "user", "username"))
+			ids = append(ids, at(t, reel, "media", "code").(string))
+		}
+		require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), ids)
+	})
+	t.Run("on Facebook, by name and by name and id", func(t *testing.T) {
+		t.Parallel()
+		truth, _ := r.World().Account(link.Facebook, "nasa", testNow)
+		for _, username := range []string{"nasa", "nasa~" + truth.ID, truth.ID} {
+			profile := r.ensemble(t, "facebook/user/info", "username", username).json(t)
+			require.Equal(t, truth.ID, at(t, profile, "data", "id"))
+			require.Equal(t, "nasa", at(t, profile, "data", "username"))
+		}
+		reels := r.ensemble(t, "facebook/user/reels", "username", "nasa", "depth", "20").json(t)
+		require.Len(t, at(t, reels, "data", "reels"), int(truth.Videos))
+	})
+}
+
+func TestEnsembleData_givesInstagramPosts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	truth, _ := r.World().Video(link.Instagram, "DOq6eV6iIgD", testNow)
+	post := r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD").json(t)["data"]
+	require.Equal(t, "DOq6eV6iIgD", at(t, post, "shortcode"))
+	require.Equal(t, json.Number(decimal(truth.Views)), at(t, post, "video_play_count"))
+	require.Equal(t, json.Number(decimal(*truth.Likes)), at(t, post, "edge_media_preview_like", "count"))
+	require.Equal(t, json.Number(decimal(*truth.Comments)), at(t, post, "edge_media_to_comment", "count"))
+	require.Equal(t, truth.Title, at(t, post, "edge_media_to_caption", "edges", 0, "node", "text"))
+	require.Equal(t, json.Number(decimal(truth.UploadedAt.Unix())), at(t, post, "taken_at_timestamp"))
+	require.Equal(t, truth.Account.Handle, at(t, post, "owner", "username"))
+	hidden := r.ensemble(t, "instagram/post/details", "code", r.World().Find(link.Instagram, HiddenLikes)).json(t)["data"]
+	require.Equal(t, json.Number("-1"), at(t, hidden, "edge_media_preview_like", "count"))
+	require.Equal(t, true, at(t, hidden, "like_and_view_counts_disabled"))
+}
+
+func TestScrapeCreators_givesVideosOfEveryPlatform(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	t.Run("TikTok, also by short link", func(t *testing.T) {
+		t.Parallel()
+		a := r.creators(t, "v2/tiktok/video", "url", scoutVideo).json(t)
+		require.Equal(t, true, a["success"])
+		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
+		requireAweme(t, truth, a["aweme_detail"])
+		short := r.creators(t, "v2/tiktok/video", "url", "https://vm.tiktok.com/ZMVidetest/").json(t)
+		require.Contains(t, r.shortTarget(link.TikTok, "ZMVidetest").location, at(t, short, "aweme_detail", "aweme_id"))
+	})
+	t.Run("Instagram", func(t *testing.T) {
+		t.Parallel()
+		a := r.creators(t, "v1/instagram/post", "url", "https://www.instagram.com/somebody/reel/DOq6eV6iIgD/").json(t)
+		require.Equal(t, "DOq6eV6iIgD", at(t, a, "data", "xdt_shortcode_media", "shortcode"))
+		require.Equal(t, "somebody", at(t, a, "data", "xdt_shortcode_media", "owner", "username"))
+	})
+	t.Run("Facebook", func(t *testing.T) {
+		t.Parallel()
+		truth, _ := r.World().Video(link.Facebook, "1535656380759655", testNow)
+		a := r.creators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/1535656380759655").json(t)
+		require.Equal(t, json.Number(decimal(truth.Views)), a["view_count"])
+		require.Equal(t, json.Number(decimal(*truth.Shares)), a["share_count"])
+		require.Equal(t, truth.Account.ID, at(t, a, "author", "id"))
+		hidden := r.creators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/"+r.World().Find(link.Facebook, HiddenLikes)).json(t)
+		require.Nil(t, hidden["like_count"])
+	})
+	t.Run("YouTube", func(t *testing.T) {
+		t.Parallel()
+		truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
+		a := r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ").json(t)
+		require.Equal(t, json.Number(decimal(truth.Views)), a["viewCountInt"])
+	})
+}
+
+func TestScrapeCreators_answersWithItsStatusCodes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	tiktok := func(c Category) string {
+		return "https://www.tiktok.com/@/video/" + r.World().Find(link.TikTok, c)
+	}
+	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	for _, c := range []struct {
+		name, path string
+		pairs      []string
+		status     int
+	}{
+		{"no such path", "v1/tiktok", nil, 404},
+		{"a missing parameter", "v2/tiktok/video", nil, 400},
+		{"a bad link", "v2/tiktok/video", []string{"url", "x"}, 400},
+		{"a deleted video", "v2/tiktok/video", []string{"url", tiktok(TurnsDeleted)}, 404},
+		{"a private video", "v2/tiktok/video", []string{"url", tiktok(TurnsPrivate)}, 200},
+		{"an age gate", "v2/tiktok/video", []string{"url", tiktok(AgeRestricted)}, 200},
+		{"an unknown user", "v1/tiktok/profile", []string{"handle", r.World().FindAccount(link.TikTok, AccountGone)}, 404},
+		{"a private user's list", "v3/tiktok/profile/videos", []string{"handle", r.World().FindAccount(link.TikTok, AccountPrivate)}, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := r.creators(t, c.path, c.pairs...)
+			require.Equal(t, c.status, a.StatusCode, a.text)
+			require.Equal(t, false, a.json(t)["success"])
+			require.NotEmpty(t, a.json(t)["message"])
+		})
+	}
+	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "").StatusCode)
+	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "", "x-api-key", "wrong").StatusCode)
+}
+
+func TestScrapeCreators_listsAnAccount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	// pages walks a list to its end; step gives a page's ids and the next cursor, "" at the end.
+	pages := func(step func(cursor string) ([]string, string)) []string {
+		var all []string
+		for cursor := ""; ; {
+			ids, next := step(cursor)
+			all = append(all, ids...)
+			if next == "" {
+				return all
+			}
+			cursor = next
+		}
+	}
+	idsOf := func(list any, path ...any) []string {
+		var ids []string
+		for _, item := range list.([]any) {
+			ids = append(ids, at(t, item, path...).(string))
+		}
+		return ids
+	}
+	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), pages(func(cursor string) ([]string, string) {
+		a := r.creators(t, "v3/tiktok/profile/videos", "handle", "zachking", "max_cursor", cursor).json(t)
+		next := ""
+		if a["has_more"] == json.Number("1") {
+			next = a["max_cursor"].(json.Number).String()
+		}
+		return idsOf(a["aweme_list"], "aweme_id"), next
+	}))
+	require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), pages(func(cursor string) ([]string, string) {
+		a := r.creators(t, "v1/instagram/user/reels", "handle", "nike", "max_id", cursor).json(t)
+		next, _ := at(t, a, "paging_info", "max_id").(string)
+		return idsOf(a["items"], "media", "code"), next
+	}))
+	require.Equal(t, r.World().Uploads(link.Facebook, "nasa", testNow), pages(func(cursor string) ([]string, string) {
+		a := r.creators(t, "v1/facebook/profile/reels", "url", "https://www.facebook.com/nasa", "cursor", cursor).json(t)
+		next, _ := a["cursor"].(string)
+		return idsOf(a["reels"], "video_id"), next
+	}))
+	require.Equal(t, "zachking", at(t, r.creators(t, "v1/tiktok/profile", "handle", "zachking").json(t), "user", "uniqueId"))
+	require.Equal(t, "nike", at(t, r.creators(t, "v1/instagram/profile", "handle", "nike").json(t), "data", "user", "username"))
+	require.Equal(t, "nasa", at(t, r.creators(t, "v1/facebook/profile", "url", "https://www.facebook.com/nasa/").json(t), "username"))
+}
+
+func TestApify_runsTheActor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	gone := "https://www.tiktok.com/@x/video/" + r.World().Find(link.TikTok, AgeRestricted)
+	a := r.apify(t, fmt.Sprintf(`{"postURLs":[%q,%q],"profiles":["zachking"],"resultsPerPage":3,"shouldDownloadVideos":false}`, scoutVideo, gone))
+	require.Equal(t, http.StatusCreated, a.StatusCode)
+	require.Equal(t, "5", a.Header.Get("X-Apify-Pagination-Total"))
+	items := decoded([]byte(a.text)).([]any)
+	require.Len(t, items, 5)
+	truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
+	require.Equal(t, truth.ID, at(t, items, 0, "id"))
+	require.Equal(t, truth.Title, at(t, items, 0, "text"))
+	require.Equal(t, json.Number(decimal(truth.Views)), at(t, items, 0, "playCount"))
+	require.Equal(t, json.Number(decimal(*truth.Bookmarks)), at(t, items, 0, "collectCount"))
+	require.Equal(t, "scout2015", at(t, items, 0, "authorMeta", "name"))
+	require.Equal(t, truth.Song.Title, at(t, items, 0, "musicMeta", "musicName"))
+	uploaded, err := time.Parse(time.RFC3339, at(t, items, 0, "createTimeISO").(string))
+	require.NoError(t, err)
+	require.True(t, truth.UploadedAt.Equal(uploaded))
+	require.Equal(t, gone, at(t, items, 1, "url"))
+	require.NotEmpty(t, at(t, items, 1, "error"))
+	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow)[0], at(t, items, 2, "id"))
+}
+
+func TestApify_givesInstagramPosts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	hidden := "https://www.instagram.com/p/" + r.World().Find(link.Instagram, HiddenLikes) + "/"
+	restricted := "https://www.instagram.com/p/" + r.World().Find(link.Instagram, AgeRestricted) + "/"
+	a := r.do(t, http.MethodPost, "/vendor/acts/apify~instagram-scraper/run-sync-get-dataset-items",
+		fmt.Sprintf(`{"directUrls":["https://www.instagram.com/reel/DOq6eV6iIgD/",%q,%q],"resultsType":"posts"}`, hidden, restricted),
+		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
+	require.Equal(t, http.StatusCreated, a.StatusCode, a.text)
+	items := decoded([]byte(a.text))
+	truth, _ := r.World().Video(link.Instagram, "DOq6eV6iIgD", testNow)
+	require.Equal(t, "DOq6eV6iIgD", at(t, items, 0, "shortCode"))
+	require.Equal(t, json.Number(decimal(truth.Views)), at(t, items, 0, "videoPlayCount"))
+	require.Equal(t, json.Number(decimal(*truth.Likes)), at(t, items, 0, "likesCount"))
+	require.Equal(t, json.Number("-1"), at(t, items, 1, "likesCount"))
+	require.Equal(t, "not_found", at(t, items, 2, "error"))
+}
+
+func TestApify_refusesWhatApifyRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const run = "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items"
+	for _, c := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+	}{
+		{"no token", http.MethodPost, run, `{}`, nil, 401},
+		{"a wrong token", http.MethodPost, run + "?token=x", `{}`, nil, 401},
+		{"another actor", http.MethodPost, "/vendor/acts/me~mine/run-sync-get-dataset-items?token=" + VendorKey, `{}`, nil, 404},
+		{"another verb", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?token=" + VendorKey, `{}`, nil, 404},
+		{"another method", http.MethodGet, run + "?token=" + VendorKey, "", nil, 405},
+		{"another content type", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "text/plain"}, 400},
+		{"no JSON", http.MethodPost, run + "?token=" + VendorKey, `{`, []string{"Content-Type", "application/json"}, 400},
+		{"no input", http.MethodPost, run + "?token=" + VendorKey, `{}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400},
+		{"the token in the query", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "application/json"}, 201},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := r.do(t, c.method, c.path, c.body, c.headers...)
+			require.Equal(t, c.status, a.StatusCode, a.text)
+			if c.status >= 400 {
+				require.NotEmpty(t, at(t, a.json(t), "error", "type"))
+				require.NotEmpty(t, at(t, a.json(t), "error", "message"))
+			}
+		})
+	}
+}

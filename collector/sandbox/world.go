@@ -1,0 +1,447 @@
+package sandbox
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// World is the truth behind the answers: for every platform, every id of the right shape and every handle. It is a pure
+// function of the seed, but for one thing that it remembers while it lives: names that requests bring (see the package's
+// documentation). All methods may be called concurrently.
+type World struct {
+	seed uint64
+
+	mu     sync.RWMutex
+	names  map[accountRef]foreign
+	owners map[videoRef]uint32
+}
+
+func newWorld(seed uint64) *World {
+	return &World{seed: seed, names: map[accountRef]foreign{}, owners: map[videoRef]uint32{}}
+}
+
+// State is what can be seen of a video or an account.
+type State string
+
+// The states.
+const (
+	Public     State = "public"
+	Restricted State = "restricted" // behind an age gate; YouTube shows it to an API key all the same
+	Private    State = "private"
+	Deleted    State = "deleted"
+)
+
+// AccountName is an account as a video names it.
+type AccountName struct {
+	ID     string `json:"id"`     // the platform's own: channel id, numeric id
+	Handle string `json:"handle"` // folded, without "@"
+	Name   string `json:"name"`
+	SecUID string `json:"sec_uid,omitempty"` // TikTok
+}
+
+// Song is the sound of a video.
+type Song struct {
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Artist string `json:"artist"`
+	Link   string `json:"link,omitempty"` // TikTok
+}
+
+// VideoTruth is everything about a video at one instant.
+type VideoTruth struct {
+	Platform      link.Platform `json:"platform"`
+	ID            string        `json:"id"`
+	Link          string        `json:"link"`
+	Category      Category      `json:"category"`
+	State         State         `json:"state"`
+	TurnsAt       *time.Time    `json:"turns_at"` // when it turns private, is deleted or falls; nil for other categories
+	Account       AccountName   `json:"account"`
+	Title         string        `json:"title"`
+	UploadedAt    time.Time     `json:"uploaded_at"`    // UTC, whole seconds
+	LengthSeconds float64       `json:"length_seconds"` // whole seconds on YouTube, milliseconds elsewhere; 0 for a photo or a live broadcast
+	Song          *Song         `json:"song"`           // nil on YouTube
+	NotSafe       bool          `json:"not_safe"`
+	HiddenStats   bool          `json:"hidden_stats"`
+	ShopAd        bool          `json:"shop_ad"`
+	ShopProductID string        `json:"shop_product_id,omitempty"`
+	Counts                      // whatever the state
+}
+
+// AccountTruth is everything about an account at one instant.
+type AccountTruth struct {
+	AccountName
+	Platform  link.Platform   `json:"platform"`
+	Link      string          `json:"link"`
+	Category  AccountCategory `json:"category"`
+	State     State           `json:"state"`
+	JoinedAt  time.Time       `json:"joined_at"`
+	Bio       string          `json:"bio"`
+	BioLink   string          `json:"bio_link"`
+	Followers *int64          `json:"followers"` // nil when hidden; three significant figures on YouTube
+	Following int64           `json:"following"`
+	Videos    int64           `json:"videos"` // public ones
+	Views     int64           `json:"views"`  // of them
+	Likes     int64           `json:"likes"`  // of them, hidden ones left out
+
+	self identity
+}
+
+// Point is a video's counts at an instant.
+type Point struct {
+	At time.Time `json:"at"`
+	Counts
+}
+
+// video is what does not change about a video.
+type video struct {
+	platform link.Platform
+	id       string
+	account  uint32 // by its id
+	uploaded int64
+	category Category
+	turnsAt  int64
+	fall     float64
+	state    State // of its account, or by a private shortcode; else Public
+	curve    curve
+}
+
+// video is false for an id of the wrong shape.
+func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
+	if !validID(p, id) {
+		return nil, false
+	}
+	by := w.origin(p, id, at)
+	v := &video{platform: p, id: id, account: by.account, uploaded: by.uploaded, state: Public}
+	key := publicShortcode(id)
+	if p != link.Instagram {
+		key = id
+	}
+	if v.uploaded == 0 {
+		d := dice{keyed(w.seed, "uploaded", string(p), key)}
+		v.uploaded = anchor(at) - int64(d.between(3600, block-day))
+	}
+	v.category = roll(shares(p), dice{keyed(w.seed, "category", string(p), key)}, Normal)
+	d := dice{keyed(w.seed, "turn", string(p), key)}
+	v.turnsAt = v.uploaded + int64(d.between(10, 300)*day)
+	v.fall = d.between(0.12, 0.35)
+	switch w.accountCategory(p, by.account) {
+	case AccountGone:
+		v.state = Deleted
+	case AccountPrivate:
+		v.state = Private
+	}
+	if key != id && v.state == Public {
+		v.state = Private
+	}
+	v.curve = w.curve(p, key, by.account, v.category)
+	return v, true
+}
+
+func (v *video) stateAt(at time.Time) State {
+	switch {
+	case v.state != Public:
+		return v.state
+	case v.category == AgeRestricted:
+		return Restricted
+	case v.category == TurnsDeleted && at.Unix() >= v.turnsAt:
+		return Deleted
+	case v.category == TurnsPrivate && at.Unix() >= v.turnsAt:
+		return Private
+	}
+	return Public
+}
+
+// Video tells everything about a video at an instant; false when its id has not the platform's shape.
+func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
+	v, ok := w.video(p, id, at)
+	if !ok {
+		return VideoTruth{}, false
+	}
+	owner := w.owner(p, id, origin{account: v.account})
+	d := dice{keyed(w.seed, "facts", string(p), id)}
+	t := VideoTruth{
+		Platform: p, ID: id, Category: v.category, State: v.stateAt(at), Account: w.accountName(owner),
+		UploadedAt: time.Unix(v.uploaded, 0).UTC(),
+		NotSafe:    v.category == AgeRestricted, HiddenStats: v.category == HiddenLikes,
+		Counts: v.counts(at.Unix()),
+	}
+	t.Title = w.title(p, &d)
+	t.LengthSeconds = length(p, v.category, &d)
+	t.Song = w.song(p, owner, &d)
+	t.Link = videoLink(p, id, owner, v.category)
+	switch v.category {
+	case TurnsPrivate, TurnsDeleted, Falling:
+		turns := time.Unix(v.turnsAt, 0).UTC()
+		t.TurnsAt = &turns
+	case ShopAd:
+		t.ShopAd, t.ShopProductID = true, strconv.FormatUint(1_729_000_000_000_000_000+d.next()%999_999_999_999_999, 10)
+	}
+	return t, true
+}
+
+// HistoryTruth gives a video's counts at the end of every UTC day from the day of from to the day of to, the last at to
+// itself if that is earlier. Days before its upload and from the day on which it can no longer be seen are left out.
+// Hidden times (see schedule) are those of a clock that stands at to. Nil for an id of the wrong shape.
+func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
+	v, ok := w.video(p, id, to)
+	if !ok {
+		return nil
+	}
+	var points []Point
+	for start := from.UTC().Truncate(24 * time.Hour); !start.After(to); start = start.AddDate(0, 0, 1) {
+		at := start.Add(24*time.Hour - time.Second)
+		if at.After(to) {
+			at = to.UTC()
+		}
+		state := v.stateAt(at)
+		if at.Unix() >= v.uploaded && (state == Public || state == Restricted) {
+			points = append(points, Point{at, v.counts(at.Unix())})
+		}
+	}
+	return points
+}
+
+// Account tells everything about an account at an instant. It takes a handle (any case, with or without "@", on Facebook
+// also with "~id") or the platform's own id of the account where that cannot be a handle: a channel id, or digits
+// on Instagram and Facebook. False when it is neither.
+func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
+	i, ok := w.identify(p, ref)
+	if !ok {
+		return AccountTruth{}, false
+	}
+	return w.account(i, at), true
+}
+
+func (w *World) identify(p link.Platform, ref string) (identity, bool) {
+	if p == link.YouTube && channelShape.MatchString(ref) ||
+		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
+		return w.byID(p, ref)
+	}
+	return w.byHandle(p, ref)
+}
+
+func (w *World) account(i identity, at time.Time) AccountTruth {
+	s := w.schedule(i.platform, i.number, at)
+	d := dice{w.accountKey("profile", i.platform, i.number)}
+	scale := dice{w.accountKey("scale", i.platform, i.number)}
+	t := AccountTruth{
+		AccountName: w.accountName(i), Platform: i.platform, Link: accountLink(i), State: Public, self: i,
+		Category: w.accountCategory(i.platform, i.number),
+		JoinedAt: time.Unix(s.start-int64(d.between(1, 700)*day), 0).UTC(),
+		Bio:      pick(&d, bios), Following: int64(d.logBetween(10, 2000)),
+	}
+	if d.unit() < 0.4 {
+		t.BioLink = "https://example.com/" + i.handle
+	}
+	final := scale.logBetween(1_500, 300_000) * d.logBetween(2, 40)
+	age := float64(max(at.Unix()-t.JoinedAt.Unix(), 0) / 60 * 60)
+	followers := 10 + int64(final*(1-math.Pow(1+age/(200*day), -0.8)))
+	if i.platform == link.YouTube {
+		followers = threeFigures(followers)
+	}
+	t.Followers = &followers
+	switch t.Category {
+	case AccountGone:
+		t.State = Deleted
+	case AccountPrivate:
+		t.State = Private
+	case FollowersHidden:
+		t.Followers = nil
+	}
+	for _, id := range w.uploads(i, at) {
+		v, _ := w.video(i.platform, id, at)
+		if state := v.stateAt(at); state == Private || state == Deleted {
+			continue
+		}
+		c := v.counts(at.Unix())
+		t.Videos++
+		t.Views += c.Views
+		if c.Likes != nil {
+			t.Likes += *c.Likes
+		}
+	}
+	return t
+}
+
+// Uploads lists the ids of an account's videos that can be seen at an instant, newest first; it takes what Account takes.
+// Nil when there is no such account or it lists nothing.
+func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
+	i, ok := w.identify(p, ref)
+	if !ok {
+		return nil
+	}
+	return w.listed(i, at)
+}
+
+// listed are the uploads that a list shows: deleted and private ones are not in it.
+func (w *World) listed(i identity, at time.Time) []string {
+	var list []string
+	for _, id := range w.uploads(i, at) {
+		v, _ := w.video(i.platform, id, at)
+		if state := v.stateAt(at); state == Public || state == Restricted {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// Find gives the id of a video of a category, always the same one: a listed upload of an ordinary account. What turns private,
+// is deleted or falls does so in 2027, so that a clock can be set to either side of it. "" when the platform has no such category.
+func (w *World) Find(p link.Platform, c Category) string {
+	if !slices.Contains(Categories(p), c) {
+		return ""
+	}
+	at := time.Unix(epoch, 0)
+	for number := uint32(1); number < findLimit; number++ {
+		if w.accountCategory(p, number) != AccountNormal {
+			continue
+		}
+		for _, id := range w.uploads(w.byNumber(p, number), at) {
+			v, _ := w.video(p, id, at)
+			turns := c == TurnsPrivate || c == TurnsDeleted || c == Falling
+			if v.category == c && (!turns || v.turnsAt >= epoch+92*day) {
+				return id
+			}
+		}
+	}
+	return ""
+}
+
+// FindAccount gives the handle of an account of a category, always the same one. "" when the platform has no such category.
+func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
+	if !slices.Contains(AccountCategories(p), c) {
+		return ""
+	}
+	for number := uint32(1); number < findLimit; number++ {
+		if w.accountCategory(p, number) == c {
+			return w.byNumber(p, number).handle
+		}
+	}
+	return ""
+}
+
+// findLimit ends a search that chance alone cannot make fail: the rarest share is 2 in a thousand.
+const findLimit = 100_000
+
+func (w *World) accountName(i identity) AccountName {
+	n := AccountName{ID: i.id, Handle: i.handle, Name: displayName(i)}
+	if i.platform == link.TikTok {
+		n.SecUID = w.secUID(i)
+	}
+	return n
+}
+
+// displayName makes "Mellow Baker" of an own handle; a foreign handle is its own name.
+func displayName(i identity) string {
+	if number, ok := numberOfHandle(i.platform, i.handle); ok && number == i.number {
+		return capital(adjectives[number>>26]) + " " + capital(nouns[number>>20&63])
+	}
+	return capital(i.handle)
+}
+
+func capital(s string) string {
+	_, first := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:first]) + s[first:]
+}
+
+func (w *World) title(p link.Platform, d *dice) string {
+	title := pick(d, captions)
+	if d.unit() < 0.45 {
+		title += " " + pick(d, emoji)
+	}
+	for range 1 + d.below(3) {
+		title += " #" + pick(d, hashtags)
+	}
+	if p == link.YouTube && utf8.RuneCountInString(title) > 100 {
+		title = string([]rune(title)[:100])
+	}
+	return title
+}
+
+func length(p link.Platform, c Category, d *dice) float64 {
+	seconds := d.logBetween(6, 90)
+	if kind := d.unit(); p == link.YouTube && kind < 0.15 {
+		seconds = d.logBetween(200, 3*3600)
+	} else if kind > 0.99 {
+		seconds = 600
+	}
+	switch {
+	case c == Live || c == Photo:
+		return 0
+	case p == link.YouTube:
+		return math.Floor(seconds)
+	}
+	return math.Floor(seconds*1000) / 1000
+}
+
+func (w *World) song(p link.Platform, owner identity, d *dice) *Song {
+	if p == link.YouTube {
+		return nil
+	}
+	var s Song
+	if d.unit() < 0.4 {
+		own := dice{w.accountKey("song", p, owner.number)}
+		s = Song{ID: songID(p, own.next()), Title: "original sound - " + owner.handle, Artist: displayName(owner)}
+	} else {
+		index := d.below(len(songs))
+		s = Song{ID: songID(p, keyed(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}
+	}
+	if p == link.TikTok {
+		s.Link = "https://www.tiktok.com/music/x-" + s.ID
+	}
+	return &s
+}
+
+func songID(p link.Platform, n uint64) string {
+	if p == link.TikTok {
+		return strconv.FormatUint(7_000_000_000_000_000_000+n%400_000_000_000_000_000, 10)
+	}
+	return strconv.FormatUint(200_000_000_000_000+n%700_000_000_000_000, 10)
+}
+
+func videoLink(p link.Platform, id string, owner identity, c Category) string {
+	switch p {
+	case link.TikTok:
+		kind := "video"
+		if c == Photo {
+			kind = "photo"
+		}
+		return fmt.Sprintf("https://www.tiktok.com/@%s/%s/%s", owner.handle, kind, id)
+	case link.Instagram:
+		return "https://www.instagram.com/reel/" + id + "/"
+	case link.YouTube:
+		return "https://www.youtube.com/watch?v=" + id
+	default:
+		return "https://www.facebook.com/reel/" + id
+	}
+}
+
+func accountLink(i identity) string {
+	switch i.platform {
+	case link.TikTok:
+		return "https://www.tiktok.com/@" + i.handle
+	case link.Instagram:
+		return "https://www.instagram.com/" + i.handle + "/"
+	case link.YouTube:
+		return "https://www.youtube.com/@" + i.handle
+	default:
+		return "https://www.facebook.com/" + i.handle
+	}
+}
+
+// threeFigures cuts a number as YouTube cuts subscribers.
+func threeFigures(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 1000 {
+		unit *= 10
+	}
+	return n / unit * unit
+}

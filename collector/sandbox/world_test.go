@@ -1,0 +1,452 @@
+package sandbox
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// testNow is the instant at which tests look at the world.
+var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }
+
+// anyID draws an id of a platform's shape, as people paste them: no relation to the world.
+func anyID(p link.Platform) *rapid.Generator[string] {
+	switch p {
+	case link.TikTok:
+		return rapid.Custom(func(t *rapid.T) string {
+			second := rapid.Int64Range(1500000000, epoch).Draw(t, "second")
+			return strconv.FormatInt(second<<32|rapid.Int64Range(0, 1<<32-1).Draw(t, "low"), 10)
+		})
+	case link.Instagram:
+		return rapid.Custom(func(t *rapid.T) string {
+			ms := rapid.Int64Range(1400000000000, epoch*1000).Draw(t, "ms")
+			return shortcode(uint64(ms-instagramEpoch)<<23 | rapid.Uint64Range(0, 1<<23-1).Draw(t, "low"))
+		})
+	case link.YouTube:
+		return rapid.StringMatching(`[A-Za-z0-9_-]{10}[048AEIMQUYcgkosw]`)
+	default:
+		return rapid.StringMatching(`[1-9][0-9]{8,16}`)
+	}
+}
+
+func anyInstant() *rapid.Generator[time.Time] {
+	return rapid.Custom(func(t *rapid.T) time.Time {
+		return time.Unix(rapid.Int64Range(epoch, epoch+3*365*day).Draw(t, "instant"), 0).UTC()
+	})
+}
+
+func TestWorld_isTheSameForOneSeed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPlatform().Draw(t, "platform")
+		id := anyID(p).Draw(t, "id")
+		at := anyInstant().Draw(t, "at")
+		seed := rapid.Uint64().Draw(t, "seed")
+		first, ok := newWorld(seed).Video(p, id, at)
+		require.True(t, ok)
+		again, _ := newWorld(seed).Video(p, id, at)
+		require.Equal(t, first, again)
+		other, _ := newWorld(seed+1).Video(p, id, at)
+		require.NotEqual(t, first, other)
+	})
+}
+
+func TestWorld_countsGrow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPlatform().Draw(t, "platform")
+		id := anyID(p).Draw(t, "id")
+		early := anyInstant().Draw(t, "early")
+		late := early.Add(time.Duration(rapid.Int64Range(0, 500*day).Draw(t, "later")) * time.Second)
+		before, _ := w.Video(p, id, early)
+		after, _ := w.Video(p, id, late)
+		require.False(t, before.UploadedAt.After(early), "a video is uploaded before it is seen")
+		require.Equal(t, before.UploadedAt, after.UploadedAt)
+		require.Equal(t, before.Title, after.Title)
+		for _, v := range []VideoTruth{before, after} {
+			rest := int64(0)
+			for _, count := range []*int64{v.Likes, v.Comments, v.Shares, v.Bookmarks} {
+				if count != nil {
+					rest += *count
+				}
+			}
+			require.Greater(t, v.Views, rest)
+		}
+		if before.Category == Falling {
+			return
+		}
+		require.GreaterOrEqual(t, after.Views, before.Views)
+		for i, count := range []*int64{before.Likes, before.Comments, before.Shares, before.Bookmarks} {
+			now := []*int64{after.Likes, after.Comments, after.Shares, after.Bookmarks}[i]
+			require.Equal(t, count == nil, now == nil)
+			if count != nil {
+				require.GreaterOrEqual(t, *now, *count)
+			}
+		}
+	})
+}
+
+func TestWorld_nearlyEveryIDIsAnOrdinaryPublicVideo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	for _, p := range link.Platforms {
+		const n = 5_000
+		odd := 0
+		for i := range n {
+			v, ok := w.Video(p, exampleID(p, i), testNow)
+			require.True(t, ok)
+			require.Positive(t, v.Views)
+			if v.State != Public || v.Likes == nil || v.Comments == nil || *v.Comments == 0 || v.LengthSeconds == 0 {
+				odd++
+			}
+		}
+		require.Less(t, odd, n*3/100, p)
+		require.Positive(t, odd, p)
+	}
+}
+
+// exampleID is the i-th of a spread of foreign ids.
+func exampleID(p link.Platform, i int) string {
+	n := mix(uint64(i) + 77)
+	switch p {
+	case link.TikTok:
+		return strconv.FormatUint((1_600_000_000+n%150_000_000)<<32|n>>32, 10)
+	case link.Instagram:
+		return shortcode(uint64(testNow.UnixMilli()-instagramEpoch)/(2+n%7)<<23 | n&0x7fffff)
+	case link.YouTube:
+		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
+	default:
+		return strconv.FormatUint(100_000_000+n%9_900_000_000_000_000, 10)
+	}
+}
+
+func TestWorld_uploadTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	t.Run("stands in a TikTok id", func(t *testing.T) {
+		t.Parallel()
+		v, ok := w.Video(link.TikTok, "7106594312292453675", testNow)
+		require.True(t, ok)
+		require.Equal(t, time.Unix(7106594312292453675>>32, 0).UTC(), v.UploadedAt)
+	})
+	t.Run("stands in a shortcode", func(t *testing.T) {
+		t.Parallel()
+		n, ok := shortcodeNumber("DOq6eV6iIgD")
+		require.True(t, ok)
+		v, ok := w.Video(link.Instagram, "DOq6eV6iIgD", testNow)
+		require.True(t, ok)
+		require.Equal(t, time.UnixMilli(int64(n>>23)+instagramEpoch).UTC().Truncate(time.Second), v.UploadedAt)
+		require.Equal(t, 2025, v.UploadedAt.Year())
+	})
+	t.Run("lies in the 400 days before the epoch otherwise", func(t *testing.T) {
+		t.Parallel()
+		for _, p := range []link.Platform{link.YouTube, link.Facebook} {
+			for i := range 500 {
+				v, _ := w.Video(p, exampleID(p, i), testNow)
+				require.Less(t, v.UploadedAt.Unix(), epoch)
+				require.GreaterOrEqual(t, v.UploadedAt.Unix(), epoch-int64(block))
+			}
+		}
+	})
+	t.Run("is before a clock set long ago", func(t *testing.T) {
+		t.Parallel()
+		long := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
+		for _, p := range link.Platforms {
+			v, ok := w.Video(p, exampleID(p, 1), long)
+			require.True(t, ok)
+			require.True(t, v.UploadedAt.Before(long), "%s: %s", p, v.UploadedAt)
+		}
+	})
+}
+
+func TestWorld_refusesIDsOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	for p, ids := range map[link.Platform][]string{
+		link.TikTok:    {"", "123", "71065943122924536750000", "7106594312292453x75", "0106594312292453675"},
+		link.Instagram: {"", "ab", "has space11", strings.Repeat("a", 41)},
+		link.YouTube:   {"", "dQw4w9WgXc", "dQw4w9WgXcZ", "dQw4w9WgXcQQ", "dQw4w9WgX!Q"},
+		link.Facebook:  {"", "12345678", "123456789012345678", "abc"},
+		"myspace":      {"1"},
+	} {
+		for _, id := range ids {
+			_, ok := w.Video(p, id, testNow)
+			require.False(t, ok, "%s %q", p, id)
+		}
+	}
+}
+
+func TestWorld_accountsOwnWhatTheyList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(rapid.Uint64Range(0, 3).Draw(t, "seed"))
+		p := anyPlatform().Draw(t, "platform")
+		handle := rapid.StringMatching(`[a-z]{3,8}[0-9]{0,3}`).Draw(t, "handle")
+		at := anyInstant().Draw(t, "at")
+		account, ok := w.Account(p, handle, at)
+		require.True(t, ok)
+		require.Equal(t, handle, account.Handle)
+		uploads := w.Uploads(p, handle, at)
+		require.Len(t, uploads, int(account.Videos))
+		last := at
+		seen := map[string]bool{}
+		for _, id := range uploads {
+			require.True(t, validID(p, id), id)
+			require.False(t, seen[id])
+			seen[id] = true
+			v, ok := w.Video(p, id, at)
+			require.True(t, ok)
+			require.Equal(t, account.AccountName, v.Account)
+			require.False(t, v.UploadedAt.After(last), "newest first")
+			last = v.UploadedAt
+		}
+		if account.Category == AccountNormal {
+			require.GreaterOrEqual(t, len(uploads), 3)
+		}
+	})
+}
+
+func TestWorld_listsGrowSteadily(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	for _, p := range link.Platforms {
+		for number := range uint32(300) {
+			i := w.byNumber(p, number)
+			if w.accountCategory(p, number) != AccountNormal {
+				continue
+			}
+			now := len(w.uploads(i, time.Unix(epoch, 0)))
+			require.GreaterOrEqual(t, now, 5)
+			require.LessOrEqual(t, now, 51)
+			later := len(w.uploads(i, time.Unix(epoch+60*day, 0)))
+			require.GreaterOrEqual(t, later, now+2)
+			require.LessOrEqual(t, later, now+41)
+		}
+	}
+}
+
+func TestWorld_findsAnAccountByItsNames(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(0)
+		p := anyPlatform().Draw(t, "platform")
+		number := rapid.Uint32().Draw(t, "number")
+		i := w.byNumber(p, number)
+		require.Equal(t, i.handle, w.Handle(p, number))
+		again, ok := w.byHandle(p, "@"+strings.ToUpper(i.handle))
+		require.True(t, ok)
+		require.Equal(t, i, again)
+		again, ok = w.byID(p, i.id)
+		require.True(t, ok)
+		require.Equal(t, i, again)
+		if p == link.Facebook {
+			again, ok = w.byHandle(p, i.handle+"~"+i.id)
+			require.True(t, ok)
+			require.Equal(t, i, again)
+		}
+		require.Empty(t, w.names, "what the world itself says needs no memory")
+	})
+	t.Run("and remembers foreign ones", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(0)
+		first, _ := w.Account(link.YouTube, "MrBeast", testNow)
+		require.Equal(t, "mrbeast", first.Handle)
+		byID, _ := w.Account(link.YouTube, first.ID, testNow)
+		require.Equal(t, first, byID)
+		foreign, ok := w.Account(link.YouTube, "UCX6OQ3DkcsbYNE6H8uQQuVA", testNow)
+		require.True(t, ok)
+		require.Equal(t, "UCX6OQ3DkcsbYNE6H8uQQuVA", foreign.ID)
+		byHandle, _ := w.Account(link.YouTube, foreign.Handle, testNow)
+		require.Equal(t, foreign, byHandle)
+	})
+	t.Run("and takes any script on YouTube", func(t *testing.T) {
+		t.Parallel()
+		account, ok := newWorld(0).Account(link.YouTube, "@東京グルメ", testNow)
+		require.True(t, ok)
+		require.Equal(t, "東京グルメ", account.Handle)
+	})
+	t.Run("and refuses what is none", func(t *testing.T) {
+		t.Parallel()
+		for p, refs := range map[link.Platform][]string{
+			link.TikTok: {"", "a", "ends.", "has space", "x~1"}, link.Instagram: {"", strings.Repeat("a", 31), "ü"},
+			link.YouTube: {"ab", "with space", strings.Repeat("x", 31)}, link.Facebook: {"", "x", "name~12"}, "myspace": {"tom"},
+		} {
+			for _, ref := range refs {
+				_, ok := newWorld(0).Account(p, ref, testNow)
+				require.False(t, ok, "%s %q", p, ref)
+			}
+		}
+	})
+}
+
+func TestWorld_claimChangesTheAuthorAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
+	require.True(t, w.Claim(link.TikTok, "7106594312292453675", "@Scout2015"))
+	require.False(t, w.Claim(link.TikTok, "1", "scout2015"))
+	require.False(t, w.Claim(link.TikTok, "7106594312292453675", ""))
+	after, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
+	require.Equal(t, "scout2015", after.Account.Handle)
+	require.Equal(t, before.Counts, after.Counts)
+	require.Equal(t, before.State, after.State)
+	require.Equal(t, before.Title, after.Title)
+}
+
+func TestWorld_findGivesEveryCategory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	for _, p := range link.Platforms {
+		for _, c := range Categories(p) {
+			id := w.Find(p, c)
+			require.NotEmpty(t, id, "%s %s", p, c)
+			require.Equal(t, id, newWorld(0).Find(p, c))
+			v, ok := w.Video(p, id, testNow)
+			require.True(t, ok)
+			require.Equal(t, c, v.Category)
+			switch c {
+			case HiddenLikes:
+				require.Nil(t, v.Likes)
+				require.True(t, v.HiddenStats)
+			case CommentsOff:
+				require.Equal(t, p == link.YouTube, v.Comments == nil)
+			case AgeRestricted:
+				require.Equal(t, Restricted, v.State)
+				require.True(t, v.NotSafe)
+			case ShopAd:
+				require.True(t, v.ShopAd)
+				require.Regexp(t, `^1729[0-9]{15}$`, v.ShopProductID)
+			case Photo, Live:
+				require.Zero(t, v.LengthSeconds)
+			case TurnsPrivate, TurnsDeleted:
+				require.NotNil(t, v.TurnsAt)
+				was, _ := w.Video(p, id, v.TurnsAt.Add(-time.Second))
+				require.Equal(t, Public, was.State)
+				is, _ := w.Video(p, id, *v.TurnsAt)
+				require.Equal(t, map[Category]State{TurnsPrivate: Private, TurnsDeleted: Deleted}[c], is.State)
+			case Falling:
+				was, _ := w.Video(p, id, v.TurnsAt.Add(-time.Second))
+				is, _ := w.Video(p, id, *v.TurnsAt)
+				require.Less(t, is.Views, was.Views)
+				later, _ := w.Video(p, id, v.TurnsAt.AddDate(0, 0, 30))
+				require.GreaterOrEqual(t, later.Views, is.Views)
+			}
+		}
+		for _, c := range AccountCategories(p) {
+			handle := w.FindAccount(p, c)
+			require.NotEmpty(t, handle, "%s %s", p, c)
+			account, ok := w.Account(p, handle, testNow)
+			require.True(t, ok)
+			require.Equal(t, c, account.Category)
+		}
+		require.Empty(t, w.Find(p, "none"))
+		require.Empty(t, w.FindAccount(p, "none"))
+	}
+	require.Empty(t, w.Find(link.YouTube, ShopAd))
+	require.Empty(t, w.Find(link.TikTok, HiddenLikes))
+}
+
+func TestWorld_viralVideosOutgrowTheirAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	v, _ := w.video(link.TikTok, w.Find(link.TikTok, Viral), testNow)
+	i := w.byNumber(link.TikTok, v.account)
+	higher := 0
+	others := w.uploads(i, testNow)
+	for _, id := range others {
+		other, _ := w.video(link.TikTok, id, testNow)
+		if other.curve.final < v.curve.final/5 {
+			higher++
+		}
+	}
+	require.Greater(t, higher, len(others)/2)
+}
+
+func TestWorld_historyIsWhatEachDaySaw(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPlatform().Draw(t, "platform")
+		id := anyID(p).Draw(t, "id")
+		to := anyInstant().Draw(t, "to")
+		from := to.AddDate(0, 0, -rapid.IntRange(0, 90).Draw(t, "days"))
+		v, _ := w.Video(p, id, to)
+		points := w.HistoryTruth(p, id, from, to)
+		for i, point := range points {
+			require.False(t, point.At.After(to))
+			require.False(t, point.At.Before(v.UploadedAt))
+			if i > 0 {
+				require.Equal(t, points[i-1].At.Truncate(24*time.Hour).AddDate(0, 0, 1), point.At.Truncate(24*time.Hour))
+			}
+			if point.At.Unix() >= epoch {
+				then, _ := w.Video(p, id, point.At)
+				require.Equal(t, then.Counts, point.Counts)
+			}
+		}
+		if v.State == Public {
+			require.NotEmpty(t, points)
+			require.Equal(t, v.Counts, points[len(points)-1].Counts)
+		}
+	})
+	t.Run("and ends with the video", func(t *testing.T) {
+		t.Parallel()
+		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, TurnsDeleted), testNow)
+		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.TurnsAt.AddDate(0, 0, 10))
+		require.NotEmpty(t, points)
+		require.True(t, points[len(points)-1].At.Before(*v.TurnsAt))
+		require.Nil(t, w.HistoryTruth(link.TikTok, "x", testNow, testNow))
+	})
+}
+
+func TestWorld_titlesAreLikeRealOnes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0)
+	wide := 0
+	for i := range 300 {
+		v, _ := w.Video(link.YouTube, exampleID(link.YouTube, i), testNow)
+		require.True(t, utf8.ValidString(v.Title))
+		require.LessOrEqual(t, utf8.RuneCountInString(v.Title), 100)
+		require.NotEmpty(t, tags(v.Title))
+		for _, r := range v.Title {
+			if r > 0xffff {
+				wide++
+				break
+			}
+		}
+	}
+	require.Greater(t, wide, 60, "four-byte characters are common")
+}
+
+func TestHandles_areReadBackInOneWay(t *testing.T) {
+	t.Parallel()
+	for i, a := range adjectives {
+		for j, b := range adjectives {
+			require.False(t, i != j && strings.HasPrefix(a, b), "%s begins with %s", a, b)
+		}
+		for _, noun := range nouns {
+			require.LessOrEqual(t, len(a+noun)+5, 24, "%s%s is too long a handle for TikTok", a, noun)
+		}
+	}
+}
+
+func TestScramble_isUndone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.Uint64().Draw(t, "key")
+		x := rapid.Uint64().Draw(t, "x")
+		require.Equal(t, x, unscramble(scramble(x, 64, key), 64, key))
+		require.Equal(t, x&0xffffffff, unscramble(scramble(x&0xffffffff, 32, key), 32, key))
+	})
+}

@@ -1,0 +1,292 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// youtubeMethod is one method of the YouTube Data API v3 with what Google checks before it looks anything up.
+type youtubeMethod struct {
+	name   string
+	bucket string
+	params []string // single-valued ones, next to part and id
+	parts  []string
+	owner  []string // parts that only the owner of the thing may ask for
+	answer func(*Sandbox, *call, youtubeRequest) reply
+}
+
+var youtubeMethods = map[string]youtubeMethod{
+	"videos": {
+		name: "videos.list", bucket: bucketCommon,
+		params: []string{
+			"chart", "hl", "locale", "maxHeight", "maxResults", "maxWidth", "myRating", "onBehalfOfContentOwner", "pageToken", "regionCode", "videoCategoryId",
+		},
+		parts: []string{
+			"contentDetails", "id", "liveStreamingDetails", "localizations", "paidProductPlacementDetails", "player", "recordingDetails", "snippet",
+			"statistics", "status", "topicDetails",
+		},
+		owner:  []string{"fileDetails", "processingDetails", "suggestions"},
+		answer: (*Sandbox).youtubeVideos,
+	},
+	"videos:batchGetStats": {
+		name: "videos.batchGetStats", bucket: bucketStats,
+		params: []string{"onBehalfOfContentOwner"},
+		parts:  []string{"contentDetails", "id", "snippet", "statistics"},
+		answer: (*Sandbox).youtubeStats,
+	},
+	"channels": {
+		name: "channels.list", bucket: bucketCommon,
+		params: []string{
+			"categoryId", "forHandle", "forUsername", "hl", "managedByMe", "maxResults", "mine", "mySubscribers", "onBehalfOfContentOwner", "pageToken",
+		},
+		parts: []string{
+			"brandingSettings", "contentDetails", "id", "localizations", "snippet", "statistics", "status", "topicDetails",
+		},
+		owner:  []string{"auditDetails", "contentOwnerDetails"},
+		answer: (*Sandbox).youtubeChannels,
+	},
+	"playlistItems": {
+		name: "playlistItems.list", bucket: bucketCommon,
+		params: []string{"maxResults", "onBehalfOfContentOwner", "pageToken", "playlistId", "videoId"},
+		parts:  []string{"contentDetails", "id", "snippet", "status"},
+		answer: (*Sandbox).youtubePlaylistItems,
+	},
+}
+
+// systemParams are known to every method of every Google API.
+var systemParams = []string{
+	"$.xgafv", "access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser", "uploadType", "upload_protocol",
+}
+
+// maxYouTubeIDs is how many ids one call takes.
+const maxYouTubeIDs = 50
+
+// youtubeRequest is a request that has passed the checks that all methods share.
+type youtubeRequest struct {
+	parts  []string
+	ids    []string // in the order given, repeated ones once
+	values url.Values
+}
+
+func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
+
+// serveYouTube answers /youtube/youtube/v3/METHOD: what the official clients ask for when their endpoint is /youtube/.
+func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
+	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
+	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
+	s.serve(w, c, youtubeVoice(), func(c *call) reply {
+		rep := s.youtube(c, name)
+		rep.pretty = c.r.URL.Query().Get("prettyPrint") != "false"
+		return rep
+	})
+}
+
+func (s *Sandbox) youtube(c *call, name string) reply {
+	m, ok := youtubeMethods[name]
+	if !ok || c.r.Method != http.MethodGet {
+		rep := googleError(http.StatusNotFound, "Method not found.", "notFound", "global", "", "", "NOT_FOUND")
+		rep.refused = true
+		return rep
+	}
+	c.method = m.name
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if rep, ok := youtubeKey(c.r, values); !ok {
+		return rep
+	}
+	for _, list := range values["id"] {
+		c.ids = append(c.ids, splitList(list)...)
+	}
+	// Every request of a known project costs a unit, a failed one too.
+	if !s.quota.charge(m.bucket, c.now) {
+		return youtubeVoice().quotaSpent()
+	}
+	if err != nil {
+		return googleError(http.StatusBadRequest, "Request contains an invalid argument.", "badRequest", "global", "", "", "INVALID_ARGUMENT")
+	}
+	req, rep, ok := m.check(values, c.ids)
+	if !ok {
+		return rep
+	}
+	return finishYouTube(c.r, values, m.answer(s, c, req))
+}
+
+func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
+	key := values.Get("key")
+	if key == "" {
+		key = r.Header.Get("X-Goog-Api-Key")
+	}
+	if key == YouTubeAPIKey {
+		return reply{}, true
+	}
+	if key == "" {
+		rep := googleError(http.StatusForbidden, "Method doesn't allow unregistered callers (callers without established identity). "+
+			"Please use API Key or other form of API consumer identity to call this API.", "forbidden", "global", "", "", "PERMISSION_DENIED")
+		rep.refused = true
+		return rep, false
+	}
+	const message = "API key not valid. Please pass a valid API key."
+	rep := googleError(http.StatusBadRequest, message, "badRequest", "global", "", "", "INVALID_ARGUMENT")
+	rep.body.(object)["error"].(object)["details"] = []object{
+		{
+			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
+			"metadata": object{"service": "youtube.googleapis.com"},
+		},
+		{"@type": "type.googleapis.com/google.rpc.LocalizedMessage", "locale": "en-US", "message": message},
+	}
+	rep.refused = true
+	return rep, false
+}
+
+// check is what Google refuses whatever the method: unknown and repeated parameters, numbers out of range, parts.
+func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
+	req := youtubeRequest{values: values}
+	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
+	for _, name := range sortedKeys(values) {
+		known := slices.Contains(m.params, name) || slices.Contains(systemParams, name)
+		if name != "part" && name != "id" && (!known || len(values[name]) > 1) {
+			return fail(youtubeBad("unexpectedParameter", "The request specifies an unexpected parameter.", name, "parameter"))
+		}
+	}
+	if alt := values.Get("alt"); alt != "" && alt != "json" {
+		return fail(googleError(http.StatusBadRequest, fmt.Sprintf("Invalid value %q for alt.", alt), "invalid", "global", "alt", "parameter", "INVALID_ARGUMENT"))
+	}
+	if given := values.Get("maxResults"); given != "" {
+		least := 0
+		if m.name == "videos.list" {
+			least = 1
+		}
+		if n, err := strconv.Atoi(given); err != nil || n < least || n > 50 {
+			return fail(googleError(http.StatusBadRequest, fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, 50]", given, least),
+				"invalidParameter", "global", "maxResults", "parameter", ""))
+		}
+	}
+	for _, list := range values["part"] {
+		req.parts = append(req.parts, splitList(list)...)
+	}
+	if len(req.parts) == 0 {
+		return fail(youtubeBad("missingRequiredParameter", "Required parameter: part", "part", "parameter"))
+	}
+	for _, part := range req.parts {
+		if slices.Contains(m.owner, part) {
+			return fail(googleError(http.StatusForbidden, "The request cannot access the requested part: it belongs to the owner.", "forbidden", "youtube.part", "part", "parameter", ""))
+		}
+		if !slices.Contains(m.parts, part) {
+			return fail(googleError(http.StatusBadRequest, part, "unknownPart", "youtube.part", "part", "parameter", ""))
+		}
+	}
+	for _, id := range ids {
+		if !slices.Contains(req.ids, id) {
+			req.ids = append(req.ids, id)
+		}
+	}
+	if len(ids) > maxYouTubeIDs {
+		return fail(youtubeBad("invalidFilters", "The request specifies an invalid filter parameter.", "parameters.", "other"))
+	}
+	return req, reply{}, true
+}
+
+// oneFilter demands exactly one of the parameters that select what is listed, as every list method does.
+func oneFilter(values url.Values, filters ...string) (string, *reply) {
+	var given []string
+	for _, name := range filters {
+		if strings.Trim(strings.Join(values[name], ""), ", ") != "" {
+			given = append(given, name)
+		}
+	}
+	switch len(given) {
+	case 1:
+		return given[0], nil
+	case 0:
+		rep := youtubeBad("missingRequiredParameter", "No filter selected. Expected one of: "+strings.Join(filters, ", "), "parameters.", "other")
+		return "", &rep
+	}
+	rep := youtubeBad("incompatibleParameters", "Incompatible parameters specified in the request: "+strings.Join(given, ", "), "parameters.", "other")
+	return "", &rep
+}
+
+// finishYouTube applies the field mask and the entity tag to a good answer.
+func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
+	if rep.status != http.StatusOK {
+		return rep
+	}
+	rep.body.(object)["etag"] = etag(rep.body)
+	if values.Has("fields") {
+		fields, err := parseFields(values.Get("fields"))
+		if err != nil {
+			return googleError(http.StatusBadRequest, err.Error(), "invalidParameter", "global", "fields", "parameter", "")
+		}
+		rep.body = fields.apply(decoded(rep.bytes()))
+	}
+	tag := `"` + etag(rep.body) + `"`
+	if r.Header.Get("If-None-Match") == tag {
+		return reply{status: http.StatusNotModified}.with("ETag", tag)
+	}
+	return rep.with("ETag", tag).with("Cache-Control", "private")
+}
+
+func etag(body any) string {
+	raw, _ := json.Marshal(body) // of our own making: it cannot fail
+	sum := sha256.Sum256(raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:20])
+}
+
+func splitList(list string) []string {
+	var out []string
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+func sortedKeys(values url.Values) []string {
+	var keys []string
+	for name := range values {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func youtubeBad(reason, message, location, locationType string) reply {
+	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
+}
+
+// googleError is the body of Google's errors. Location and status are left out when empty: YouTube's own errors have no
+// status, those of Google's front end have no location.
+func googleError(code int, message, reason, domain, location, locationType, status string) reply {
+	entry := object{"message": message, "domain": domain, "reason": reason}
+	if location != "" {
+		entry["location"], entry["locationType"] = location, locationType
+	}
+	e := object{"code": code, "message": message, "errors": []object{entry}}
+	if status != "" {
+		e["status"] = status
+	}
+	return reply{status: code, body: object{"error": e}}
+}
+
+func youtubeVoice() voice {
+	return voice{
+		rateLimited: func() reply {
+			return googleError(http.StatusTooManyRequests, "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' of service 'youtube.googleapis.com'.",
+				"rateLimitExceeded", "global", "", "", "RESOURCE_EXHAUSTED")
+		},
+		quotaSpent: func() reply {
+			return googleError(http.StatusForbidden, `The request cannot be completed because you have exceeded your <a href="/youtube/v3/getting-started#quota">quota</a>.`,
+				"quotaExceeded", "youtube.quota", "", "", "")
+		},
+		serverError: func() reply {
+			return googleError(http.StatusServiceUnavailable, "The service is currently unavailable.", "backendError", "global", "", "", "UNAVAILABLE")
+		},
+		hostile: hostileJSON,
+	}
+}

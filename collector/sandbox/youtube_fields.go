@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+)
+
+// fields is a parsed field mask, Google's "partial response": a,b/c,d(e,f). A leaf takes everything below it.
+type fields map[string]fields
+
+// parseFields reads a mask. The error names the place.
+func parseFields(mask string) (fields, error) {
+	out := fields{}
+	rest, err := out.parse(mask)
+	if err == nil && rest != "" {
+		err = badSelection(rest)
+	}
+	return out, err
+}
+
+// badSelection says it in Google's words.
+func badSelection(at string) error {
+	return fmt.Errorf("Invalid field selection %s", at) //nolint:staticcheck // not ours to spell
+}
+
+// parse reads a list of selections up to a closing parenthesis or the end.
+func (f fields) parse(mask string) (rest string, err error) {
+	for {
+		end := strings.IndexAny(mask, ",/()")
+		if end < 0 {
+			end = len(mask)
+		}
+		name := strings.TrimSpace(mask[:end])
+		if name == "" {
+			return "", badSelection(mask)
+		}
+		below := f[name]
+		if below == nil {
+			below = fields{}
+			f[name] = below
+		}
+		mask = mask[end:]
+		// A path a/b/c nests without parentheses.
+		for strings.HasPrefix(mask, "/") {
+			end = strings.IndexAny(mask[1:], ",/()")
+			if end < 0 {
+				end = len(mask) - 1
+			}
+			name = strings.TrimSpace(mask[1 : 1+end])
+			if name == "" {
+				return "", badSelection(mask)
+			}
+			next := fields{}
+			below[name] = next
+			below, mask = next, mask[1+end:]
+		}
+		if strings.HasPrefix(mask, "(") {
+			if mask, err = below.parse(mask[1:]); err != nil {
+				return "", err
+			}
+			if !strings.HasPrefix(mask, ")") {
+				return "", badSelection("(")
+			}
+			mask = mask[1:]
+		}
+		if !strings.HasPrefix(mask, ",") {
+			return mask, nil
+		}
+		mask = mask[1:]
+	}
+}
+
+// apply leaves of a decoded value what the mask selects; lists are gone through.
+func (f fields) apply(value any) any {
+	switch v := value.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, element := range v {
+			out[i] = f.apply(element)
+		}
+		return out
+	case object:
+		out := object{}
+		for name, member := range v {
+			below, ok := f[name]
+			if !ok {
+				below, ok = f["*"]
+			}
+			if !ok {
+				continue
+			}
+			if len(below) > 0 {
+				member = below.apply(member)
+			}
+			out[name] = member
+		}
+		return out
+	}
+	return value
+}

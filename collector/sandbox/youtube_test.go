@@ -1,0 +1,264 @@
+package sandbox
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestYouTube_videosHaveTheRealShape(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	item := func(c Category, part string) object {
+		body := r.youtube(t, "videos", "part", part, "id", r.World().Find(link.YouTube, c)).json(t)
+		return at(t, body, "items", 0).(object)
+	}
+	t.Run("counts are decimal strings", func(t *testing.T) {
+		t.Parallel()
+		statistics := at(t, item(Normal, "statistics"), "statistics").(object)
+		for _, name := range []string{"viewCount", "likeCount", "commentCount"} {
+			require.Regexp(t, `^[1-9][0-9]*$`, statistics[name])
+		}
+		require.Equal(t, "0", statistics["favoriteCount"])
+	})
+	t.Run("only the parts asked for come", func(t *testing.T) {
+		t.Parallel()
+		require.Subset(t, []string{"kind", "etag", "id", "status"}, memberNames(item(Normal, "id,status")))
+	})
+	t.Run("hidden likes are absent", func(t *testing.T) {
+		t.Parallel()
+		require.NotContains(t, at(t, item(HiddenLikes, "statistics"), "statistics"), "likeCount")
+	})
+	t.Run("closed comments are absent", func(t *testing.T) {
+		t.Parallel()
+		require.NotContains(t, at(t, item(CommentsOff, "statistics"), "statistics"), "commentCount")
+	})
+	t.Run("a live broadcast lasts P0D", func(t *testing.T) {
+		t.Parallel()
+		require.Equal(t, "P0D", at(t, item(Live, "contentDetails"), "contentDetails", "duration"))
+		require.Equal(t, "live", at(t, item(Live, "snippet"), "snippet", "liveBroadcastContent"))
+	})
+	t.Run("what cannot be seen is left out without an error", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		gone, private := r.World().Find(link.YouTube, TurnsDeleted), r.World().Find(link.YouTube, TurnsPrivate)
+		list := func() []any {
+			return r.youtube(t, "videos", "part", "id", "id", gone+",dQw4w9WgXcQ,"+private+",not-an-id,dQw4w9WgXcQ").json(t)["items"].([]any)
+		}
+		require.Len(t, list(), 3)
+		r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		require.Len(t, list(), 1)
+		stats := r.youtube(t, "videos:batchGetStats", "part", "id", "id", gone+","+private).json(t)
+		require.Empty(t, stats["items"])
+	})
+	t.Run("a batch takes fifty", func(t *testing.T) {
+		t.Parallel()
+		var ids []string
+		for i := range 51 {
+			ids = append(ids, exampleID(link.YouTube, i))
+		}
+		require.NotEmpty(t, r.youtube(t, "videos", "part", "id", "id", strings.Join(ids[:50], ",")).json(t)["items"])
+		a := r.youtube(t, "videos", "part", "id", "id", strings.Join(ids, ","))
+		require.Equal(t, http.StatusBadRequest, a.StatusCode)
+		require.Equal(t, "invalidFilters", at(t, a.json(t), "error", "errors", 0, "reason"))
+	})
+}
+
+func memberNames(o object) []string {
+	var out []string
+	for name := range o {
+		out = append(out, name)
+	}
+	return out
+}
+
+func TestYouTube_refusesWhatGoogleRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const key = "&key=" + YouTubeAPIKey
+	for _, c := range []struct {
+		name, path string
+		status     int
+		reason     string
+	}{
+		{"no key", "videos?part=id&id=dQw4w9WgXcQ", 403, "forbidden"},
+		{"a wrong key", "videos?part=id&id=dQw4w9WgXcQ&key=AIza", 400, "badRequest"},
+		{"no part", "videos?id=dQw4w9WgXcQ" + key, 400, "missingRequiredParameter"},
+		{"no filter", "videos?part=id" + key, 400, "missingRequiredParameter"},
+		{"an empty filter", "videos?part=id&id=" + key, 400, "missingRequiredParameter"},
+		{"two filters", "videos?part=id&id=dQw4w9WgXcQ&chart=mostPopular" + key, 400, "incompatibleParameters"},
+		{"maxResults beside id", "videos?part=id&id=dQw4w9WgXcQ&maxResults=5" + key, 400, "incompatibleParameters"},
+		{"an unknown part", "videos?part=statistic&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
+		{"a part of the owner's", "videos?part=fileDetails&id=dQw4w9WgXcQ" + key, 403, "forbidden"},
+		{"a part of another method", "videos:batchGetStats?part=status&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
+		{"an unknown parameter", "videos?part=id&id=dQw4w9WgXcQ&ids=x" + key, 400, "unexpectedParameter"},
+		{"a repeated parameter", "channels?part=id&forHandle=abc&forHandle=abd" + key, 400, "unexpectedParameter"},
+		{"a chart", "videos?part=id&chart=mostPopular" + key, 400, "videoChartNotFound"},
+		{"a rating without login", "videos?part=id&myRating=like" + key, 401, "authError"},
+		{"my channel without login", "channels?part=id&mine=true" + key, 401, "authError"},
+		{"broken syntax", "videos?part=id&id=%zz" + key, 400, "badRequest"},
+		{"a bad mask", "videos?part=id&id=dQw4w9WgXcQ&fields=items(id" + key, 400, "invalidParameter"},
+		{"another encoding", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
+		{"too large a page", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&maxResults=51" + key, 400, "invalidParameter"},
+		{"a made-up page", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&pageToken=CAUQAA" + key, 400, "invalidPageToken"},
+		{"a list that is no list", "playlistItems?part=id&playlistId=PL123" + key, 404, "playlistNotFound"},
+		{"a private list", "playlistItems?part=id&playlistId=WL" + key, 403, "playlistItemsNotAccessible"},
+		{"no list", "playlistItems?part=id" + key, 400, "missingRequiredParameter"},
+		{"another method", "search?part=id&q=x" + key, 404, "notFound"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := r.do(t, http.MethodGet, "/youtube/youtube/v3/"+c.path, "")
+			require.Equal(t, c.status, a.StatusCode, a.text)
+			body := a.json(t)
+			require.Equal(t, json.Number(fmt.Sprint(c.status)), at(t, body, "error", "code"))
+			require.Equal(t, c.reason, at(t, body, "error", "errors", 0, "reason"))
+			require.NotEmpty(t, at(t, body, "error", "message"))
+			require.NotEmpty(t, at(t, body, "error", "errors", 0, "domain"))
+		})
+	}
+}
+
+func TestYouTube_channelsOfEveryKind(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	channel := func(c AccountCategory) object {
+		return r.youtube(t, "channels", "part", "snippet,statistics", "forHandle", "@"+r.World().FindAccount(link.YouTube, c)).json(t)
+	}
+	require.NotContains(t, at(t, channel(AccountNoHandle), "items", 0, "snippet"), "customUrl")
+	hidden := at(t, channel(FollowersHidden), "items", 0, "statistics").(object)
+	require.Equal(t, true, hidden["hiddenSubscriberCount"])
+	require.NotContains(t, hidden, "subscriberCount")
+	gone := channel(AccountGone)
+	require.NotContains(t, gone, "items", "channels.list leaves the member out")
+	require.Equal(t, json.Number("0"), at(t, gone, "pageInfo", "totalResults"))
+	for _, c := range []AccountCategory{AccountGone, AccountEmpty} {
+		truth, _ := r.World().Account(link.YouTube, r.World().FindAccount(link.YouTube, c), testNow)
+		require.Equal(t, http.StatusNotFound, r.youtube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).StatusCode)
+	}
+	require.NotContains(t, r.youtube(t, "channels", "part", "id", "id", "UCtooshort").json(t), "items")
+}
+
+func TestYouTube_pagesForwardAndBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
+	list := "UU" + truth.ID[2:]
+	first := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2").json(t)
+	require.NotContains(t, first, "prevPageToken")
+	second := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", first["nextPageToken"].(string)).json(t)
+	require.NotEqual(t, first["items"], second["items"])
+	back := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", second["prevPageToken"].(string)).json(t)
+	require.Equal(t, first["items"], back["items"])
+	require.Len(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", list).json(t)["items"], 5, "five a page when nothing is said")
+}
+
+func TestYouTube_newUploadsAppear(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
+	total := func() string {
+		return at(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).json(t), "pageInfo", "totalResults").(json.Number).String()
+	}
+	before := total()
+	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2027-02-21T08:00:00Z"}`)
+	require.NotEqual(t, before, total())
+}
+
+func TestYouTube_quotaIsKeptByBucketAndPacificDay(t *testing.T) {
+	t.Parallel()
+	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // 23:59 in California
+	s := New(Options{Now: func() time.Time { return clock }})
+	handler := s.Handler()
+	ask := func(method string) int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/youtube/youtube/v3/"+method+"&key="+YouTubeAPIKey, nil))
+		return w.Code
+	}
+	for range dailyQuota {
+		ask("videos?part=wrong") // a failed request costs as much
+	}
+	require.Equal(t, http.StatusForbidden, ask("channels?part=id&forHandle=abc"))
+	require.Equal(t, http.StatusOK, ask("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
+	clock = clock.Add(time.Minute)
+	require.Equal(t, http.StatusOK, ask("channels?part=id&forHandle=abc"))
+}
+
+func TestYouTube_compressesWhenAsked(t *testing.T) {
+	t.Parallel()
+	handler := New(Options{}).Handler()
+	req := httptest.NewRequest(http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key="+YouTubeAPIKey, nil)
+	req.Header.Set("Accept-Encoding", "br, gzip;q=0.8")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, req)
+	require.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
+	unzipped, err := gzip.NewReader(w.Body)
+	require.NoError(t, err)
+	require.NoError(t, json.NewDecoder(unzipped).Decode(&object{}))
+	req.Header.Set("Accept-Encoding", "gzip;q=0")
+	w = httptest.NewRecorder()
+	handler.ServeHTTP(w, req)
+	require.Empty(t, w.Header().Get("Content-Encoding"))
+	require.True(t, json.Valid(w.Body.Bytes()))
+}
+
+func TestISODuration_spellsEveryLength(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]string{
+		0: "P0D", 58: "PT58S", 951: "PT15M51S", 3600: "PT1H", day: "P1D", day + 2*3600 + 3: "P1DT2H3S", 60: "PT1M", 3*day + 61: "P3DT1M1S",
+	} {
+		require.Equal(t, want, isoDuration(seconds))
+	}
+}
+
+func TestPageToken_isReadBackAndNothingElseIs(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "as YouTube spells it")
+	rapid.Check(t, func(t *rapid.T) {
+		offset, forward := rapid.IntRange(0, 5000).Draw(t, "offset"), rapid.Bool().Draw(t, "forward")
+		gotOffset, gotForward, ok := readPageToken(pageToken(offset, forward))
+		require.True(t, ok)
+		require.Equal(t, offset, gotOffset)
+		require.Equal(t, forward, gotForward)
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		token := rapid.String().Draw(t, "token")
+		if offset, forward, ok := readPageToken(token); ok {
+			require.Equal(t, pageToken(offset, forward), token)
+		}
+	})
+}
+
+func TestFields_selectAsGoogleDoes(t *testing.T) {
+	t.Parallel()
+	body := decoded([]byte(`{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`))
+	for mask, want := range map[string]string{
+		"kind":              `{"kind":"k"}`,
+		"items/id":          `{"items":[{"id":"a"},{"id":"b"}]}`,
+		"items(id,s/v),n":   `{"items":[{"id":"a","s":{"v":1}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`,
+		"items(s(l))":       `{"items":[{"s":{"l":2}},{"s":{}}]}`,
+		"*":                 `{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`,
+		"items/s/v, kind":   `{"kind":"k","items":[{"s":{"v":1}},{"s":{"v":3}}]}`,
+		"items(id),items/s": `{"items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}]}`,
+	} {
+		f, err := parseFields(mask)
+		require.NoError(t, err, mask)
+		got, err := json.Marshal(f.apply(body))
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got), mask)
+	}
+	for _, mask := range []string{"", ",", "a,", "a(", "a(b", "a()", "a)b", "a/", "a//b", "(a)"} {
+		_, err := parseFields(mask)
+		require.Error(t, err, mask)
+	}
+}

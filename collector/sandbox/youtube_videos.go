@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
+	filter, bad := oneFilter(q.values, "id", "chart", "myRating")
+	if bad != nil {
+		return *bad
+	}
+	switch {
+	case filter == "chart":
+		return googleError(http.StatusBadRequest, "The requested video chart is not supported or is not available.", "videoChartNotFound", "youtube.video", "chart", "parameter", "")
+	case filter == "myRating":
+		return googleError(http.StatusUnauthorized, "Login Required.", "authError", "global", "Authorization", "header", "UNAUTHENTICATED")
+	case q.values.Has("maxResults") || q.values.Has("pageToken"):
+		return youtubeBad("incompatibleParameters", "Incompatible parameters specified in the request: id, maxResults, pageToken", "parameters.", "other")
+	}
+	items := []object{}
+	for _, id := range q.ids {
+		if t, ok := s.seen(link.YouTube, id, c.now); ok {
+			items = append(items, youtubeVideo(t, q))
+		}
+	}
+	return reply{status: http.StatusOK, body: object{
+		"kind": "youtube#videoListResponse", "items": items,
+		"pageInfo": object{"totalResults": len(items), "resultsPerPage": len(items)},
+	}}
+}
+
+// seen is a video that an outsider can see; one behind an age gate is among them.
+func (s *Sandbox) seen(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
+	t, ok := s.world.Video(p, id, at)
+	return t, ok && (t.State == Public || t.State == Restricted)
+}
+
+func youtubeVideo(t VideoTruth, q youtubeRequest) object {
+	item := object{"kind": "youtube#video", "id": t.ID}
+	live := t.Category == Live
+	if q.wants("snippet") {
+		broadcast := "none"
+		if live {
+			broadcast = "live"
+		}
+		description := t.Title + "\n\nMade up by the ReelTally sandbox."
+		item["snippet"] = object{
+			"publishedAt": t.UploadedAt.Format(time.RFC3339), "channelId": t.Account.ID, "title": t.Title,
+			"description": description, "thumbnails": youtubeThumbnails(t.ID), "channelTitle": t.Account.Name,
+			"tags": tags(t.Title), "categoryId": "22", "liveBroadcastContent": broadcast,
+			"localized": object{"title": t.Title, "description": description}, "defaultAudioLanguage": "en",
+		}
+	}
+	if q.wants("contentDetails") {
+		rating := object{}
+		if t.NotSafe {
+			rating["ytRating"] = "ytAgeRestricted"
+		}
+		item["contentDetails"] = object{
+			"duration": isoDuration(int64(t.LengthSeconds)), "dimension": "2d", "definition": "hd", "caption": "false",
+			"licensedContent": true, "contentRating": rating, "projection": "rectangular",
+		}
+	}
+	if q.wants("statistics") {
+		statistics := youtubeStatistics(t)
+		statistics["favoriteCount"] = "0"
+		item["statistics"] = statistics
+	}
+	if q.wants("status") {
+		item["status"] = object{
+			"uploadStatus": "processed", "privacyStatus": "public", "license": "youtube", "embeddable": true, "publicStatsViewable": true, "madeForKids": false,
+		}
+	}
+	if q.wants("player") {
+		item["player"] = object{"embedHtml": fmt.Sprintf(`<iframe width="480" height="270" src="//www.youtube.com/embed/%s"></iframe>`, t.ID)}
+	}
+	if q.wants("liveStreamingDetails") && live {
+		item["liveStreamingDetails"] = object{"actualStartTime": t.UploadedAt.Format(time.RFC3339), "concurrentViewers": decimal(1 + t.Views/100)}
+	}
+	if q.wants("recordingDetails") {
+		item["recordingDetails"] = object{}
+	}
+	if q.wants("topicDetails") {
+		item["topicDetails"] = object{"topicCategories": []string{"https://en.wikipedia.org/wiki/Lifestyle_(sociology)"}}
+	}
+	if q.wants("paidProductPlacementDetails") {
+		item["paidProductPlacementDetails"] = object{"hasPaidProductPlacement": false}
+	}
+	item["etag"] = etag(item)
+	return item
+}
+
+// youtubeStatistics leaves out what the creator hides.
+func youtubeStatistics(t VideoTruth) object {
+	statistics := object{"viewCount": decimal(t.Views)}
+	if t.Likes != nil {
+		statistics["likeCount"] = decimal(*t.Likes)
+	}
+	if t.Comments != nil {
+		statistics["commentCount"] = decimal(*t.Comments)
+	}
+	return statistics
+}
+
+func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
+	if _, bad := oneFilter(q.values, "id"); bad != nil {
+		return *bad
+	}
+	items := []object{}
+	for _, id := range q.ids {
+		t, ok := s.seen(link.YouTube, id, c.now)
+		if !ok {
+			continue
+		}
+		item := object{"kind": "youtube#videoStat", "id": t.ID}
+		if q.wants("snippet") {
+			item["snippet"] = object{"publishTime": t.UploadedAt.Format(time.RFC3339)}
+		}
+		if q.wants("statistics") {
+			item["statistics"] = youtubeStatistics(t)
+		}
+		if q.wants("contentDetails") {
+			item["contentDetails"] = object{"duration": protobufDuration(t)}
+		}
+		item["etag"] = etag(item)
+		items = append(items, item)
+	}
+	return reply{status: http.StatusOK, body: object{"kind": "youtube#batchGetStatsResponse", "items": items}}
+}
+
+// protobufDuration is the other spelling of a length: seconds, for one video in ten with the fraction that videos.list cuts.
+func protobufDuration(t VideoTruth) string {
+	d := dice{keyed(0, "fraction", t.ID)}
+	if t.LengthSeconds > 0 && d.unit() < 0.1 {
+		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.below(999))
+	}
+	return fmt.Sprintf("%ds", int64(t.LengthSeconds))
+}
+
+// isoDuration spells a length as ISO 8601: PT58S, PT15M51S, PT1H, P1DT2H3S, and P0D for none.
+func isoDuration(seconds int64) string {
+	if seconds == 0 {
+		return "P0D"
+	}
+	out := "P"
+	if days := seconds / day; days > 0 {
+		out += fmt.Sprintf("%dD", days)
+	}
+	rest := seconds % day
+	if rest == 0 {
+		return out
+	}
+	out += "T"
+	for _, unit := range []struct {
+		seconds int64
+		letter  string
+	}{{3600, "H"}, {60, "M"}, {1, "S"}} {
+		if n := rest / unit.seconds; n > 0 {
+			out += fmt.Sprintf("%d%s", n, unit.letter)
+		}
+		rest %= unit.seconds
+	}
+	return out
+}
+
+func youtubeThumbnails(id string) object {
+	return object{"default": object{"url": "https://i.ytimg.com/vi/" + id + "/default.jpg", "width": 120, "height": 90}}
+}
+
+// tags are the hashtags of a title, without "#".
+func tags(title string) []string {
+	out := []string{}
+	for word := range strings.FieldsSeq(title) {
+		if tag, ok := strings.CutPrefix(word, "#"); ok {
+			out = append(out, tag)
+		}
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package collector
+
+import (
+	"context"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Kind is what a target asks a source for.
+type Kind string
+
+// The kinds of target.
+const (
+	KindVideo   Kind = "video"
+	KindAccount Kind = "account"
+)
+
+// Target is one thing to be fetched: a video or an account of a platform, whoever subscribes to it.
+type Target struct {
+	Platform   link.Platform
+	Kind       Kind
+	ExternalID string // the platform's own id (for Instagram the shortcode)
+	Handle     string // the account's handle where known, "" otherwise: some sources can ask by account only
+	Link       string // the canonical link: some sources ask by link
+	// NeedDetails is true when title, account, upload date and the like are wanted as well as the counts.
+	// A source whose cheaper call gives counts alone may use that call when no target of a batch needs details.
+	NeedDetails bool
+	// Of an account: the platform's own id, "" until it is known, and how many of its newest videos are wanted at
+	// the least. A source may give more where they come in the same call.
+	AccountID string
+	Depth     int
+}
+
+// Class is what the outcome of a fetch means for the target and for its source.
+type Class string
+
+// The outcome classes. The first six concern one target, the others the whole source.
+const (
+	OK          Class = "ok"
+	Gone        Class = "gone"        // deleted, or private where the source cannot tell; nothing is written
+	Private     Class = "private"     // the source says so
+	Restricted  Class = "restricted"  // age gate, region
+	Unsupported Class = "unsupported" // this source can never answer for this target
+	Temporary   Class = "temporary"   // try again soon
+
+	RateLimited Class = "rate_limited" // the source is paused until RetryAt
+	QuotaSpent  Class = "quota_spent"  // the source's budget is used up until RetryAt
+	AuthFailed  Class = "auth_failed"  // no calls until the credential changes
+	BadRequest  Class = "bad_request"  // our fault: the platform refused the shape of the request
+)
+
+// Facts are what a source said of a video. A nil pointer means that it did not say: never zero, never empty.
+type Facts = store.VideoFacts
+
+// AccountFacts are what a source said of an account, and its newest videos.
+type AccountFacts = store.AccountFacts
+
+// Result is the outcome for one target of a batch.
+type Result struct {
+	Target Target
+	Class  Class
+	Detail string // for the log; never holds a credential
+	// When Class is OK, Facts are set for a video and Account for an account, and for nothing else.
+	Facts   *Facts
+	Account *AccountFacts
+	// Sandbox is true when the answer came from a sandbox: the numbers are made up and must never pass for real ones.
+	Sandbox bool
+}
+
+// Failure is the outcome of a whole call: no target of the batch has an answer.
+type Failure struct {
+	Class   Class
+	Bucket  string    // the budget that is concerned; "" for the whole source
+	RetryAt time.Time // when the source said it may be asked again; zero when it did not say
+	Detail  string    // for the log; never holds a credential
+	Cause   error     // for errors.Is and errors.As, may be nil; never holds a credential
+}
+
+func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
+
+// Unwrap gives the cause, so that a timeout or an answer that is too large can be told apart from other failures.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Budget is an amount of calls, in the source's own units, that may be spent in one window of time.
+type Budget struct {
+	Name  string // unique within the source, e.g. "videos.list"
+	Limit int64  // units a window; 0 means no known limit
+	// Window names the window that now falls into and says when it ends, in the source's own time zone.
+	Window func(now time.Time) (id string, ends time.Time)
+}
+
+// Call is what a batch will cost before it is made.
+type Call struct {
+	Bucket string // a Budget's name
+	Units  int64
+}
+
+// Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
+// methods may be called concurrently.
+type Source interface {
+	// Name is the source's name in logs, metrics and provenance, e.g. "youtube" or "vendor".
+	Name() string
+	// Serves says whether this source can answer for a target, and how many such targets fit into one call. A target
+	// without ExternalID stands for all of its platform and kind.
+	Serves(t Target) (batch int, ok bool)
+	// Budgets lists the source's budgets.
+	Budgets() []Budget
+	// Plan says what Fetch would spend on the batch, in the order in which ways of asking are preferred. The
+	// collector reserves the first that its budget allows and hands it to Fetch.
+	Plan(batch []Target) [][]Call
+	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. It returns a result for each target, in the order
+	// given, or a *Failure. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
+	Fetch(ctx context.Context, batch []Target, plan []Call) ([]Result, error)
+}

@@ -1,0 +1,269 @@
+package sourcetest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+// The cases of an account, besides those that it shares with videos: OK with a list of at least two pages, Bare, Gone,
+// WrongTypes, Strings, Big, Foreign (somebody else's profile), RateLimited, QuotaSpent, AuthFailed and ServerError.
+const (
+	PrivateAccount Case = "private account" // the platform says so, in the profile or for the list
+	Empty          Case = "empty"           // an account without videos
+	Pinned         Case = "pinned"          // as OK, with an entry that comes twice
+	BrokenEntry    Case = "broken entry"    // as OK, with an entry more that has no id
+	BrokenList     Case = "broken list"     // no entry of the list has an id
+)
+
+var accountAnswered = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
+
+// Reply is one answer of the platform.
+type Reply struct {
+	Status int    // 0 means 200
+	Body   string // {{credential}} stands for Credential
+}
+
+// AccountAnswer is what the platform says of an account and what has to come of it.
+type AccountAnswer struct {
+	Profile Reply
+	// Pages of the list, in the order in which they are asked for; nil where none may be asked for.
+	Pages []Reply
+	Class collector.Class // of the account; not for refusals
+	// Account is compared exactly, where the class is OK; nil means that of the case OK.
+	Account *collector.AccountFacts
+	// RetryAt and Bucket are as in Answer.
+	RetryAt time.Time
+	Bucket  string
+}
+
+// AccountHarness is a source to be tested with an account.
+type AccountHarness struct {
+	New    func(t *testing.T, base string, client *fetch.Client) collector.Source
+	Target collector.Target
+	// IsList tells a request for a page of the list from that for the profile.
+	IsList  func(r *http.Request) bool
+	Answers map[Case]AccountAnswer
+}
+
+// RunAccounts runs the suite for accounts: that everything the platform says arrives, that nothing is invented, that a
+// source that is in trouble says nothing of the account, and that no call goes beyond what was planned.
+func RunAccounts(t *testing.T, h AccountHarness) {
+	t.Helper()
+	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
+		require.Contains(t, h.Answers, c, "the harness brings no answer for this case")
+	}
+	require.Greater(t, len(h.Answers[OK].Pages), 1, "the case ok must have several pages")
+	for _, c := range accountAnswered {
+		t.Run(string(c), func(t *testing.T) {
+			t.Parallel()
+			h.runAnswered(t, c)
+		})
+	}
+	for _, c := range refused {
+		t.Run(string(c), func(t *testing.T) {
+			t.Parallel()
+			h.runRefused(t, c)
+		})
+	}
+	h.runBroken(t)
+	h.runHostile(t)
+}
+
+func (h AccountHarness) runAnswered(t *testing.T, c Case) {
+	want := h.Answers[c]
+	got := h.fetch(t, want.server(nil))
+	if want.Class == collector.Temporary {
+		h.requireTemporary(t, got)
+		return
+	}
+	require.NoError(t, got.err)
+	r := got.results[0]
+	require.Equal(t, want.Class, r.Class, r.Detail)
+	require.False(t, r.Sandbox)
+	if r.Class != collector.OK {
+		return
+	}
+	account := want.Account
+	if account == nil {
+		account = h.Answers[OK].Account
+	}
+	require.Equal(t, account, r.Account)
+}
+
+// runRefused has the source refuse the profile, and then the list of an account whose profile it gave.
+func (h AccountHarness) runRefused(t *testing.T, c Case) {
+	want := h.Answers[c]
+	class := map[Case]collector.Class{
+		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
+	}[c]
+	ok := h.Answers[OK]
+	for _, answer := range []AccountAnswer{
+		{Profile: want.Profile},
+		{Profile: ok.Profile, Pages: []Reply{want.Profile}},
+		{Profile: ok.Profile, Pages: []Reply{ok.Pages[0], want.Profile}},
+	} {
+		got := h.fetch(t, answer.server(nil))
+		require.NotNil(t, got.failure, "the source is refused")
+		require.Equal(t, class, got.failure.Class, got.failure.Detail)
+		require.Equal(t, want.Bucket, got.failure.Bucket)
+		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "want %s, got %s", want.RetryAt, got.failure.RetryAt)
+	}
+}
+
+func (h AccountHarness) runBroken(t *testing.T) {
+	ok := h.Answers[OK]
+	for name, broken := range map[string]func(body string) Reply{
+		"garbage":              func(string) Reply { return Reply{Body: "\x00\xff\x1f\x8b garbage"} },
+		"an empty body":        func(string) Reply { return Reply{} },
+		"null":                 func(string) Reply { return Reply{Body: "null"} },
+		"an answer cut off":    func(body string) Reply { return Reply{Body: body[:len(body)/2]} },
+		"nesting without end":  func(string) Reply { return Reply{Body: strings.Repeat(`{"items":[`, 1<<19)} },
+		"a page of HTML":       func(string) Reply { return Reply{Body: "<!DOCTYPE html><html></html>"} },
+		"a page of HTML, 502":  func(string) Reply { return Reply{Status: http.StatusBadGateway, Body: "<html></html>"} },
+		"a body of 10 MB":      func(body string) Reply { return Reply{Body: strings.Repeat(" ", 10<<20) + body} },
+		"a list without end":   func(string) Reply { return Reply{Body: `{"items":[` + strings.Repeat("0,", 1<<20) + "0]}"} },
+		"another kind of JSON": func(string) Reply { return Reply{Body: `"ok"`} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: broken(ok.Profile.Body)}.server(nil)))
+			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.server(nil)))
+		})
+	}
+	t.Run("an account of the sandbox", func(t *testing.T) {
+		t.Parallel()
+		got := h.fetch(t, ok.server(http.Header{fetch.SandboxHeader: {"true"}}))
+		require.NoError(t, got.err)
+		require.True(t, got.results[0].Sandbox, "made-up numbers must not pass for real ones")
+	})
+	t.Run("a list that never ends", func(t *testing.T) {
+		t.Parallel()
+		// The first page again and again: a source stops by itself.
+		endless := AccountAnswer{Profile: ok.Profile}
+		for range 10_000 {
+			endless.Pages = append(endless.Pages, ok.Pages[0])
+		}
+		got := h.fetch(t, endless.server(nil))
+		require.NoError(t, got.err)
+		require.Equal(t, collector.OK, got.results[0].Class)
+	})
+}
+
+func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
+	t.Helper()
+	if got.failure != nil {
+		require.Equal(t, collector.Temporary, got.failure.Class, got.failure.Detail)
+		return
+	}
+	require.NoError(t, got.err)
+	require.Equal(t, collector.Temporary, got.results[0].Class, got.results[0].Detail)
+}
+
+// runHostile takes the good answers apart at random. Each number and each video that comes out must stand in them.
+func (h AccountHarness) runHostile(t *testing.T) {
+	t.Run("hostile answers", func(t *testing.T) {
+		t.Parallel()
+		var said atomic.Pointer[AccountAnswer]
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.route(said.Load().server(nil))(w, r)
+		}))
+		defer server.Close()
+		client := fetch.New(fetch.Options{})
+		defer client.Close()
+		source := h.New(t, server.URL, client)
+		batch := []collector.Target{h.Target}
+		rapid.Check(t, func(rt *rapid.T) {
+			ok := h.Answers[OK]
+			bent := AccountAnswer{Profile: ok.Profile, Pages: ok.Pages[:1]}
+			if rapid.Bool().Draw(rt, "profile") {
+				bent.Profile.Body = string(mutate(rt, []byte(ok.Profile.Body)))
+			} else {
+				bent.Pages = []Reply{{Body: string(mutate(rt, []byte(ok.Pages[0].Body)))}} // and for every page
+			}
+			said.Store(&bent)
+			results, err := source.Fetch(t.Context(), batch, source.Plan(batch)[0])
+			h.harness().check(rt, outcome{results: results, err: err})
+			if err != nil {
+				var f *collector.Failure
+				require.ErrorAs(rt, err, &f)
+				require.Equal(rt, collector.Temporary, f.Class, f.Detail)
+				return
+			}
+			if a := results[0].Account; a != nil {
+				bent.requireSaid(rt, a)
+			}
+		})
+	})
+}
+
+func (a AccountAnswer) requireSaid(t require.TestingT, f *collector.AccountFacts) {
+	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
+		if count != nil {
+			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "%s were invented", name)
+		}
+	}
+	var pages strings.Builder
+	for _, p := range a.Pages {
+		pages.WriteString(p.Body)
+	}
+	for _, v := range f.Videos {
+		require.Contains(t, pages.String(), v.ID, "a video was invented")
+		require.Contains(t, v.Link, v.ID)
+	}
+}
+
+// server answers the profile, and the pages in their order.
+func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
+	var asked atomic.Int64
+	return func(list bool) http.HandlerFunc {
+		reply := a.Profile
+		if list {
+			n := int(asked.Add(1))
+			if n > len(a.Pages) {
+				reply = Reply{Status: http.StatusTeapot, Body: `"a page that nobody planned was asked for"`}
+			} else {
+				reply = a.Pages[n-1]
+			}
+		}
+		return Answer{Status: reply.Status, Body: reply.Body}.handler(header)
+	}
+}
+
+func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { server(h.IsList(r))(w, r) }
+}
+
+// fetch asks a server for the account, and checks what holds whatever the server does: also that no more calls are made
+// than the source had planned.
+func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
+	t.Helper()
+	var calls atomic.Int64
+	answer := h.route(server)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		answer(w, r)
+	}))
+	defer web.Close()
+	got := h.harness().ask(t, web.URL, fetch.Options{})
+	client := fetch.New(fetch.Options{})
+	defer client.Close()
+	planned := h.New(t, web.URL, client).Plan([]collector.Target{h.Target})[0]
+	require.LessOrEqual(t, calls.Load(), planned[0].Units, "more calls than planned")
+	return got
+}
+
+// harness is what accounts have in common with videos.
+func (h AccountHarness) harness() Harness {
+	return Harness{New: h.New, Targets: []collector.Target{h.Target}}
+}

@@ -1,0 +1,131 @@
+package sourcetest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+// runBroken serves what no platform means to send. None of it says anything of a video.
+func (h Harness) runBroken(t *testing.T) {
+	ok := h.Answers[OK].Body
+	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
+	write := func(status int, body string) http.HandlerFunc { return Answer{Status: status, Body: body}.handler(nil) }
+	for name, handler := range map[string]http.HandlerFunc{
+		"garbage":                     write(0, "\x00\xff\x1f\x8b garbage"),
+		"an empty body":               write(0, ""),
+		"an empty object":             write(0, "{}"),
+		"null":                        write(0, "null"),
+		"a number":                    write(0, "9007199254740993"),
+		"an answer cut in the middle": write(0, ok[:len(ok)/2]),
+		"an answer cut near its end":  write(0, strings.TrimRight(ok, " \n}]")),
+		"two answers at once":         write(0, ok+ok),
+		"nesting without end":         write(0, strings.Repeat(`{"items":[`, 1<<19)),
+		"a page of HTML":              write(0, page),
+		"a page of HTML with 403":     write(http.StatusForbidden, page),
+		"a page of HTML with 502":     write(http.StatusBadGateway, page),
+		"a body of 10 MB":             write(0, strings.Repeat(" ", 10<<20)+ok),
+		"a body that ends too early": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000000")
+			write(0, ok)(w, r)
+		},
+		"a closed connection": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h.requireTemporary(t, h.fetch(t, handler, fetch.Options{}))
+		})
+	}
+	t.Run("a page of HTML with 404", func(t *testing.T) {
+		t.Parallel()
+		got := h.fetch(t, write(http.StatusNotFound, page), fetch.Options{})
+		if h.NotFound == "" {
+			h.requireTemporary(t, got)
+			return
+		}
+		require.NotNil(t, got.failure)
+		require.Equal(t, h.NotFound, got.failure.Class, got.failure.Detail)
+	})
+	t.Run("a redirect", func(t *testing.T) {
+		t.Parallel()
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			t.Error("the redirect was followed")
+		}))
+		defer elsewhere.Close()
+		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect} {
+			h.requireTemporary(t, h.fetch(t, http.RedirectHandler(elsewhere.URL, status).ServeHTTP, fetch.Options{}))
+		}
+	})
+	t.Run("nobody listening", func(t *testing.T) {
+		t.Parallel()
+		server := httptest.NewServer(http.NotFoundHandler())
+		server.Close()
+		h.requireTemporary(t, h.ask(t, server.URL, fetch.Options{}))
+	})
+	t.Run("an answer of the sandbox", func(t *testing.T) {
+		t.Parallel()
+		got := h.fetch(t, h.Answers[OK].handler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
+		require.NoError(t, got.err)
+		for _, r := range got.results {
+			require.True(t, r.Sandbox, "made-up numbers must not pass for real ones")
+		}
+	})
+}
+
+func (h Harness) requireTemporary(t *testing.T, got outcome) {
+	t.Helper()
+	if got.failure != nil {
+		require.Equal(t, collector.Temporary, got.failure.Class, got.failure.Detail)
+		return
+	}
+	require.NoError(t, got.err)
+	for _, r := range got.results {
+		require.Equal(t, collector.Temporary, r.Class, r.Detail)
+	}
+}
+
+// runSlow has a server that never finishes.
+func (h Harness) runSlow(t *testing.T) {
+	t.Run("a slow answer ends with the client's timeout", func(t *testing.T) {
+		t.Parallel()
+		got := h.fetch(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fetch.Options{Timeout: 50 * time.Millisecond})
+		h.requireTemporary(t, got)
+		require.ErrorIs(t, got.err, fetch.ErrTimeout)
+	})
+	t.Run("a slow body ends with the client's timeout", func(t *testing.T) {
+		t.Parallel()
+		got := h.fetch(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(h.Answers[OK].Body[:1]))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, fetch.Options{Timeout: 50 * time.Millisecond})
+		h.requireTemporary(t, got)
+		require.ErrorIs(t, got.err, fetch.ErrTimeout)
+	})
+	t.Run("a cancelled call is no verdict on the platform", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		server := httptest.NewServer(h.route(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-r.Context().Done()
+		})))
+		defer server.Close()
+		client := fetch.New(fetch.Options{})
+		defer client.Close()
+		source := h.New(t, server.URL, client)
+		results, err := source.Fetch(ctx, h.Targets, source.Plan(h.Targets)[h.Way])
+		require.ErrorIs(t, err, context.Canceled)
+		var f *collector.Failure
+		require.NotErrorAs(t, err, &f, "a failure would count against the source")
+		h.check(t, outcome{results: results, err: err})
+	})
+}

@@ -1,0 +1,137 @@
+package sourcetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sort"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+// runHostile takes a good answer apart at random. Whatever is left of it, each count that comes out must stand in the
+// body, and nothing worse than a temporary failure may become of the source.
+func (h Harness) runHostile(t *testing.T) {
+	t.Run("a hostile answer", func(t *testing.T) {
+		t.Parallel()
+		var body atomic.Pointer[[]byte]
+		server := httptest.NewServer(h.route(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(*body.Load())
+		})))
+		defer server.Close()
+		client := fetch.New(fetch.Options{})
+		defer client.Close()
+		source := h.New(t, server.URL, client)
+		way := source.Plan(h.Targets)[h.Way]
+		rapid.Check(t, func(rt *rapid.T) {
+			sent := mutate(rt, []byte(h.Answers[OK].Body))
+			body.Store(&sent)
+			var got outcome
+			got.results, got.err = source.Fetch(t.Context(), h.Targets, way)
+			h.check(rt, got)
+			var f *collector.Failure
+			if got.err != nil {
+				require.ErrorAs(rt, got.err, &f)
+				require.Equal(rt, collector.Temporary, f.Class)
+			}
+			for _, r := range got.results {
+				if r.Facts != nil {
+					requireSaid(rt, sent, r.Facts)
+				}
+			}
+		})
+	})
+}
+
+func requireSaid(t require.TestingT, body []byte, f *collector.Facts) {
+	for name, count := range map[string]*int64{
+		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
+	} {
+		if count == nil {
+			continue
+		}
+		n := strconv.FormatInt(*count, 10)
+		require.Regexp(t, `(^|[^0-9])`+n+`([^0-9]|$)`, string(body), "%s were invented", name)
+	}
+}
+
+// mutate changes a few values of a JSON text, and now and then its bytes.
+func mutate(t *rapid.T, text []byte) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var root any
+	require.NoError(t, decoder.Decode(&root))
+	for range rapid.IntRange(1, 4).Draw(t, "changes") {
+		root = mutateValue(t, root)
+	}
+	out, err := json.Marshal(root)
+	require.NoError(t, err)
+	switch rapid.IntRange(0, 9).Draw(t, "bytes") {
+	case 0:
+		out = out[:rapid.IntRange(0, len(out)).Draw(t, "cut")]
+	case 1:
+		if len(out) > 0 {
+			out[rapid.IntRange(0, len(out)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+		}
+	}
+	return out
+}
+
+// mutateValue walks down a random path and replaces, drops, doubles or swaps what it ends at.
+func mutateValue(t *rapid.T, v any) any {
+	down := rapid.IntRange(0, 9).Draw(t, "down") > 0
+	switch v := v.(type) {
+	case map[string]any:
+		if !down || len(v) == 0 {
+			return replacement(t)
+		}
+		keys := make([]string, 0, len(v))
+		for key := range v {
+			keys = append(keys, key)
+		}
+		sort.Strings(keys)
+		key := rapid.SampledFrom(keys).Draw(t, "key")
+		switch rapid.IntRange(0, 9).Draw(t, "what") {
+		case 0:
+			delete(v, key)
+		case 1:
+			other := rapid.SampledFrom(keys).Draw(t, "other key")
+			v[key], v[other] = v[other], v[key]
+		default:
+			v[key] = mutateValue(t, v[key])
+		}
+		return v
+	case []any:
+		if !down || len(v) == 0 {
+			return replacement(t)
+		}
+		i := rapid.IntRange(0, len(v)-1).Draw(t, "index")
+		switch rapid.IntRange(0, 5).Draw(t, "what") {
+		case 0:
+			return append(append([]any{}, v[:i]...), v[i+1:]...)
+		case 1:
+			return append(append([]any{}, v...), v[i])
+		default:
+			v[i] = mutateValue(t, v[i])
+			return v
+		}
+	default:
+		return replacement(t)
+	}
+}
+
+func replacement(t *rapid.T) any {
+	return rapid.SampledFrom([]any{
+		nil, true, false, "", "x", "0", "-1", "\x00", "javascript:alert(1)", "9223372036854775808", "12.5", "PT-5S", "9999-99-99T00:00:00Z",
+		json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("1e400"), json.Number("99999999999999999999"),
+		map[string]any{}, []any{}, map[string]any{"count": "7"}, []any{json.Number("7"), "7", nil},
+	}).Draw(t, "replacement")
+}

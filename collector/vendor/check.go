@@ -1,0 +1,362 @@
+package vendor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const (
+	maxBatch = 500
+	maxFresh = 1000
+)
+
+// split is the class, in rules only, of an answer that means: too many targets at once.
+const split = "split"
+
+var (
+	wholeClasses  = []collector.Class{collector.Temporary, collector.RateLimited, collector.QuotaSpent, collector.AuthFailed, collector.BadRequest}
+	targetClasses = []collector.Class{collector.Gone, collector.Private, collector.Restricted, collector.Unsupported}
+	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
+)
+
+// problems gathers what is wrong with a description, each with the member that it concerns.
+type problems []error
+
+func (p *problems) add(member, format string, args ...any) {
+	*p = append(*p, fmt.Errorf("%s %s", member, fmt.Sprintf(format, args...)))
+}
+
+func (c Config) check() error {
+	var p problems
+	if !shippedName.MatchString(c.Name) || len(c.Name) > 40 {
+		p.add("name", "must be up to 40 lower-case letters, digits and hyphens, not %q", c.Name)
+	}
+	checkBase(&p, "base_url", c.BaseURL)
+	switch c.Auth.In {
+	case "bearer":
+		if c.Auth.Name != "" {
+			p.add("auth.name", "has no meaning with bearer")
+		}
+	case "header", "query":
+		if c.Auth.Name == "" {
+			p.add("auth.name", "is missing")
+		}
+	default:
+		p.add("auth.in", "must be header, bearer or query, not %q", c.Auth.In)
+	}
+	if c.Concurrency < 0 || c.Concurrency > 100 {
+		p.add("concurrency", "must be 0 to 100, not %d", c.Concurrency)
+	}
+	if c.QuotaResets != "" {
+		checkPeriod(&p, "quota_resets", c.QuotaResets)
+	}
+	names := make(map[string]bool)
+	for i, l := range c.Limits {
+		member := fmt.Sprintf("limits[%d]", i)
+		if l.Name == "" || names[l.Name] {
+			p.add(member+".name", "must be there and unique, not %q", l.Name)
+		}
+		names[l.Name] = true
+		if l.Calls < 1 {
+			p.add(member+".calls", "must be at least 1, not %d", l.Calls)
+		}
+		checkPeriod(&p, member+".per", l.Per)
+	}
+	for i, path := range c.Message {
+		checkPath(&p, fmt.Sprintf("message[%d]", i), path)
+	}
+	for i, r := range c.Rules {
+		r.check(&p, fmt.Sprintf("rules[%d]", i))
+	}
+	if len(c.Calls) == 0 {
+		p.add("calls", "must hold at least one call")
+	}
+	for i, call := range c.Calls {
+		call.check(&p, fmt.Sprintf("calls[%d]", i))
+	}
+	return errors.Join(p...)
+}
+
+func checkBase(p *problems, member, base string) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
+		p.add(member, "must be an http or https address without query, not %q", base)
+	}
+}
+
+func checkPeriod(p *problems, member string, period Period) {
+	if !slices.Contains([]Period{"minute", "hour", "day", "month"}, period) {
+		p.add(member, "must be minute, hour, day or month, not %q", period)
+	}
+}
+
+var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
+
+// checkPath keeps to the part of gjson that is the same on any input. Its modifiers can be pointed at texts inside the
+// answer, which nobody has checked for depth; Alternative.Inside does the same after a check.
+func checkPath(p *problems, member, path string) {
+	if notPlain.MatchString(path) {
+		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)
+	}
+}
+
+func (w When) check(p *problems, member string) {
+	checkPath(p, member+".path", w.Path)
+}
+
+func (r Rule) check(p *problems, member string) {
+	if len(r.Status) == 0 && r.When == nil {
+		p.add(member, "must name a status or a condition in when")
+	}
+	for _, status := range r.Status {
+		if status < 100 || status > 599 {
+			p.add(member+".status", "must be 100 to 599, not %d", status)
+		}
+	}
+	if r.When != nil {
+		r.When.check(p, member+".when")
+	}
+	class := collector.Class(r.Class)
+	if r.Class != split && !slices.Contains(wholeClasses, class) && !slices.Contains(targetClasses, class) {
+		p.add(member+".class", "must be split or one of %v, not %q", append(slices.Clone(targetClasses), wholeClasses...), r.Class)
+	}
+}
+
+func (c Call) check(p *problems, member string) {
+	if !slices.Contains(link.Platforms, c.Platform) {
+		p.add(member+".platform", "must be one of %v, not %q", link.Platforms, c.Platform)
+	}
+	if c.Batch.Size < 0 || c.Batch.Size > maxBatch {
+		p.add(member+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
+	}
+	checkItems(p, member, c.Items, c.Unwrap)
+	if c.Missing != "" && c.Missing != collector.Gone && c.Missing != collector.Temporary {
+		p.add(member+".missing", "must be gone or temporary, not %q", c.Missing)
+	}
+	for i, s := range c.States {
+		at := fmt.Sprintf("%s.states[%d]", member, i)
+		s.When.check(p, at)
+		if s.Class != collector.Temporary && !slices.Contains(targetClasses, s.Class) {
+			p.add(at+".class", "must be temporary or one of %v, not %q", targetClasses, s.Class)
+		}
+	}
+	switch c.Kind {
+	case collector.KindVideo:
+		c.checkVideos(p, member)
+	case collector.KindAccount:
+		c.checkAccount(p, member)
+	default:
+		p.add(member+".kind", "must be video or account, not %q", c.Kind)
+	}
+}
+
+func (c Call) checkVideos(p *problems, member string) {
+	c.Request.check(p, member, ofVideos)
+	c.checkBatch(p, member)
+	for name, paths := range map[string][]string{"match.id": c.Match.ID, "match.link": c.Match.Link} {
+		for i, path := range paths {
+			checkPath(p, fmt.Sprintf("%s.%s[%d]", member, name, i), path)
+		}
+	}
+	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
+		p.add(member+".match", "must name an id, a link or sole")
+	}
+	if c.Match.Sole && c.size() > 1 {
+		p.add(member+".match.sole", "needs a batch of one")
+	}
+	for _, name := range c.HiddenWhenAbsent {
+		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
+			p.add(member+".hidden_when_absent", "must name counts that fields has, not %q", name)
+		}
+	}
+	if c.List != nil {
+		p.add(member+".list", "has a meaning with accounts only")
+	}
+	counts := 0
+	for name, field := range c.Fields {
+		field.check(p, member+".fields."+name, name, facts)
+		if facts[name] == countFact {
+			counts++
+		}
+	}
+	if counts == 0 {
+		p.add(member+".fields", "must have at least one count")
+	}
+}
+
+// checkAccount refuses what has a meaning with videos only: an account is asked for alone, so that its answer is its own.
+func (c Call) checkAccount(p *problems, member string) {
+	if c.size() > 1 {
+		p.add(member+".batch", "has a meaning with videos only: accounts are asked for one at a time")
+	}
+	if len(c.Match.ID)+len(c.Match.Link) > 0 || c.Match.Sole {
+		p.add(member+".match", "has a meaning with videos only: accounts are asked for one at a time")
+	}
+	if c.Details {
+		p.add(member+".details", "has a meaning with videos only")
+	}
+	if len(c.HiddenWhenAbsent) > 0 {
+		p.add(member+".hidden_when_absent", "has a meaning with videos only")
+	}
+	for name, field := range c.Fields {
+		field.check(p, member+".fields."+name, name, accountFacts)
+	}
+	if len(c.Fields["account_id"]) == 0 && len(c.Fields["username"]) == 0 {
+		p.add(member+".fields", "must have account_id or username")
+	}
+	known := ofAccounts
+	if c.List != nil && c.List.Path == "" {
+		known = ofAccountsAndLists
+	}
+	c.Request.check(p, member, known)
+	if c.List != nil {
+		c.List.check(p, member+".list")
+	}
+}
+
+func (l List) check(p *problems, member string) {
+	if l.Path != "" {
+		l.Request.check(p, member, ofLists)
+	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.More != nil || l.MaxUnits != 0 {
+		p.add(member, "needs a path for a method, query, body, next, more or max_units")
+	}
+	checkItems(p, member, l.Items, l.Unwrap)
+	if l.Page < 1 || l.Page > fetch.MaxItems {
+		p.add(member+".page", "must be 1 to %d, not %d", fetch.MaxItems, l.Page)
+	}
+	units := slices.ContainsFunc(l.templates(), func(template string) bool { return strings.Contains(template, "{units}") })
+	if l.MaxUnits < 0 || units != (l.MaxUnits > 0) {
+		p.add(member+".max_units", "must be at least 1 where {units} is used, and only there, not %d", l.MaxUnits)
+	}
+	if l.Fresh < 0 || l.Fresh > maxFresh {
+		p.add(member+".fresh", "must be 0 to %d, not %d", maxFresh, l.Fresh)
+	}
+	for i, path := range l.Next {
+		checkPath(p, fmt.Sprintf("%s.next[%d]", member, i), path)
+	}
+	cursor := slices.ContainsFunc(l.templates(), func(template string) bool { return strings.Contains(template, "{cursor}") })
+	if cursor != (len(l.Next) > 0) {
+		p.add(member+".next", "must name a path where {cursor} is used, and only there")
+	}
+	if l.More != nil {
+		l.More.check(p, member+".more")
+	}
+	if l.Empty != nil {
+		l.Empty.check(p, member+".empty")
+	}
+	for name, field := range l.Fields {
+		field.check(p, member+".fields."+name, name, entryFacts)
+	}
+	if len(l.Fields["id"]) == 0 {
+		p.add(member+".fields", "must have id")
+	}
+}
+
+func checkItems(p *problems, member string, items, unwrap []string) {
+	if len(items) == 0 {
+		p.add(member+".items", "must hold at least one path")
+	}
+	for i, path := range items {
+		if path != "." {
+			checkPath(p, fmt.Sprintf("%s.items[%d]", member, i), path)
+		}
+	}
+	for i, path := range unwrap {
+		checkPath(p, fmt.Sprintf("%s.unwrap[%d]", member, i), path)
+	}
+}
+
+// checkBatch sees to it that the targets can be told apart in the request.
+func (c Call) checkBatch(p *problems, member string) {
+	if c.size() == 1 {
+		return
+	}
+	if placeholder.MatchString(c.Path) {
+		p.add(member+".path", "cannot have a placeholder in a batch")
+	}
+	for _, q := range c.Query {
+		if c.Batch.Join == "" && placeholder.MatchString(q.Value) {
+			p.add(member+".batch.join", "is missing")
+		}
+	}
+}
+
+// naming is which placeholders a request may have. The first three name the target, and one of them must be there.
+type naming []string
+
+var (
+	ofVideos           = naming{"{id}", "{link}", "{handle}"}
+	ofAccounts         = ofVideos
+	ofAccountsAndLists = naming{"{id}", "{link}", "{handle}", "{count}"}
+	ofLists            = naming{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
+)
+
+func (r Request) check(p *problems, member string, known naming) {
+	if r.Method != "" && r.Method != http.MethodGet && r.Method != http.MethodPost {
+		p.add(member+".method", "must be GET or POST, not %q", r.Method)
+	}
+	if r.Body != nil && r.Method != http.MethodPost {
+		p.add(member+".body", "needs the method POST")
+	}
+	if !strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path, "?#") {
+		p.add(member+".path", "must begin with / and have no query, not %q", r.Path)
+	}
+	used := known.check(p, member+".path", r.Path)
+	for i, q := range r.Query {
+		at := fmt.Sprintf("%s.query[%d]", member, i)
+		if q.Name == "" {
+			p.add(at+".name", "is missing")
+		}
+		used = known.check(p, at+".value", q.Value) || used
+	}
+	if r.Body != nil {
+		var body any
+		if err := json.Unmarshal(r.Body, &body); err != nil {
+			p.add(member+".body", "must be JSON")
+		}
+		for _, text := range texts(body) {
+			used = known.check(p, member+".body", text) || used
+		}
+	}
+	if !used {
+		p.add(member, "must have {id}, {link} or {handle} in its path, query or body")
+	}
+}
+
+// check says whether a text names the target.
+func (known naming) check(p *problems, member, text string) (used bool) {
+	for _, f := range placeholder.FindAllString(text, -1) {
+		if !slices.Contains(known, f) {
+			p.add(member, "has the placeholder %s; there are %s and %s", f, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
+		}
+		used = used || slices.Contains(known[:3], f)
+	}
+	return used
+}
+
+func texts(v any) []string {
+	var out []string
+	switch v := v.(type) {
+	case string:
+		out = append(out, v)
+	case []any:
+		for _, e := range v {
+			out = append(out, texts(e)...)
+		}
+	case map[string]any:
+		for _, e := range v {
+			out = append(out, texts(e)...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,288 @@
+package vendor_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ensembledata", "sandbox"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, world, base := play(t, name)
+			const id = "7301234567890123456"
+			asked := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: "a.real.person",
+				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
+			size, ok := s.Serves(asked)
+			require.True(t, ok)
+			require.Equal(t, 50, size)
+			asked.NeedDetails = true
+			size, ok = s.Serves(asked)
+			require.True(t, ok)
+			require.Equal(t, 1, size)
+			size, ok = s.Serves(collector.Target{Platform: link.TikTok, Kind: collector.KindVideo})
+			require.True(t, ok)
+			require.Equal(t, 50, size, "of all of its kind, the largest batch")
+
+			counts, _ := cast(t, world, link.TikTok)
+			batch := []collector.Target{asked, counts[0]}
+			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
+			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			require.NoError(t, err)
+			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the link names the author")
+			require.Equal(t, collector.OK, results[1].Class)
+			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
+		})
+	}
+}
+
+// methods is how often each path of the vendor was asked.
+func methods(t *testing.T, base string) map[string]int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	defer func() { require.NoError(t, res.Body.Close()) }()
+	var calls map[string]struct {
+		ByMethod map[string]int `json:"by_method"`
+	}
+	require.NoError(t, json.NewDecoder(res.Body).Decode(&calls))
+	return calls["vendor"].ByMethod
+}
+
+// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
+const hostileTurns = 13
+
+// play starts a sandbox and makes a source of a vendor from the settings that it prints.
+func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
+	t.Helper()
+	now := func() time.Time { return sourcetest.Now }
+	box := sandbox.New(sandbox.Options{Now: now})
+	web := httptest.NewServer(box.Handler())
+	t.Cleanup(web.Close)
+	settings := map[string]string{}
+	for _, line := range box.Settings(web.URL) {
+		key, value, _ := strings.Cut(line, "=")
+		settings[key] = value
+	}
+	config, err := vendor.Load(name)
+	require.NoError(t, err)
+	// Without compression: packing the hostile answers would take most of the test's time.
+	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
+	t.Cleanup(client.Close)
+	s, err := vendor.New(config, vendor.Options{
+		BaseURL: settings["REELTALLY_VENDOR_BASE_URL"], Key: settings["REELTALLY_VENDOR_KEY"], Client: client, Now: now,
+	})
+	require.NoError(t, err)
+	return s, box.World(), web.URL
+}
+
+// cast is a target of each category of a platform, and what the sandbox knows of them.
+func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]collector.Target, []sandbox.VideoTruth) {
+	t.Helper()
+	var targets []collector.Target
+	var truths []sandbox.VideoTruth
+	for _, category := range sandbox.Categories(platform) {
+		id := world.Find(platform, category)
+		truth, ok := world.Video(platform, id, sourcetest.Now)
+		require.True(t, ok, category)
+		truths = append(truths, truth)
+		targets = append(targets, collector.Target{
+			Platform: platform, Kind: collector.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
+		})
+	}
+	return targets, truths
+}
+
+func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result) {
+	t.Helper()
+	require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+	f := r.Facts
+	require.Equal(t, truth.Views, *f.Views)
+	require.Equal(t, truth.Likes, f.Likes)
+	require.Equal(t, truth.Comments, f.Comments)
+	require.Equal(t, truth.Title, *f.Title)
+	require.Equal(t, truth.Account.ID, *f.AccountID)
+	require.Equal(t, truth.Account.Name, *f.AccountName)
+	require.Equal(t, truth.UploadedAt, *f.UploadedAt)
+	if f.Username != nil {
+		require.Equal(t, truth.Account.Handle, *f.Username)
+	}
+	if f.LengthSeconds != nil {
+		require.InDelta(t, truth.LengthSeconds, *f.LengthSeconds, 1)
+	}
+	if f.HiddenStats != nil {
+		require.Equal(t, truth.HiddenStats, *f.HiddenStats)
+	}
+	if f.SongName != nil {
+		require.Equal(t, truth.Song.Title, *f.SongName)
+	}
+	if truth.Platform == link.TikTok {
+		require.Equal(t, truth.Shares, f.Shares)
+		require.Equal(t, truth.Bookmarks, f.Bookmarks)
+		require.Equal(t, truth.Song.Link, *f.SongLink)
+		require.Equal(t, truth.ShopAd, *f.IsAd)
+	}
+	if f.ShopAd != nil {
+		require.Equal(t, truth.ShopAd, *f.ShopAd)
+	}
+	if truth.ShopAd && f.ShopAd != nil {
+		require.Equal(t, truth.ShopProductID, *f.ShopProductID)
+	} else {
+		require.Nil(t, f.ShopProductID)
+	}
+}
+
+func TestSandbox_isCollected(t *testing.T) {
+	t.Parallel()
+	for name, platforms := range map[string][]link.Platform{
+		"ensembledata":   {link.TikTok, link.Instagram},
+		"sandbox":        {link.TikTok, link.Instagram, link.Facebook},
+		"scrapecreators": {link.TikTok, link.Instagram, link.YouTube, link.Facebook},
+		"apify":          {link.TikTok, link.Instagram},
+	} {
+		for _, platform := range platforms {
+			t.Run(name+" for "+string(platform), func(t *testing.T) {
+				t.Parallel()
+				s, world, _ := play(t, name)
+				targets, truths := cast(t, world, platform)
+				size, ok := s.Serves(targets[0])
+				require.True(t, ok)
+				for len(targets) > 0 {
+					n := min(size, len(targets))
+					results, err := s.Fetch(t.Context(), targets[:n], nil)
+					require.NoError(t, err)
+					for i, r := range results {
+						require.True(t, r.Sandbox)
+						if truths[i].State == sandbox.Restricted && r.Class != collector.OK {
+							// Each vendor has its own way with what is age-gated.
+							require.Contains(t, []collector.Class{collector.Restricted, collector.Gone}, r.Class, r.Detail)
+							continue
+						}
+						requireTrue(t, truths[i], r)
+					}
+					targets, truths = targets[n:], truths[n:]
+				}
+			})
+		}
+	}
+}
+
+func TestSandbox_losesVideos(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]collector.Class{ // deleted, private
+		"ensembledata":   {collector.Gone, collector.Private},
+		"scrapecreators": {collector.Gone, collector.Private},
+		"apify":          {collector.Gone, collector.Gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, world, base := play(t, name)
+			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+			for i, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
+				id := world.Find(link.Instagram, category)
+				results, err := s.Fetch(t.Context(), []collector.Target{instagram(id)}, nil)
+				require.NoError(t, err)
+				require.Equal(t, want[i], results[0].Class, results[0].Detail)
+			}
+		})
+	}
+}
+
+func control(t *testing.T, base, path, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, res.Body.Close())
+	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
+}
+
+func TestSandbox_fails(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
+		for fault, class := range map[string]collector.Class{
+			"rate_limited": collector.RateLimited, "quota_spent": collector.QuotaSpent, "server_error": collector.Temporary, "truncated": collector.Temporary,
+		} {
+			t.Run(name+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				s, world, base := play(t, name)
+				targets, _ := cast(t, world, link.TikTok)
+				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
+				for range 2 {
+					_, err := s.Fetch(t.Context(), targets[:1], nil)
+					var f *collector.Failure
+					require.ErrorAs(t, err, &f)
+					require.Equal(t, class, f.Class, f.Detail)
+					if class == collector.RateLimited {
+						require.True(t, sourcetest.Now.Add(30*time.Second).Equal(f.RetryAt), "got %s", f.RetryAt)
+					}
+				}
+			})
+		}
+		t.Run(name+" hostile", func(t *testing.T) {
+			t.Parallel()
+			s, world, base := play(t, name)
+			targets, truths := cast(t, world, link.TikTok)
+			targets = targets[:1] // alone, so that every count that comes out must be its own
+			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
+			for range hostileTurns {
+				results, err := s.Fetch(t.Context(), targets, nil)
+				var f *collector.Failure
+				if err != nil {
+					require.ErrorAs(t, err, &f)
+					require.Equal(t, collector.Temporary, f.Class, f.Detail)
+					continue
+				}
+				r := results[0]
+				require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+				if r.Facts != nil {
+					requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)
+				}
+			}
+		})
+		t.Run(name+" wrong key", func(t *testing.T) {
+			t.Parallel()
+			_, world, base := play(t, name)
+			targets, _ := cast(t, world, link.TikTok)
+			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], nil)
+			var f *collector.Failure
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, collector.AuthFailed, f.Class, f.Detail)
+		})
+	}
+}
+
+// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
+	t.Helper()
+	known := []int64{truth.Views}
+	for _, count := range []*int64{truth.Likes, truth.Comments, truth.Shares, truth.Bookmarks} {
+		if count != nil {
+			known = append(known, *count)
+		}
+	}
+	for _, count := range counts {
+		if count != nil {
+			require.Contains(t, known, *count)
+		}
+	}
+}

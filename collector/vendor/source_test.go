@@ -1,0 +1,305 @@
+package vendor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// recorder answers every request with text and keeps what was asked.
+type recorder struct {
+	base     string
+	requests chan string
+}
+
+func record(t *testing.T, text string) recorder {
+	t.Helper()
+	r := recorder{requests: make(chan string, 16)}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		sent, _ := io.ReadAll(req.Body)
+		r.requests <- fmt.Sprintf("%s %s [%s %s] %s", req.Method, req.RequestURI, req.Header.Get("Authorization"), req.Header.Get("X-Api-Key"), sent)
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(web.Close)
+	r.base = web.URL
+	return r
+}
+
+func TestSource_asksEachVendorInItsWay(t *testing.T) {
+	t.Parallel()
+	const key = "s3cret%2BKey%2F42"
+	batch := []collector.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, ""), tiktok(pancakes, "mira.cooks")}
+	for name, tt := range map[string]struct {
+		batch []collector.Target
+		want  string
+	}{
+		"ensembledata": {batch, "GET /tt/post/multi-info?ids=7382991827364555321%3B7561000000000000001&token=" + key + " [ ] "},
+		"scrapecreators": {
+			batch[:1],
+			"GET /v2/tiktok/video?url=https%3A%2F%2Fwww.tiktok.com%2F%40mira.cooks%2Fvideo%2F7382991827364555321 [ " + sourcetest.Credential + "] ",
+		},
+		"apify": {
+			batch,
+			"POST /acts/clockworks~tiktok-scraper/run-sync-get-dataset-items [Bearer " + sourcetest.Credential + " ] " +
+				`{"postURLs":["https://www.tiktok.com/@mira.cooks/video/7382991827364555321","https://www.tiktok.com/@/video/7561000000000000001"],` +
+				`"resultsPerPage":1,"shouldDownloadCovers":false,"shouldDownloadSlideshowImages":false,"shouldDownloadSubtitles":false,"shouldDownloadVideos":false}`,
+		},
+		"testdata/newcomer/vendor.json": {
+			batch,
+			"POST /posts/lookup?fields=all&n=7382991827364555321%7C7561000000000000001 [Bearer " + sourcetest.Credential + " ] " +
+				`{"by":"@mira.cooks|@","limit":9007199254740993,"posts":[{"ids":["7382991827364555321","7561000000000000001"]},` +
+				`"https://www.tiktok.com/@mira.cooks/video/7382991827364555321","https://www.tiktok.com/@/video/7561000000000000001"]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web := record(t, "{}")
+			s := newSource(t, name, web.base, nil)
+			_, _ = s.Fetch(t.Context(), tt.batch, s.Plan(tt.batch)[0])
+			require.Equal(t, tt.want, <-web.requests)
+			require.Empty(t, web.requests)
+		})
+	}
+	t.Run("instagram by shortcode", func(t *testing.T) {
+		t.Parallel()
+		web := record(t, body(t, "ensembledata_instagram/ok"))
+		s := newSource(t, "ensembledata", web.base+"/apis/", nil)
+		results, err := s.Fetch(t.Context(), []collector.Target{instagram(reel), instagram(reel)}, nil)
+		require.NoError(t, err)
+		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
+		require.Empty(t, web.requests, "one video, one call")
+		require.Equal(t, results[0], results[1])
+		require.NotSame(t, results[0].Facts, results[1].Facts)
+	})
+}
+
+func TestSource_collectsThroughAVendorThatIsNew(t *testing.T) {
+	t.Parallel()
+	web := record(t, body(t, "newcomer/ok"))
+	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
+	require.Equal(t, "vendor:newcomer", s.Name())
+	batch := []collector.Target{tiktok(train, "rails_rain"), tiktok(pancakes, "mira.cooks"), tiktok("7000000000000000000", "")}
+	size, ok := s.Serves(batch[0])
+	require.True(t, ok)
+	require.Equal(t, 3, size)
+
+	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	require.NoError(t, err)
+	require.Equal(t, &collector.Facts{
+		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
+		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
+		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
+		SongName: new("Sunny Side"), IsAd: new(true), // and no link: a script is none
+	}, results[1].Facts)
+	require.Equal(t, collector.OK, results[0].Class)
+	require.Equal(t, collector.Gone, results[2].Class)
+
+	require.Equal(t, [][]collector.Call{{{Bucket: "per minute", Units: 1}, {Bucket: "per day", Units: 1}}}, s.Plan(batch))
+	budgets := s.Budgets()
+	require.Equal(t, int64(60), budgets[0].Limit)
+	id, ends := budgets[0].Window(sourcetest.Now)
+	require.Equal(t, "2026-11-21T15:30Z", id)
+	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
+	id, ends = budgets[1].Window(sourcetest.Now)
+	require.Equal(t, "2026-11-21", id)
+	require.Equal(t, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), ends)
+}
+
+func TestSource_serves(t *testing.T) {
+	t.Parallel()
+	ensemble := newSource(t, "ensembledata", "", nil)
+	creators := newSource(t, "scrapecreators", "", nil)
+	require.Equal(t, []collector.Budget{{Name: "calls"}}, withoutWindow(ensemble.Budgets()))
+
+	size, ok := ensemble.Serves(tiktok(pancakes, ""))
+	require.True(t, ok)
+	require.Equal(t, 50, size)
+	size, ok = ensemble.Serves(instagram(reel))
+	require.True(t, ok)
+	require.Equal(t, 1, size)
+	_, ok = ensemble.Serves(collector.Target{Platform: link.TikTok, Kind: collector.KindVideo})
+	require.True(t, ok, "a target without an id stands for its kind")
+
+	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
+	account.Kind, noLink.Link = collector.KindAccount, ""
+	for _, bad := range []collector.Target{
+		account, tiktok("1;2", ""), tiktok("1 2", ""), tiktok(strings.Repeat("1", 200), ""),
+		{Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: "kJ4_q-Zx9W0"},
+	} {
+		_, ok := ensemble.Serves(bad)
+		require.False(t, ok, "%+v", bad)
+	}
+	_, ok = creators.Serves(noLink)
+	require.False(t, ok, "it asks by link")
+
+	web := record(t, "{}")
+	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []collector.Target{noLink, account, {}}, nil)
+	require.NoError(t, err)
+	for _, r := range results {
+		require.Equal(t, collector.Unsupported, r.Class)
+	}
+	require.Empty(t, web.requests)
+}
+
+func withoutWindow(budgets []collector.Budget) []collector.Budget {
+	for i := range budgets {
+		budgets[i].Window = nil
+	}
+	return budgets
+}
+
+func TestSource_makesSmallerBatches(t *testing.T) {
+	t.Parallel()
+	var now atomic.Pointer[time.Time]
+	now.Store(&sourcetest.Now)
+	for name, refusal := range map[string]struct {
+		status int
+		single collector.Class
+	}{
+		"when there are too many":               {464, collector.BadRequest},
+		"when one of them is bad":               {462, collector.BadRequest},
+		"when one of them is not there":         {404, collector.Gone},
+		"when one of them belongs to a private": {472, collector.Private},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(refusal.status)
+				_, _ = io.WriteString(w, `{"detail":"no"}`)
+			}))
+			defer web.Close()
+			config, err := vendor.Load("ensembledata")
+			require.NoError(t, err)
+			client := fetch.New(fetch.Options{})
+			defer client.Close()
+			clock := sourcetest.Now
+			s, err := vendor.New(config, vendor.Options{BaseURL: web.URL, Key: "k", Client: client, Now: func() time.Time { return clock }})
+			require.NoError(t, err)
+
+			batch := make([]collector.Target, 50)
+			for i := range batch {
+				batch[i] = tiktok(fmt.Sprintf("73829918273645553%02d", i), "")
+			}
+			var f *collector.Failure
+			for _, want := range []int{25, 12, 6, 3, 1} {
+				_, err := s.Fetch(t.Context(), batch, nil)
+				require.ErrorAs(t, err, &f)
+				require.Equal(t, collector.Temporary, f.Class)
+				require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once were refused, %d at a time from now on", len(batch), want))
+				size, _ := s.Serves(batch[0])
+				require.Equal(t, want, size)
+				batch = batch[:size]
+			}
+			results, err := s.Fetch(t.Context(), batch, nil)
+			if refusal.single == collector.BadRequest {
+				require.ErrorAs(t, err, &f)
+				require.Equal(t, collector.BadRequest, f.Class)
+			} else {
+				require.NoError(t, err)
+				require.Equal(t, refusal.single, results[0].Class)
+			}
+			clock = clock.Add(15 * time.Minute)
+			size, _ := s.Serves(batch[0])
+			require.Equal(t, 50, size, "it is tried again after a while")
+		})
+	}
+}
+
+func TestSource_splitsWhatIsNotOneCall(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	var status atomic.Int32
+	status.Store(http.StatusOK)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) > 1 {
+			w.WriteHeader(int(status.Load()))
+		}
+		_, _ = fmt.Fprintf(w, `{"data":{"shortcode":%q,"video_play_count":5}}`, r.URL.Query().Get("code"))
+	}))
+	defer web.Close()
+	s := newSource(t, "ensembledata", web.URL, nil)
+	batch := []collector.Target{instagram("AAAAAAAAAAA"), instagram("BBBBBBBBBBB"), instagram("CCCCCCCCCCC")}
+	plan := s.Plan(batch)[0]
+	require.Equal(t, []collector.Call{{Bucket: "calls", Units: 3}}, plan)
+	results, err := s.Fetch(t.Context(), batch, plan)
+	require.NoError(t, err)
+	for _, r := range results {
+		require.Equal(t, collector.OK, r.Class)
+	}
+	require.Equal(t, int32(3), calls.Swap(0))
+
+	status.Store(http.StatusTooManyRequests)
+	results, err = s.Fetch(t.Context(), batch, plan)
+	require.NoError(t, err)
+	require.Equal(t, collector.OK, results[0].Class)
+	for _, r := range results[1:] {
+		require.Equal(t, collector.Temporary, r.Class)
+		require.Contains(t, r.Detail, "a call of the batch failed: rate_limited")
+	}
+	require.Equal(t, int32(2), calls.Load(), "after a failure no call is made")
+}
+
+func TestSource_keepsToItsConcurrency(t *testing.T) {
+	t.Parallel()
+	config, err := vendor.Load("ensembledata")
+	require.NoError(t, err)
+	config.Concurrency = 2
+	inside, release := make(chan struct{}, 8), make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		inside <- struct{}{}
+		<-release
+		_, _ = io.WriteString(w, `{"data":[]}`)
+	}))
+	defer web.Close()
+	client := fetch.New(fetch.Options{})
+	defer client.Close()
+	s, err := vendor.New(config, vendor.Options{BaseURL: web.URL, Key: "k", Client: client, Now: time.Now})
+	require.NoError(t, err)
+
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			_, err := s.Fetch(t.Context(), []collector.Target{tiktok(pancakes, "")}, nil)
+			require.NoError(t, err)
+		})
+		<-inside
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = s.Fetch(ctx, []collector.Target{tiktok(train, "")}, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	past, end := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer end()
+	_, err = s.Fetch(past, []collector.Target{tiktok(train, "")}, nil)
+	require.ErrorIs(t, err, fetch.ErrTimeout)
+	require.Empty(t, inside, "no third call was made")
+	close(release)
+	wg.Wait()
+}
+
+func TestNew_refuses(t *testing.T) {
+	t.Parallel()
+	config, err := vendor.Load("apify")
+	require.NoError(t, err)
+	_, err = vendor.New(config, vendor.Options{})
+	require.EqualError(t, err, "vendor: the key of apify is missing")
+	_, err = vendor.New(config, vendor.Options{Key: "k3y"})
+	require.EqualError(t, err, "vendor: Client and Now are required")
+	_, err = vendor.New(config, vendor.Options{Key: "k3y", BaseURL: "vendor.example/?x=k3y", Client: fetch.New(fetch.Options{}), Now: time.Now})
+	require.EqualError(t, err, `vendor: apify: base_url must be an http or https address without query, not "vendor.example/?x=REDACTED"`)
+}

@@ -1,0 +1,311 @@
+// Package vendor collects through a bought vendor: a service that sells the public numbers of platforms which give
+// them to nobody else. One adapter serves every vendor; what distinguishes them is a description in JSON, so that a new
+// vendor needs no new code.
+package vendor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+const (
+	defaultConcurrency = 4
+	// smallerFor is how long batches stay small after the vendor refused one for its size or for something in it.
+	smallerFor = 15 * time.Minute
+	callBudget = "calls" // the budget of a vendor without known limits
+)
+
+// Options of the source.
+type Options struct {
+	BaseURL string // "" means the description's
+	Key     string
+	Client  *fetch.Client
+	Now     func() time.Time
+}
+
+// Source asks one vendor.
+type Source struct {
+	config  Config
+	base    string
+	key     string
+	client  *fetch.Client
+	now     func() time.Time
+	budgets []collector.Budget
+	slots   chan struct{}
+	sizes   []batchSize // of config.Calls
+}
+
+// batchSize is the size of a call's batches, which is smaller for a while after a refusal.
+type batchSize struct {
+	mu      sync.Mutex
+	smaller int
+	until   time.Time
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// New makes the source of a vendor that Load or Decode has described. It returns an error when the key is missing or
+// the base address is no http or https address.
+func New(config Config, o Options) (*Source, error) {
+	if o.Key == "" {
+		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
+	}
+	if o.Client == nil || o.Now == nil {
+		return nil, errors.New("vendor: Client and Now are required")
+	}
+	if o.BaseURL != "" {
+		config.BaseURL = o.BaseURL
+	}
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
+	}
+	s := &Source{
+		config: config, base: config.BaseURL, key: o.Key, client: o.Client, now: o.Now,
+		slots: make(chan struct{}, max(config.Concurrency, 0)),
+		sizes: make([]batchSize, len(config.Calls)),
+	}
+	if config.Concurrency == 0 {
+		s.slots = make(chan struct{}, defaultConcurrency)
+	}
+	for _, l := range config.Limits {
+		s.budgets = append(s.budgets, collector.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
+	}
+	if len(s.budgets) == 0 {
+		s.budgets = []collector.Budget{{Name: callBudget, Window: Period("day").window}}
+	}
+	return s, nil
+}
+
+// Name is "vendor:" and the vendor's name.
+func (s *Source) Name() string { return "vendor:" + s.config.Name }
+
+// Budgets lists the description's limits, or one without a known limit.
+func (s *Source) Budgets() []collector.Budget { return s.budgets }
+
+// Plan counts every call of the batch against every limit: one as a rule, and for an account one for its profile and as many
+// as the pages of its list may take.
+func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+	var calls int
+	if areAccounts(batch) {
+		calls = s.accountCalls(batch)
+	} else {
+		calls = len(s.chunks(batch))
+	}
+	plan := make([]collector.Call, len(s.budgets))
+	for i, b := range s.budgets {
+		plan[i] = collector.Call{Bucket: b.Name, Units: int64(max(calls, 1))}
+	}
+	return [][]collector.Call{plan}
+}
+
+// Serves takes what one of the description's calls can ask for. A target without an id stands for all of its kind, and
+// gets the largest batch that any of them can have.
+func (s *Source) Serves(t collector.Target) (int, bool) {
+	if t.ExternalID != "" {
+		i := s.callFor(t)
+		if i < 0 {
+			return 0, false
+		}
+		return s.size(i), true
+	}
+	largest := 0
+	for i, c := range s.config.Calls {
+		if c.takes(t) {
+			largest = max(largest, s.size(i))
+		}
+	}
+	return largest, largest > 0
+}
+
+func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
+
+func (s *Source) callFor(t collector.Target) int {
+	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.takes(t) })
+}
+
+func (b *batchSize) get(full int, now time.Time) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.smaller > 0 && now.Before(b.until) {
+		return b.smaller
+	}
+	return full
+}
+
+// shrink makes batches half as large as the one that was refused.
+func (b *batchSize) shrink(refused int, now time.Time) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.smaller, b.until = max(refused/2, 1), now.Add(smallerFor)
+	return b.smaller
+}
+
+// chunk is what one call asks for: distinct targets.
+type chunk struct {
+	call    int
+	targets []collector.Target
+}
+
+func (c chunk) ids() []string {
+	ids := make([]string, len(c.targets))
+	for i, t := range c.targets {
+		ids[i] = t.ExternalID
+	}
+	return ids
+}
+
+// chunks parts a batch into calls. It is one call unless the targets differ in what is known of them.
+func (s *Source) chunks(batch []collector.Target) []chunk {
+	var chunks []chunk
+	seen := make(map[string]bool, len(batch))
+	open := make(map[int]int) // by call, the chunk that still has room
+	for _, t := range batch {
+		call := s.callFor(t)
+		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {
+			continue
+		}
+		seen[t.ExternalID] = true
+		at, ok := open[call]
+		if !ok || len(chunks[at].targets) >= s.config.Calls[call].size() {
+			at = len(chunks)
+			open[call] = at
+			chunks = append(chunks, chunk{call: call})
+		}
+		chunks[at].targets = append(chunks[at].targets, t)
+	}
+	return chunks
+}
+
+// Fetch asks for a batch, by one call as a rule. When the vendor refuses several targets at once without saying which of
+// them is the trouble, the failure is Temporary, and Serves gives smaller batches for a while, until the one stands
+// alone. When a batch takes several calls and a later one fails, the targets that are left are Temporary.
+func (s *Source) Fetch(ctx context.Context, batch []collector.Target, _ []collector.Call) ([]collector.Result, error) {
+	if areAccounts(batch) {
+		return s.fetchAccounts(ctx, batch)
+	}
+	answers := make(map[string]collector.Result, len(batch))
+	var failed error
+	for i, chunk := range s.chunks(batch) {
+		var found map[string]collector.Result
+		if failed == nil {
+			found, failed = s.fetch(ctx, chunk)
+			if failed != nil && i == 0 {
+				return nil, failed
+			}
+		}
+		for _, id := range chunk.ids() {
+			if failed == nil {
+				answers[id] = found[id]
+			} else {
+				answers[id] = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + failed.Error()}
+			}
+		}
+	}
+	results := make([]collector.Result, len(batch))
+	for i, t := range batch {
+		r, ok := answers[t.ExternalID]
+		if !ok || t.Platform != batch[0].Platform {
+			r = collector.Result{Class: collector.Unsupported, Detail: s.config.Name + " is not configured for it"}
+		}
+		if r.Facts != nil {
+			own := *r.Facts // a target may stand in a batch twice
+			r.Facts = &own
+		}
+		r.Target = t
+		results[i] = r
+	}
+	return results, nil
+}
+
+// fetch makes one call. It gives the outcome for each of the chunk's ids, or the failure of the call as a whole.
+func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Result, error) {
+	call := s.config.Calls[c.call]
+	f := filling{join: call.Batch.Join}
+	for _, t := range c.targets {
+		f.of = append(f.of, valuesOf(t))
+	}
+	res, err := s.ask(ctx, call.Request, f)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := s.read(res, c.call, c.ids())
+	for id, r := range answers {
+		r.Sandbox = res.Sandbox
+		answers[id] = r
+	}
+	return answers, err
+}
+
+// ask makes the call when one of the vendor's slots is free.
+func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, fmt.Errorf("the call was abandoned: %w", context.Canceled)
+		}
+		return nil, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "no free slot before the caller's deadline"}
+	}
+	return s.client.Do(ctx, r.build(s.base, s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
+}
+
+// judge says what an answer as a whole means.
+func (s *Source) judge(res *fetch.Response) (body gjson.Result, verdict, detail string) {
+	detail = fmt.Sprintf("HTTP %d", res.Status)
+	if broken := fetch.CheckJSON(res.Body); broken != nil {
+		detail += ": " + broken.Error()
+	} else {
+		body = gjson.ParseBytes(res.Body)
+		if said := s.config.message(body); said != "" {
+			detail += ": " + fetch.Redact(said, s.key)
+		}
+	}
+	return body, s.config.verdict(res.Status, body), detail
+}
+
+// failure is what an answer means that concerns the whole source.
+func (s *Source) failure(res *fetch.Response, class collector.Class, detail string) *collector.Failure {
+	now := s.now()
+	f := &collector.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
+	if class == collector.QuotaSpent && f.RetryAt.IsZero() && s.config.QuotaResets != "" {
+		_, f.RetryAt = s.config.QuotaResets.window(now)
+	}
+	return f
+}
+
+// read gives the outcome for each id, or the failure of the call as a whole.
+func (s *Source) read(res *fetch.Response, at int, ids []string) (map[string]collector.Result, error) {
+	now := s.now()
+	call := s.config.Calls[at]
+	body, verdict, detail := s.judge(res)
+	class := collector.Class(verdict)
+	switch {
+	case class == collector.OK:
+		items, err := findItems(body, call.Items, call.Unwrap)
+		if err != nil {
+			return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		}
+		return call.read(items, ids, now), nil
+	case len(ids) > 1 && (verdict == split || class == collector.BadRequest || slices.Contains(targetClasses, class)):
+		size := s.sizes[at].shrink(len(ids), now)
+		return nil, &collector.Failure{
+			Class:  collector.Temporary,
+			Detail: fmt.Sprintf("%d targets at once were refused, %d at a time from now on: %s", len(ids), size, detail),
+		}
+	case verdict == split:
+		return nil, &collector.Failure{Class: collector.BadRequest, Detail: "a single target was refused as too many: " + detail}
+	case slices.Contains(targetClasses, class):
+		return map[string]collector.Result{ids[0]: {Class: class, Detail: detail}}, nil
+	}
+	return nil, s.failure(res, class, detail)
+}

@@ -1,0 +1,283 @@
+package vendor_test
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	pancakes = "7382991827364555321"
+	train    = "7561000000000000001"
+	reel     = "DHtWpRvMBiw"
+)
+
+func tiktok(id, handle string) collector.Target {
+	return collector.Target{
+		Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: handle, Link: "https://www.tiktok.com/@" + handle + "/video/" + id,
+	}
+}
+
+func instagram(code string) collector.Target {
+	return collector.Target{Platform: link.Instagram, Kind: collector.KindVideo, ExternalID: code, Link: "https://www.instagram.com/reel/" + code + "/"}
+}
+
+func body(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file + ".json")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// newSource makes a source by name or path.
+func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
+	t.Helper()
+	config, err := vendor.Load(nameOrPath)
+	require.NoError(t, err)
+	if client == nil {
+		client = fetch.New(fetch.Options{})
+		t.Cleanup(client.Close)
+	}
+	if config.Timeout != 0 && base != "" {
+		config.Timeout = 0 // the suite's slow servers shall not take a minute
+	}
+	s, err := vendor.New(config, vendor.Options{
+		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
+	})
+	require.NoError(t, err)
+	return s
+}
+
+func underTest(nameOrPath string) func(*testing.T, string, *fetch.Client) collector.Source {
+	return func(t *testing.T, base string, client *fetch.Client) collector.Source {
+		return newSource(t, nameOrPath, base, client)
+	}
+}
+
+// answers puts together the answers of a folder: bodies of every case that is not overridden, all of which are ok.
+func answers(t *testing.T, folder string, facts []*collector.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
+	t.Helper()
+	all := map[sourcetest.Case]sourcetest.Answer{}
+	for c, file := range map[sourcetest.Case]string{
+		sourcetest.OK: "ok", sourcetest.Strings: "strings", sourcetest.Duplicates: "duplicates", sourcetest.Foreign: "foreign",
+	} {
+		all[c] = sourcetest.Answer{Body: body(t, folder+"/"+file), Classes: []collector.Class{collector.OK}, Facts: facts}
+	}
+	maps.Copy(all, overrides)
+	return all
+}
+
+func ensembleRefusals(all map[sourcetest.Case]sourcetest.Answer) {
+	all[sourcetest.RateLimited] = sourcetest.Answer{Status: 429, Body: `{"detail":"Too many requests"}`}
+	all[sourcetest.QuotaSpent] = sourcetest.Answer{
+		Status: 495, Body: `{"detail":"Maximum daily units reached"}`, RetryAt: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC),
+	}
+	all[sourcetest.AuthFailed] = sourcetest.Answer{Status: 491, Body: `{"detail":"Token {{credential}} not found, token={{credential}}"}`}
+	all[sourcetest.ServerError] = sourcetest.Answer{Status: 500, Body: `{"detail":"Internal Server Error"}`}
+}
+
+func tiktokFacts() (first, second collector.Facts) {
+	return collector.Facts{
+			Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
+			Title:    new("pancakes in a tiny kitchen 🥞 #fyp"),
+			Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
+			UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.25),
+			SongName: new("Sunny Side"), SongLink: new("https://www.tiktok.com/music/x-7011111111111111111"),
+			Private: new(false), IsAd: new(true), ShopAd: new(true), ShopProductID: new("1729384756012345678"),
+		}, collector.Facts{
+			Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0)),
+			Title: new(""), Username: new("rails_rain"), AccountID: new("42"), AccountName: new("Rails & Rain"),
+			UploadedAt: new(time.Date(2025, 10, 14, 0, 0, 0, 0, time.UTC)), LengthSeconds: new(0.0),
+			SongName: new("original sound"), SongLink: new("https://www.tiktok.com/music/x-99"),
+			Private: new(false), IsAd: new(false), ShopAd: new(false),
+		}
+}
+
+func TestEnsembleData_tellsTikToks(t *testing.T) {
+	t.Parallel()
+	const folder = "ensembledata_tiktok"
+	first, second := tiktokFacts()
+	big := first
+	big.Views = new(int64(9007199254740993))
+	bare := &collector.Facts{Views: new(int64(5))}
+	all := answers(t, folder, []*collector.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:    {Body: body(t, folder+"/bare"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []collector.Class{collector.Private, collector.OK}},
+		// In a batch the vendor only leaves such videos out; what it sends of a deleted one is no count.
+		sourcetest.Restricted: {Body: body(t, folder+"/deleted"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+	})
+	ensembleRefusals(all)
+	sourcetest.Run(t, sourcetest.Harness{
+		New: underTest("ensembledata"), Answers: all,
+		Targets: []collector.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "")},
+	})
+}
+
+func TestEnsembleData_tellsReels(t *testing.T) {
+	t.Parallel()
+	const folder = "ensembledata_instagram"
+	facts := collector.Facts{
+		Views: new(int64(20331)), Likes: new(int64(455)), Comments: new(int64(14)), Title: new("Morning light\n☀️"),
+		Username: new("mira_cooks"), AccountID: new("17841400000000001"), AccountName: new("Mira"),
+		UploadedAt: new(time.Date(2025, 10, 3, 8, 26, 40, 0, time.UTC)), LengthSeconds: new(12.345),
+		SongName: new("Sunny Side"), SongLink: new("https://www.instagram.com/reels/audio/1234567890/"),
+		Private: new(false), HiddenStats: new(false), IsAd: new(true),
+	}
+	big, bare := facts, collector.Facts{Views: new(int64(5))}
+	big.Views = new(int64(9007199254740993))
+	all := answers(t, folder, []*collector.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:       {Body: body(t, folder+"/bare"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&bare}},
+		sourcetest.Gone:       {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []collector.Class{collector.Gone}},
+		sourcetest.Private:    {Status: 472, Body: `{"detail":"Private user"}`, Classes: []collector.Class{collector.Private}},
+		sourcetest.Restricted: {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []collector.Class{collector.Restricted}},
+		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []collector.Class{collector.Temporary}},
+		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&big}},
+		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []collector.Class{collector.Temporary}},
+	})
+	ensembleRefusals(all)
+	sourcetest.Run(t, sourcetest.Harness{New: underTest("ensembledata"), Answers: all, Targets: []collector.Target{instagram(reel)}})
+}
+
+func TestEnsembleData_knowsHiddenLikes(t *testing.T) {
+	t.Parallel()
+	r := fetchOne(t, "ensembledata", http.StatusOK, body(t, "ensembledata_instagram/hidden"), instagram(reel))
+	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Nil(t, r.Facts.Likes, "-1 is no count")
+	require.Equal(t, new(true), r.Facts.HiddenStats)
+	require.Equal(t, int64(20331), *r.Facts.Views)
+}
+
+func TestApify_tellsTikToks(t *testing.T) {
+	t.Parallel()
+	const folder = "apify_tiktok"
+	first := collector.Facts{
+		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
+		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
+		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
+		SongName: new("Sunny Side"), SongLink: new("https://www.tiktok.com/music/x-7011111111111111111"), IsAd: new(false),
+	}
+	second := first
+	second.Views, second.Likes, second.Comments, second.Shares, second.Bookmarks = new(int64(1)), new(int64(2)), new(int64(3)), new(int64(4)), new(int64(5))
+	second.Title, second.Username = new("train"), new("rails_rain")
+	big, bare := first, &collector.Facts{Views: new(int64(5))}
+	big.Views = new(int64(9007199254740993))
+	all := answers(t, folder, []*collector.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: body(t, folder+"/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Private:     {Body: body(t, folder+"/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Restricted:  {Body: body(t, folder+"/restricted"), Classes: []collector.Class{collector.Restricted, collector.OK}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.Big:         {Status: http.StatusCreated, Body: body(t, folder+"/big"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Strangers:   {Body: body(t, folder+"/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.RateLimited: {Status: 429, Body: `{"error":{"type":"rate-limit-exceeded","message":"You have exceeded the rate limit."}}`},
+		sourcetest.QuotaSpent:  {Status: 402, Body: `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"..."}}`},
+		sourcetest.AuthFailed:  {Status: 401, Body: `{"error":{"type":"user-or-token-not-found","message":"Token {{credential}} is not valid."}}`},
+		sourcetest.ServerError: {Status: 500, Body: `{"error":{"type":"internal-server-error","message":"..."}}`},
+	})
+	sourcetest.Run(t, sourcetest.Harness{
+		New: underTest("apify"), Answers: all,
+		Targets: []collector.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "rails_rain")},
+	})
+}
+
+func TestApify_doesNotBelieveAnEmptyList(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, collector.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
+	require.Equal(t, collector.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)
+}
+
+func TestScrapeCreators_tells(t *testing.T) {
+	t.Parallel()
+	youtube := collector.Target{Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
+	facebook := collector.Target{Platform: link.Facebook, Kind: collector.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
+	first, _ := tiktokFacts()
+	uploaded := time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)
+	for file, tt := range map[string]struct {
+		target collector.Target
+		facts  collector.Facts
+	}{
+		"tiktok": {tiktok(pancakes, "mira.cooks"), first},
+		"instagram": {instagram(reel), collector.Facts{
+			Views: new(int64(20331)), Comments: new(int64(14)), Title: new("Morning light\n☀️"),
+			Username: new("mira_cooks"), AccountID: new("17841400000000001"), AccountName: new("Mira"),
+			UploadedAt: new(time.Date(2025, 10, 3, 8, 26, 40, 0, time.UTC)), LengthSeconds: new(12.345),
+			SongName: new("Sunny Side"), SongLink: new("https://www.instagram.com/reels/audio/1234567890/"),
+			Private: new(false), HiddenStats: new(true), IsAd: new(true),
+		}},
+		"youtube": {youtube, collector.Facts{
+			Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Tiny kitchen"),
+			Username: new("miracooks"), AccountID: new("UCk3mXo7Q2hJp0LwR9sVbT1A"), AccountName: new("Mira Cooks"),
+			UploadedAt: &uploaded, LengthSeconds: new(58.25),
+		}},
+		"facebook": {facebook, collector.Facts{
+			Views: new(int64(1482337)), Likes: new(int64(90211)), Shares: new(int64(877)), Title: new("Pancakes!"),
+			AccountID: new("100012345678901"), AccountName: new("Mira Cooks"), UploadedAt: &uploaded,
+		}},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			r := fetchOne(t, "scrapecreators", http.StatusOK, body(t, "scrapecreators/"+file), tt.target)
+			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, &tt.facts, r.Facts)
+		})
+	}
+	for name, tt := range map[string]struct {
+		status int
+		file   string
+		class  collector.Class
+	}{
+		"missing":              {404, "missing", collector.Gone},
+		"missing, with 200":    {200, "missing", collector.Gone},
+		"private, with 200":    {200, "private", collector.Private},
+		"no success, with 200": {200, "trouble", collector.Temporary},
+		"no key":               {401, "trouble", collector.AuthFailed},
+		"no credits":           {402, "trouble", collector.QuotaSpent},
+		"too many calls":       {429, "trouble", collector.RateLimited},
+		"trouble":              {502, "trouble", collector.Temporary},
+		"a bad link":           {400, "trouble", collector.BadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.class, fetchOne(t, "scrapecreators", tt.status, body(t, "scrapecreators/"+tt.file), youtube).Class)
+		})
+	}
+}
+
+// fetchOne asks a vendor that gives this answer for one target. A failure becomes the class of the result.
+func fetchOne(t *testing.T, name string, status int, text string, target collector.Target) collector.Result {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}))
+	defer web.Close()
+	s := newSource(t, name, web.URL, nil)
+	batch := []collector.Target{target}
+	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	var f *collector.Failure
+	if err != nil {
+		require.ErrorAs(t, err, &f)
+		return collector.Result{Class: f.Class, Detail: f.Detail}
+	}
+	require.Len(t, results, 1)
+	return results[0]
+}

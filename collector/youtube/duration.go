@@ -1,0 +1,38 @@
+package youtube
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The widths are capped so that no number overflows; what is absurd all the same is refused by fetch.Length.
+var (
+	isoDuration   = regexp.MustCompile(`^P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?$`)
+	protoDuration = regexp.MustCompile(`^(\d{1,12}(?:\.\d{1,9})?)s$`)
+)
+
+// parseDuration reads a length in seconds in either of the formats that YouTube uses: ISO 8601 (PT58S, P1DT2H3S, P0D
+// for what is live or upcoming) by videos.list, a protobuf duration (58s, 58.5s) by batchGetStats. Years and months,
+// which have no fixed length, are refused, and so is an ISO 8601 duration without any part.
+func parseDuration(text string) (seconds float64, ok bool) {
+	if m := protoDuration.FindStringSubmatch(text); m != nil {
+		seconds, err := strconv.ParseFloat(m[1], 64)
+		return seconds, err == nil
+	}
+	m := isoDuration.FindStringSubmatch(text)
+	if m == nil || strings.HasSuffix(text, "P") || strings.HasSuffix(text, "T") {
+		return 0, false
+	}
+	for i, unit := range []float64{7 * 86400, 86400, 3600, 60, 1} {
+		if m[i+1] == "" {
+			continue
+		}
+		n, err := strconv.ParseFloat(m[i+1], 64)
+		if err != nil {
+			return 0, false
+		}
+		seconds += n * unit
+	}
+	return seconds, true
+}

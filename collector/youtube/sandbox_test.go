@@ -1,0 +1,205 @@
+package youtube_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
+const hostileTurns = 13
+
+// play starts a sandbox and makes a source from the settings that it prints.
+func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
+	t.Helper()
+	now := func() time.Time { return sourcetest.Now }
+	box := sandbox.New(sandbox.Options{Now: now})
+	web := httptest.NewServer(box.Handler())
+	t.Cleanup(web.Close)
+	settings := map[string]string{}
+	for _, line := range box.Settings(web.URL) {
+		name, value, _ := strings.Cut(line, "=")
+		settings[name] = value
+	}
+	// Without compression: packing the hostile answers would take most of the test's time.
+	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
+	t.Cleanup(client.Close)
+	s, err := youtube.New(youtube.Options{
+		BaseURL: settings["REELTALLY_YOUTUBE_BASE_URL"], APIKey: settings["REELTALLY_YOUTUBE_API_KEY"], Client: client, Now: now,
+	})
+	require.NoError(t, err)
+	return s, box.World(), web.URL
+}
+
+// cast is a batch with a video of each category, and what the sandbox knows of them.
+func cast(t *testing.T, world *sandbox.World, details bool) ([]collector.Target, []sandbox.VideoTruth) {
+	t.Helper()
+	var batch []collector.Target
+	var truths []sandbox.VideoTruth
+	for _, category := range sandbox.Categories(link.YouTube) {
+		id := world.Find(link.YouTube, category)
+		truth, ok := world.Video(link.YouTube, id, sourcetest.Now)
+		require.True(t, ok, category)
+		batch, truths = append(batch, target(id, details)), append(truths, truth)
+	}
+	return batch, truths
+}
+
+func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result, details bool) {
+	t.Helper()
+	require.True(t, r.Sandbox)
+	require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+	f := r.Facts
+	require.Equal(t, truth.Views, *f.Views)
+	require.Equal(t, truth.Likes, f.Likes)
+	require.Equal(t, truth.Comments, f.Comments)
+	require.Equal(t, truth.HiddenStats, *f.HiddenStats)
+	require.Equal(t, truth.UploadedAt, *f.UploadedAt)
+	require.InDelta(t, truth.LengthSeconds, *f.LengthSeconds, 1)
+	require.Nil(t, f.Shares)
+	require.Nil(t, f.Bookmarks)
+	require.Nil(t, f.SongName)
+	if !details {
+		return
+	}
+	require.Equal(t, truth.Title, *f.Title)
+	require.Equal(t, truth.Account.ID, *f.AccountID)
+	require.Equal(t, truth.Account.Name, *f.AccountName)
+	require.Equal(t, truth.Account.Handle, *f.Username)
+	require.Equal(t, truth.NotSafe, *f.NotSafe)
+	require.False(t, *f.Private)
+}
+
+func TestSandbox_isCollected(t *testing.T) {
+	t.Parallel()
+	for name, details := range map[string]bool{"with details": true, "by counts alone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, world, _ := play(t)
+			batch, truths := cast(t, world, details)
+			for _, way := range s.Plan(batch) {
+				results, err := s.Fetch(t.Context(), batch, way)
+				require.NoError(t, err)
+				for i, r := range results {
+					requireTrue(t, truths[i], r, details && way[0].Units == 2)
+				}
+			}
+		})
+	}
+	t.Run("without what is gone", func(t *testing.T) {
+		t.Parallel()
+		s, world, base := play(t)
+		batch := []collector.Target{
+			target(world.Find(link.YouTube, sandbox.TurnsDeleted), true), target(world.Find(link.YouTube, sandbox.TurnsPrivate), true),
+			target(world.Find(link.YouTube, sandbox.Normal), true),
+		}
+		control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		for _, way := range s.Plan(batch) {
+			results, err := s.Fetch(t.Context(), batch, way)
+			require.NoError(t, err)
+			require.Equal(t, collector.Gone, results[0].Class)
+			require.Equal(t, collector.Gone, results[1].Class, "YouTube does not tell a private video from a deleted one")
+			require.Equal(t, collector.OK, results[2].Class)
+		}
+	})
+}
+
+func control(t *testing.T, base, path, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, res.Body.Close())
+	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
+}
+
+func TestSandbox_fails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault   string
+		class   collector.Class
+		retryAt time.Time
+	}{
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, time.Time{}},
+		"quota spent":                      {`"quota_spent"`, collector.QuotaSpent, midnight},
+		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, world, base := play(t)
+			batch, _ := cast(t, world, true)
+			control(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
+			for _, way := range s.Plan(batch) {
+				for range 2 {
+					_, err := s.Fetch(t.Context(), batch, way)
+					var f *collector.Failure
+					require.ErrorAs(t, err, &f)
+					require.Equal(t, tt.class, f.Class, f.Detail)
+					require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
+				}
+			}
+		})
+	}
+	t.Run("hostile", func(t *testing.T) {
+		t.Parallel()
+		s, world, base := play(t)
+		batch, truths := cast(t, world, false)
+		batch = batch[:1] // alone, so that every count that comes out must be its own
+		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
+		for range hostileTurns {
+			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[1])
+			var f *collector.Failure
+			if err != nil {
+				require.ErrorAs(t, err, &f)
+				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				continue
+			}
+			r := results[0]
+			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			if r.Facts != nil {
+				requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments)
+			}
+		}
+	})
+	t.Run("wrong key", func(t *testing.T) {
+		t.Parallel()
+		_, world, base := play(t)
+		batch, _ := cast(t, world, true)
+		s := newSource(t, base+"/youtube/", nil)
+		_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, collector.AuthFailed, f.Class)
+	})
+}
+
+// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
+	t.Helper()
+	known := []int64{truth.Views}
+	for _, count := range []*int64{truth.Likes, truth.Comments, truth.Shares, truth.Bookmarks} {
+		if count != nil {
+			known = append(known, *count)
+		}
+	}
+	for _, count := range counts {
+		if count != nil {
+			require.Contains(t, known, *count)
+		}
+	}
+}

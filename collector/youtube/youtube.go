@@ -1,0 +1,247 @@
+// Package youtube collects from the YouTube Data API v3 with an API key: anybody's public and unlisted videos, and
+// channels with their uploads. It gives views, likes and comments; shares, bookmarks, songs and advertising flags are not to be had there.
+package youtube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	_ "time/tzdata" // quotas end at midnight Pacific time, also where no zone files are installed
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Name is the source's name in logs, metrics and provenance.
+const Name = "youtube"
+
+// The source's budgets. YouTube counts batchGetStats apart from everything else.
+const (
+	BudgetCommon = "common"
+	BudgetStats  = "stats"
+)
+
+// DefaultBaseURL is where the API is served.
+const DefaultBaseURL = "https://youtube.googleapis.com/"
+
+const (
+	methodChannels = "channels"
+	methodUploads  = "playlistItems"
+)
+
+const (
+	batchSize    = 50 // ids a call, of videos and of channels
+	defaultLimit = 10_000
+	// statsPause is how long videos.list stands in after batchGetStats was refused: long enough not to waste a unit
+	// on every batch, short enough to notice when a project is given the method.
+	statsPause    = 6 * time.Hour
+	handleTTL     = 24 * time.Hour
+	handlesCached = 20_000
+)
+
+var videoID = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
+
+// Options of the source.
+type Options struct {
+	BaseURL string // "" means DefaultBaseURL; may have a path prefix
+	APIKey  string
+	Client  *fetch.Client
+	Now     func() time.Time
+	// The units a day that the project has, per budget; 0 means 10,000, YouTube's default, and less than 0 no known limit.
+	CommonLimit, StatsLimit int64
+}
+
+// Source asks the YouTube Data API.
+type Source struct {
+	base    string
+	key     string
+	client  *fetch.Client
+	now     func() time.Time
+	pacific *time.Location
+	budgets []collector.Budget
+	handles *handleCache
+	// statsRefusedUntil is when batchGetStats may be tried again, in Unix seconds; 0 when it was never refused.
+	statsRefusedUntil atomic.Int64
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// New makes the source. It returns an error when the key is missing or the base address is no http or https address.
+func New(o Options) (*Source, error) {
+	if o.APIKey == "" {
+		return nil, errors.New("youtube: the API key is missing")
+	}
+	if o.Client == nil || o.Now == nil {
+		return nil, errors.New("youtube: Client and Now are required")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = DefaultBaseURL
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("youtube: the base address must be an http or https address without query, not %q", fetch.Redact(o.BaseURL, o.APIKey))
+	}
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		return nil, fmt.Errorf("youtube: no Pacific time zone: %w", err)
+	}
+	s := &Source{
+		base:    strings.TrimSuffix(o.BaseURL, "/") + "/youtube/v3/",
+		key:     o.APIKey,
+		client:  o.Client,
+		now:     o.Now,
+		pacific: pacific,
+	}
+	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
+	s.budgets = []collector.Budget{
+		{Name: BudgetCommon, Limit: limit(o.CommonLimit), Window: s.window},
+		{Name: BudgetStats, Limit: limit(o.StatsLimit), Window: s.window},
+	}
+	return s, nil
+}
+
+func areAccounts(batch []collector.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == collector.KindAccount
+}
+
+func limit(option int64) int64 {
+	switch {
+	case option == 0:
+		return defaultLimit
+	case option < 0:
+		return 0
+	default:
+		return option
+	}
+}
+
+// window is the Pacific day of now: its date, and the midnight that ends it.
+func (s *Source) window(now time.Time) (string, time.Time) {
+	local := now.In(s.pacific)
+	year, month, day := local.Date()
+	return local.Format(time.DateOnly), time.Date(year, month, day+1, 0, 0, 0, 0, s.pacific)
+}
+
+// Name returns Name.
+func (s *Source) Name() string { return Name }
+
+// Budgets lists the common budget and that of batchGetStats, both for a Pacific day.
+func (s *Source) Budgets() []collector.Budget { return s.budgets }
+
+// Serves takes well-formed YouTube videos, 50 a call, and accounts: 50 a call of those whose id is known and of whose uploads
+// a page is enough, else one. A target without an id stands for all of its kind.
+func (s *Source) Serves(t collector.Target) (int, bool) {
+	switch {
+	case t.Platform != link.YouTube:
+		return 0, false
+	case t.Kind == collector.KindAccount:
+		return accountBatch(t)
+	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+		return batchSize, true
+	}
+	return 0, false
+}
+
+// asks is whether a target can stand in a request.
+func (s *Source) asks(t collector.Target) bool {
+	_, ok := s.Serves(t)
+	return ok && t.ExternalID != ""
+}
+
+// Plan prefers videos.list with the channels' handles when details are wanted, and batchGetStats, with a budget of
+// its own, when they are not. Each stands in for the other: counts are better than nothing. For accounts it counts every
+// call that may have to be made; those whose list ends early cost less.
+func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+	if areAccounts(batch) {
+		return [][]collector.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
+	}
+	stats := []collector.Call{{Bucket: BudgetStats, Units: 1}}
+	list := []collector.Call{{Bucket: BudgetCommon, Units: 1}}
+	details := false
+	for _, t := range batch {
+		details = details || t.NeedDetails
+	}
+	if details {
+		list[0].Units = 2
+	}
+	switch {
+	case s.statsRefused():
+		return [][]collector.Call{list}
+	case details:
+		return [][]collector.Call{list, stats}
+	default:
+		return [][]collector.Call{stats, list}
+	}
+}
+
+func (s *Source) statsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
+
+// Fetch asks for up to 50 videos by batchGetStats or by videos.list, whichever plan names. It asks for the channels'
+// handles as well when plan has a second unit of the common budget; when that fails, the videos come without handles.
+//
+// For up to 50 accounts it asks channels.list and then playlistItems.list for the uploads of each.
+func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+	if len(batch) > batchSize || len(plan) != 1 {
+		return nil, &collector.Failure{
+			Class:  collector.BadRequest,
+			Detail: fmt.Sprintf("a batch of %d targets in %d calls: youtube takes up to %d in one", len(batch), len(plan), batchSize),
+		}
+	}
+	if areAccounts(batch) {
+		return s.fetchAccounts(ctx, batch)
+	}
+	ids := make([]string, 0, len(batch))
+	for _, t := range batch {
+		if s.asks(t) && !slices.Contains(ids, t.ExternalID) {
+			ids = append(ids, t.ExternalID)
+		}
+	}
+	var answer videos
+	if len(ids) > 0 {
+		var err error
+		if answer, err = s.askVideos(ctx, plan[0].Bucket, ids); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]collector.Result, len(batch))
+	for i, t := range batch {
+		if !s.asks(t) {
+			results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a YouTube video"}
+			continue
+		}
+		results[i] = answer.result(t)
+	}
+	if plan[0].Bucket == BudgetCommon && plan[0].Units > 1 {
+		s.nameAccounts(ctx, results)
+	}
+	return results, nil
+}
+
+// call asks one method. Every answer that is not a success with JSON comes back as a failure of the budget, or, where it
+// concerns the channel that was asked for, as a *refusal.
+func (s *Source) call(ctx context.Context, budget, method, query string) (*fetch.Response, error) {
+	res, err := s.client.Do(ctx, fetch.Request{
+		URL:     s.base + method + "?" + query + "&key=" + url.QueryEscape(s.key),
+		Secrets: []string{s.key},
+	})
+	if err != nil {
+		return nil, err
+	}
+	broken := fetch.CheckJSON(res.Body)
+	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
+		if broken == nil && (method == methodChannels || method == methodUploads) {
+			if r := refusalOf(res); r != nil {
+				return nil, r
+			}
+		}
+		return nil, s.failure(res, broken, budget)
+	}
+	return res, nil
+}

@@ -1,0 +1,484 @@
+package youtube_test
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	pancakes = "kJ4_q-Zx9W0"
+	train    = "Tn8bVw2RfQ4"
+)
+
+func body(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file + ".json")
+	require.NoError(t, err)
+	return string(text)
+}
+
+func target(id string, details bool) collector.Target {
+	return collector.Target{
+		Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: id,
+		Link: "https://www.youtube.com/watch?v=" + id, NeedDetails: details,
+	}
+}
+
+func newSource(t testing.TB, base string, change func(*youtube.Options)) *youtube.Source {
+	t.Helper()
+	client := fetch.New(fetch.Options{Timeout: 10 * time.Second})
+	t.Cleanup(client.Close)
+	o := youtube.Options{
+		BaseURL: base, APIKey: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
+	}
+	if change != nil {
+		change(&o)
+	}
+	s, err := youtube.New(o)
+	require.NoError(t, err)
+	return s
+}
+
+func isVideos(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/youtube/v3/videos") }
+
+func answerWith(t testing.TB, status int, file string) http.Handler {
+	text := body(t, file)
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(text))
+	})
+}
+
+var midnight = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+
+func refusals(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer {
+	return map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.RateLimited: {Status: http.StatusForbidden, Body: body(t, "rate_limited")},
+		sourcetest.QuotaSpent:  {Status: http.StatusForbidden, Body: body(t, "quota_spent"), RetryAt: midnight, Bucket: budget},
+		sourcetest.AuthFailed:  {Status: http.StatusBadRequest, Body: body(t, "auth_failed")},
+		sourcetest.ServerError: {Status: http.StatusServiceUnavailable, Body: body(t, "server_error")},
+	}
+}
+
+func newUnderTest(t *testing.T, base string, client *fetch.Client) collector.Source {
+	return newSource(t, base, func(o *youtube.Options) { o.Client = client })
+}
+
+func TestSource_listsVideos(t *testing.T) {
+	t.Parallel()
+	first := collector.Facts{
+		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
+		Title:    new("Tiny kitchen, big pancakes 🥞"),
+		Username: new("miracooks"), AccountID: new("UCk3mXo7Q2hJp0LwR9sVbT1A"), AccountName: new("Mira Cooks"),
+		UploadedAt: new(time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), LengthSeconds: new(58.0),
+		NotSafe: new(false), Private: new(false), HiddenStats: new(false),
+	}
+	second := collector.Facts{
+		Views: new(int64(0)), Title: new("Night train"),
+		Username: new("UCz8RrW4eYtN1uXb6KqLcM2g"), AccountID: new("UCz8RrW4eYtN1uXb6KqLcM2g"), AccountName: new("Rails & Rain"),
+		UploadedAt: new(time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)), LengthSeconds: new(93603.0),
+		NotSafe: new(false), Private: new(false), HiddenStats: new(true),
+	}
+	big, restricted := first, first
+	big.Views = new(int64(9007199254740993))
+	restricted.NotSafe = new(true)
+	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+
+	answers := refusals(t, youtube.BudgetCommon)
+	ok := []collector.Class{collector.OK}
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.OK:         {Body: body(t, "list/ok"), Classes: ok, Facts: []*collector.Facts{&first, &second}},
+		sourcetest.Bare:       {Body: body(t, "list/bare"), Classes: ok, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Gone:       {Body: body(t, "list/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Private:    {Body: body(t, "list/private"), Classes: []collector.Class{collector.Private, collector.OK}},
+		sourcetest.Restricted: {Body: body(t, "list/restricted"), Classes: ok, Facts: []*collector.Facts{&restricted, &second}},
+		sourcetest.WrongTypes: {Body: body(t, "list/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.Strings:    {Body: body(t, "list/strings"), Classes: ok},
+		sourcetest.Big:        {Body: body(t, "list/big"), Classes: ok, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: body(t, "list/duplicates"), Classes: ok},
+		sourcetest.Foreign:    {Body: body(t, "list/foreign"), Classes: ok},
+		sourcetest.Strangers:  {Body: body(t, "list/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+	})
+	sourcetest.Run(t, sourcetest.Harness{
+		New:     newUnderTest,
+		Targets: []collector.Target{target(pancakes, true), target(train, true)},
+		IsMain:  isVideos,
+		Side:    answerWith(t, http.StatusOK, "channels"),
+		Answers: answers,
+	})
+}
+
+func TestSource_batchesStats(t *testing.T) {
+	t.Parallel()
+	first := collector.Facts{
+		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
+		UploadedAt: new(time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), LengthSeconds: new(58.0), HiddenStats: new(false),
+	}
+	second := collector.Facts{
+		Views: new(int64(0)), UploadedAt: new(time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)),
+		LengthSeconds: new(93603.5), HiddenStats: new(true),
+	}
+	big, more := first, first
+	big.Likes = new(int64(9007199254740993))
+	more.Title, more.AccountName = new("Tiny kitchen, big pancakes 🥞"), new("Mira Cooks")
+	more.AccountID, more.LengthSeconds = new("UCk3mXo7Q2hJp0LwR9sVbT1A"), new(58.25)
+	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+
+	answers := refusals(t, youtube.BudgetStats)
+	ok := []collector.Class{collector.OK}
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*collector.Facts{&first, &second}},
+		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		// The method knows neither privacy nor ratings: what is not public is left out. Members that it may grow count.
+		sourcetest.Private:    {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Restricted: {Body: body(t, "stats/more"), Classes: ok, Facts: []*collector.Facts{&more, &second}},
+		sourcetest.WrongTypes: {Body: body(t, "stats/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.Strings:    {Body: body(t, "stats/strings"), Classes: ok},
+		sourcetest.Big:        {Body: body(t, "stats/big"), Classes: ok, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: body(t, "stats/duplicates"), Classes: ok},
+		sourcetest.Foreign:    {Body: body(t, "stats/foreign"), Classes: ok},
+		sourcetest.Strangers:  {Body: body(t, "stats/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+	})
+	sourcetest.Run(t, sourcetest.Harness{
+		New:     newUnderTest,
+		Targets: []collector.Target{target(pancakes, false), target(train, false)},
+		IsMain:  isVideos,
+		Answers: answers,
+		// Where a project does not have the method, Google answers with a page.
+		NotFound: collector.QuotaSpent,
+	})
+}
+
+// server counts the requests by method and answers each with the handler of its method.
+type server struct {
+	base string
+	log  chan string
+}
+
+func serve(t *testing.T, methods map[string]http.Handler) server {
+	t.Helper()
+	s := server{log: make(chan string, 64)}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.log <- r.Method + " " + r.RequestURI
+		if h := methods[r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]]; h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(web.Close)
+	s.base = web.URL
+	return s
+}
+
+func (s server) calls() []string {
+	var calls []string
+	for len(s.log) > 0 {
+		calls = append(calls, <-s.log)
+	}
+	return calls
+}
+
+func TestSource_asksAsDocumented(t *testing.T) {
+	t.Parallel()
+	const key = "&key=s3cret%2BKey%2F42"
+	web := serve(t, map[string]http.Handler{
+		"videos":               answerWith(t, http.StatusOK, "list/ok"),
+		"videos:batchGetStats": answerWith(t, http.StatusOK, "stats/ok"),
+		"channels":             answerWith(t, http.StatusOK, "channels"),
+	})
+	batch := []collector.Target{target(pancakes, true), target(train, false), target(pancakes, false)}
+	for name, base := range map[string]string{"": web.base, "/prefix": web.base + "/prefix/"} {
+		s := newSource(t, base, nil)
+		plans := s.Plan(batch)
+		results, err := s.Fetch(t.Context(), batch, plans[0])
+		require.NoError(t, err)
+		require.Len(t, results, 3)
+		require.Equal(t, results[0].Facts, results[2].Facts, "a video that is asked for twice is answered twice")
+		require.NotSame(t, results[0].Facts, results[2].Facts)
+		require.Equal(t, []string{
+			"GET " + name + "/youtube/v3/videos?part=snippet,statistics,contentDetails,status&id=kJ4_q-Zx9W0,Tn8bVw2RfQ4" + key,
+			"GET " + name + "/youtube/v3/channels?part=snippet,statistics,contentDetails&id=UCk3mXo7Q2hJp0LwR9sVbT1A,UCz8RrW4eYtN1uXb6KqLcM2g" + key,
+		}, web.calls())
+
+		_, err = s.Fetch(t.Context(), batch, plans[1])
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			"GET " + name + "/youtube/v3/videos:batchGetStats?part=id,snippet,statistics,contentDetails&id=kJ4_q-Zx9W0,Tn8bVw2RfQ4" + key,
+		}, web.calls())
+	}
+}
+
+func TestSource_plans(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, "https://youtube.example", nil)
+	list := func(units int64) []collector.Call {
+		return []collector.Call{{Bucket: youtube.BudgetCommon, Units: units}}
+	}
+	stats := []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}}
+	require.Equal(t, [][]collector.Call{list(2), stats}, s.Plan([]collector.Target{target(train, false), target(pancakes, true)}))
+	require.Equal(t, [][]collector.Call{stats, list(1)}, s.Plan([]collector.Target{target(train, false)}))
+
+	require.Equal(t, "youtube", s.Name())
+	for _, b := range s.Budgets() {
+		require.Equal(t, int64(10_000), b.Limit)
+	}
+	s = newSource(t, "https://youtube.example", func(o *youtube.Options) { o.CommonLimit, o.StatsLimit = 1_000_000, -1 })
+	require.Equal(t, int64(1_000_000), s.Budgets()[0].Limit)
+	require.Equal(t, int64(0), s.Budgets()[1].Limit)
+}
+
+func TestSource_countsPacificDays(t *testing.T) {
+	t.Parallel()
+	window := newSource(t, "https://youtube.example", nil).Budgets()[0].Window
+	for now, want := range map[string][2]string{
+		"2026-11-21T07:59:59Z": {"2026-11-20", "2026-11-21T08:00:00Z"},
+		"2026-11-21T08:00:00Z": {"2026-11-21", "2026-11-22T08:00:00Z"},
+		"2026-07-01T06:59:59Z": {"2026-06-30", "2026-07-01T07:00:00Z"},
+		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // 23 hours long
+		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // 25 hours long
+		"2026-12-31T23:00:00Z": {"2026-12-31", "2027-01-01T08:00:00Z"},
+		"2028-02-29T12:00:00Z": {"2028-02-29", "2028-03-01T08:00:00Z"},
+	} {
+		at, err := time.Parse(time.RFC3339, now)
+		require.NoError(t, err)
+		id, ends := window(at)
+		require.Equal(t, want, [2]string{id, ends.UTC().Format(time.RFC3339)}, now)
+	}
+}
+
+func TestSource_serves(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, "https://youtube.example", nil)
+	batch, ok := s.Serves(target(pancakes, false))
+	require.True(t, ok)
+	require.Equal(t, 50, batch)
+	account, elsewhere := target(pancakes, false), target(pancakes, false)
+	account.Kind = collector.KindAccount
+	elsewhere.Platform = link.TikTok
+	_, ok = s.Serves(collector.Target{Platform: link.YouTube, Kind: collector.KindVideo})
+	require.True(t, ok, "a target without an id stands for its kind")
+	for _, bad := range []collector.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
+		_, ok := s.Serves(bad)
+		require.False(t, ok, "%+v", bad)
+	}
+	t.Run("and refuses what does not belong into a batch without asking for it", func(t *testing.T) {
+		t.Parallel()
+		web := serve(t, nil)
+		s := newSource(t, web.base, nil)
+		results, err := s.Fetch(t.Context(), []collector.Target{account, target("", true)}, []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}})
+		require.NoError(t, err)
+		for _, r := range results {
+			require.Equal(t, collector.Unsupported, r.Class)
+		}
+		require.Empty(t, web.calls())
+	})
+	t.Run("and refuses a batch that is too large", func(t *testing.T) {
+		t.Parallel()
+		_, err := s.Fetch(t.Context(), make([]collector.Target, 51), []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}})
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, collector.BadRequest, f.Class)
+		require.Equal(t, "a batch of 51 targets in 1 calls: youtube takes up to 50 in one", f.Detail)
+	})
+}
+
+func TestSource_readsErrors(t *testing.T) {
+	t.Parallel()
+	batch := []collector.Target{target(pancakes, true)}
+	for name, tt := range map[string]struct {
+		status  int
+		file    string
+		class   collector.Class
+		bucket  string
+		retryAt time.Time
+		detail  string
+	}{
+		"a daily quota of the newer kind": {
+			429, "quota_spent_new", collector.QuotaSpent, "common", midnight,
+			"HTTP 429 dailyLimitExceeded: Quota exceeded for quota metric 'Queries' and limit 'Queries per day' of service 'youtube.googleapis.com' for consumer 'project_number:1'.",
+		},
+		"a forbidden key":            {403, "forbidden", collector.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
+		"a malformed request":        {400, "bad_request", collector.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
+		"an error of another shape":  {400, "channels", collector.BadRequest, "", time.Time{}, "HTTP 400"},
+		"a quota status unexplained": {429, "channels", collector.RateLimited, "", time.Time{}, "HTTP 429"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSource(t, serve(t, map[string]http.Handler{"videos": answerWith(t, tt.status, tt.file)}).base, nil)
+			_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			var f *collector.Failure
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, tt.class, f.Class)
+			require.Equal(t, tt.bucket, f.Bucket)
+			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
+			require.Equal(t, tt.detail, f.Detail)
+		})
+	}
+}
+
+func TestSource_doesWithoutBatchGetStats(t *testing.T) {
+	t.Parallel()
+	batch := []collector.Target{target(pancakes, false), target(train, false)}
+	for name, refusal := range map[string]http.Handler{
+		"where it is forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
+		"where it is unknown":   http.NotFoundHandler(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var now atomic.Pointer[time.Time]
+			now.Store(&sourcetest.Now)
+			web := serve(t, map[string]http.Handler{
+				"videos": answerWith(t, http.StatusOK, "list/ok"), "videos:batchGetStats": refusal,
+			})
+			s := newSource(t, web.base, func(o *youtube.Options) { o.Now = func() time.Time { return *now.Load() } })
+
+			_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			var f *collector.Failure
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, collector.QuotaSpent, f.Class, "this budget buys nothing, the others do")
+			require.Equal(t, youtube.BudgetStats, f.Bucket)
+			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
+			require.Contains(t, f.Detail, "videos.list stands in")
+
+			plans := s.Plan(batch)
+			require.Equal(t, [][]collector.Call{{{Bucket: youtube.BudgetCommon, Units: 1}}}, plans)
+			results, err := s.Fetch(t.Context(), batch, plans[0])
+			require.NoError(t, err)
+			require.Equal(t, int64(1482337), *results[0].Facts.Views)
+			require.Nil(t, results[0].Facts.Username, "nobody paid for the channels")
+			require.Len(t, web.calls(), 2)
+
+			later := sourcetest.Now.Add(6 * time.Hour)
+			now.Store(&later)
+			require.Len(t, s.Plan(batch), 2, "it is tried again after a while")
+		})
+	}
+	t.Run("but not where the key is the trouble", func(t *testing.T) {
+		t.Parallel()
+		web := serve(t, map[string]http.Handler{"videos:batchGetStats": answerWith(t, http.StatusBadRequest, "auth_failed")})
+		s := newSource(t, web.base, nil)
+		_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Len(t, s.Plan(batch), 2)
+	})
+}
+
+func TestSource_remembersHandles(t *testing.T) {
+	t.Parallel()
+	batch := []collector.Target{target(pancakes, true), target(train, true)}
+	var now atomic.Pointer[time.Time]
+	now.Store(&sourcetest.Now)
+	web := serve(t, map[string]http.Handler{
+		"videos": answerWith(t, http.StatusOK, "list/ok"), "channels": answerWith(t, http.StatusOK, "channels"),
+	})
+	s := newSource(t, web.base, func(o *youtube.Options) { o.Now = func() time.Time { return *now.Load() } })
+	fetchOnce := func() []string {
+		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		require.NoError(t, err)
+		require.Equal(t, "miracooks", *results[0].Facts.Username)
+		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "no handle: the channel id stands in, its case kept")
+		return web.calls()
+	}
+	require.Len(t, fetchOnce(), 2)
+	require.Len(t, fetchOnce(), 1, "the channels are known")
+	later := sourcetest.Now.Add(24 * time.Hour)
+	now.Store(&later)
+	require.Len(t, fetchOnce(), 2, "a handle may have changed after a day")
+}
+
+func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
+	t.Parallel()
+	batch := []collector.Target{target(pancakes, true), target(train, true)}
+	for name, channels := range map[string]http.Handler{
+		"quota":   answerWith(t, http.StatusForbidden, "quota_spent"),
+		"key":     answerWith(t, http.StatusBadRequest, "auth_failed"),
+		"garbage": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"items":{}}`)) }),
+		"abort":   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSource(t, serve(t, map[string]http.Handler{"videos": answerWith(t, http.StatusOK, "list/ok"), "channels": channels}).base, nil)
+			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			require.NoError(t, err)
+			for _, r := range results {
+				require.Equal(t, collector.OK, r.Class)
+				require.NotNil(t, r.Facts.Views)
+				require.Nil(t, r.Facts.Username)
+				require.Contains(t, r.Detail, "the account's handle is unknown")
+				require.NotContains(t, r.Detail, sourcetest.Credential)
+			}
+		})
+	}
+}
+
+func TestSource_doubtsStrangeAnswers(t *testing.T) {
+	t.Parallel()
+	batch := []collector.Target{target(pancakes, false), target(train, false)}
+	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
+	for answer, want := range map[string][2]collector.Class{
+		`{"kind":"youtube#batchGetStatsResponse"}`:                                                                                     {collector.Gone, collector.Gone},
+		`{"kind":"youtube#batchGetStatsResponse","items":null}`:                                                                        {collector.Gone, collector.Gone},
+		`{"kind":"youtube#batchGetStatsResponse","items":[` + item + `]}`:                                                              {collector.Gone, collector.OK},
+		`{"kind":"youtube#searchListResponse","items":[` + item + `]}`:                                                                 {collector.Temporary, collector.OK},
+		`{"items":[` + item + `]}`:                                                                                                     {collector.Temporary, collector.OK},
+		`{"kind":"youtube#batchGetStatsResponse","items":[{"statistics":{}},` + item + `]}`:                                            {collector.Temporary, collector.OK},
+		`{"kind":"youtube#batchGetStatsResponse","items":[7,` + item + `]}`:                                                            {collector.Temporary, collector.OK},
+		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `","statistics":{"viewCount":1.5}}]}`:                     {collector.Gone, collector.Temporary},
+		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `","statistics":{"viewCount":"1","likeCount":[]}}]}`:      {collector.Gone, collector.Temporary},
+		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `","statistics":{"viewCount":"1","commentCount":"-1"}}]}`: {collector.Gone, collector.Temporary},
+		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":7},` + item + `]}`:                                                     {collector.Temporary, collector.OK},
+		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `"}]}`:                                                    {collector.Gone, collector.Temporary},
+	} {
+		s := newSource(t, serve(t, map[string]http.Handler{
+			"videos:batchGetStats": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }),
+		}).base, nil)
+		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		require.NoError(t, err, answer)
+		require.Equal(t, want, [2]collector.Class{results[0].Class, results[1].Class}, answer)
+	}
+}
+
+func TestNew_refuses(t *testing.T) {
+	t.Parallel()
+	_, err := youtube.New(youtube.Options{})
+	require.EqualError(t, err, "youtube: the API key is missing")
+	_, err = youtube.New(youtube.Options{APIKey: "k"})
+	require.EqualError(t, err, "youtube: Client and Now are required")
+	client := fetch.New(fetch.Options{})
+	for _, base := range []string{"youtube.googleapis.com", "ftp://x/", "https://", "https://x/?a=b", "https://x/#a", "://"} {
+		_, err := youtube.New(youtube.Options{APIKey: "k", BaseURL: base, Client: client, Now: time.Now})
+		require.ErrorContains(t, err, "youtube: the base address must be an http or https address without query, not \""+base)
+	}
+	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
+	require.NoError(t, err)
+	_, err = s.Fetch(canceled(t), []collector.Target{target(train, false)}, []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
