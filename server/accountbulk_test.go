@@ -1,0 +1,315 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
+	c.t.Helper()
+	body := map[string]any{"links": links}
+	for i := 0; i+1 < len(more); i += 2 {
+		body[fmt.Sprint(more[i])] = more[i+1]
+	}
+	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).is(status))
+}
+
+// members returns the links of a series of accounts.
+func members(from, to int) []string {
+	var links []string
+	for n := from; n <= to; n++ {
+		links = append(links, fmt.Sprintf("https://www.tiktok.com/@member%03d", n))
+	}
+	return links
+}
+
+// dueAccounts claims the accounts that would be fetched now and counts them.
+func (a *app) dueAccounts() int {
+	a.t.Helper()
+	n := 0
+	for _, lane := range store.Lanes {
+		c, err := a.Claim(a.t.Context(), store.NewID(), link.TikTok, "account", lane, 1000, time.Hour)
+		require.NoError(a.t, err)
+		n += len(c.Targets)
+	}
+	return n
+}
+
+func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		links := members(1, 9)
+		known := c.follow(links[1])
+
+		t.Run("200 when every link was saved", func(t *testing.T) {
+			got := c.bulkAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
+			require.True(t, got.Success)
+			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
+			require.True(t, got.TrackingEnqueued)
+			require.NotNil(t, got.Warnings)
+			require.Empty(t, got.Warnings)
+			require.Nil(t, got.PendingTmvQueue)
+			require.Equal(t, client.TrackAccountsEntry{Type: "account", URL: links[1], Status: "already_tracked", Success: true, AccountID: &known, WasExisting: true}, got.Results[0])
+			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
+			require.False(t, got.Results[1].WasExisting)
+			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "it keeps its own")
+		})
+
+		t.Run("207 when some were saved", func(t *testing.T) {
+			got := c.bulkAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
+			require.False(t, got.Success)
+			require.Equal(t, client.TrackSummary{Total: 5, Succeeded: 1, Failed: 4}, got.Summary)
+			require.True(t, got.TrackingEnqueued)
+			for i, code := range map[int]string{0: "unsupported_platform", 2: "invalid_url", 3: "wrong_kind", 4: "unsupported_link"} {
+				e := got.Results[i]
+				require.Equal(t, client.TrackStatusFailed, e.Status)
+				require.Equal(t, code, string(*e.Code))
+				require.NotEmpty(t, *e.Error)
+				require.False(t, *e.Retryable)
+				require.False(t, e.Success)
+				require.Nil(t, e.AccountID)
+			}
+		})
+
+		t.Run("422 when none could be saved", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
+			got := c.bulkAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
+			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
+			require.False(t, got.TrackingEnqueued)
+			require.True(t, *got.Results[1].Retryable)
+			require.Equal(t, "not_found", string(*got.Results[2].Code))
+		})
+
+		t.Run("links that mean the same account count as one", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
+			got := c.bulkAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
+			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
+			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "as first sent")
+		})
+
+		t.Run("so do its id and its handle, once that is known", func(t *testing.T) {
+			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
+			c.follow(byID)
+			a.fetchProfiles(func(target store.Target) store.AccountFacts {
+				if target.Platform != link.YouTube {
+					return store.AccountFacts{}
+				}
+				return store.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
+			})
+			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).is(http.StatusOK)
+			before := c.statistics("accounts")
+			got := c.bulkAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
+			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2}, got.Summary)
+			require.Equal(t, byID, got.Results[0].URL)
+			require.True(t, got.Results[0].WasExisting)
+			require.True(t, got.TrackingEnqueued)
+			after := c.statistics("accounts")
+			require.Equal(t, before.Total+2, after.Total)
+			require.Equal(t, before.Removed-1, after.Removed)
+		})
+
+		t.Run("a stopped account is tracked again", func(t *testing.T) {
+			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).is(http.StatusOK)
+			got := c.bulkAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
+			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
+			require.True(t, got.Results[0].WasExisting)
+			require.Equal(t, known, *got.Results[0].AccountID)
+			require.Equal(t, "new_only", *c.account(known.String()).TrackingType)
+		})
+
+		t.Run("one that was only linked is new", func(t *testing.T) {
+			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
+			got := c.bulkAccounts(http.StatusOK, []string{accountLink})
+			require.False(t, got.Results[0].WasExisting)
+			require.Equal(t, linked, got.Results[0].AccountID)
+		})
+	})
+}
+
+func TestBulkTrackAccounts_putsAllIntoTheLabels(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		label := c.collection(map[string]any{"name": "Launch"}).String()
+		c.bulkAccounts(http.StatusOK, members(1, 3), "label_ids", []string{label})
+		require.Len(t, c.accounts("collections=Launch"), 3)
+		c.bulkAccounts(http.StatusOK, members(1, 1), "label_ids", nil)
+
+		p := c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": members(4, 5), "label_ids": []string{label, unknownID}}).
+			refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Contains(t, p.Detail, unknownID)
+		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
+		require.Len(t, c.accounts(""), 3, "nothing is tracked")
+	})
+}
+
+func TestBulkTrackAccounts_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		got := c.bulkAccounts(http.StatusOK, append(members(1, 50), members(1, 1)...))
+		require.Len(t, got.Results, 50)
+		require.True(t, got.TrackingEnqueued)
+		require.Equal(t, 50, a.dueAccounts())
+
+		got = c.bulkAccounts(http.StatusOK, members(101, 151))
+		require.False(t, got.TrackingEnqueued)
+		require.Len(t, got.Warnings, 1)
+		require.Zero(t, a.dueAccounts())
+		a.Clock.Advance(25 * time.Hour)
+		require.Equal(t, 101, a.dueAccounts(), "the schedule has them all")
+	})
+}
+
+func TestBulkTrackAccounts_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierLimited)
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
+
+		within := c.bulkAccounts(http.StatusOK, members(1, 5))
+		require.True(t, within.TrackingEnqueued)
+		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
+
+		beyond := c.bulkAccounts(http.StatusMultiStatus, append([]string{"bad"}, members(11, 17)...))
+		require.False(t, beyond.TrackingEnqueued)
+		require.Len(t, beyond.Warnings, 1)
+		require.Contains(t, beyond.Warnings[0], "first 5")
+		require.Contains(t, beyond.Warnings[0], "other 2")
+		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyond.Results[7].AccountID, Platform: "tiktok"}},
+			beyond.PendingTmvQueue.Accounts)
+		require.Empty(t, beyond.PendingTmvQueue.Videos)
+		require.Equal(t, 10, a.dueAccounts())
+
+		t.Run("the others come with the subscription", func(t *testing.T) {
+			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
+			a.Clock.Advance(25 * time.Hour)
+			require.Equal(t, 12, a.dueAccounts())
+		})
+	})
+}
+
+func TestBulkTrackAccounts_bounds(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	require.Equal(t, int32(500), c.bulkAccounts(http.StatusOK, members(1, 500)).Summary.Total)
+	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
+	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a long link fails alone")
+	for name, body := range map[string]any{
+		"no links":        map[string]any{"links": []string{}},
+		"501 links":       map[string]any{"links": members(1, 501)},
+		"links missing":   map[string]any{},
+		"a null":          map[string]any{"links": []any{nil}},
+		"a label name":    map[string]any{"links": members(1, 1), "label_ids": []string{"Launch"}},
+		"an unknown type": map[string]any{"links": members(1, 1), "tracking_type": "latest_31"},
+	} {
+		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+	}
+}
+
+func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
+	c.t.Helper()
+	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).is(status))
+}
+
+func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		links := members(0, 5)
+		ids := make([]string, len(links))
+		for n, raw := range links {
+			ids[n] = c.follow(raw).String()
+		}
+		c.track(tiktokLink)
+		t.Run("200 when all were stopped, each once", func(t *testing.T) {
+			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
+			require.True(t, got.Success)
+			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
+			require.Equal(t, ids[0], got.Results[0].ID.String())
+			require.Equal(t, client.EntryTypeAccount, got.Results[0].Type)
+			require.Nil(t, got.Results[0].URL)
+			require.Equal(t, ids[1], got.Results[1].ID.String())
+			require.Equal(t, links[1], *got.Results[1].URL)
+		})
+		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
+			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
+				refuses(http.StatusNotFound, server.CodeNotFound)
+			var pointers []string
+			for _, e := range p.Errors {
+				pointers = append(pointers, *e.Pointer)
+			}
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "one was stopped before, one is only linked, one is a video")
+			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
+			require.Len(t, c.accounts(""), 4)
+		})
+		t.Run("207 when an id is unknown", func(t *testing.T) {
+			got := c.stopAccounts(http.StatusMultiStatus, ids[2], unknownID, links[3])
+			require.False(t, got.Success)
+			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
+			require.False(t, got.Results[1].Success)
+			require.Contains(t, *got.Results[1].Error, "no account")
+			require.Len(t, c.accounts(""), 2)
+			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
+		})
+		t.Run("a short link that cannot be resolved now fails it as a whole", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
+			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
+				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			require.Len(t, c.accounts(""), 2)
+		})
+	})
+}
+
+func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/c/Someone"
+		for _, sent := range [][]string{{byID}, {byHandle}, {byHandle, byID}} {
+			id := c.follow(byID)
+			a.fetchProfiles(func(store.Target) store.AccountFacts {
+				return store.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
+			})
+			got := c.stopAccounts(http.StatusOK, sent...)
+			require.Equal(t, client.StopSummary{Total: 1, Succeeded: 1}, got.Summary)
+			require.Equal(t, id, got.Results[0].ID)
+			a.Clock.Advance(24 * time.Hour)
+		}
+	})
+}
+
+func TestBulkStopAccounts_bounds(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.bulkAccounts(http.StatusOK, members(1, 500))
+	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, members(1, 500)...).Summary.Succeeded)
+	for name, ids := range map[string][]string{"none": {}, "501": members(1, 501), "an empty one": {""}, "a long one": {strings.Repeat("a", 2049)}} {
+		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
+	}
+}
+
+func probeTrackAccounts(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": []string{x.accountLink}, "label_ids": []string{x.collection}}),
+		c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": []string{x.accountLink}})}
+}
+
+func probeStopAccounts(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{x.account}}),
+		c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{x.account, x.accountLink}})}
+}

@@ -1,0 +1,465 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const accountLink = "https://www.tiktok.com/@northwind.studio"
+
+func (c *caller) account(ref string) client.Account {
+	c.t.Helper()
+	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).is(http.StatusOK))
+}
+
+func (c *caller) accounts(query string) []client.Account {
+	c.t.Helper()
+	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).is(http.StatusOK))
+}
+
+func (c *caller) accountPage(query string) client.AccountPage {
+	c.t.Helper()
+	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).is(http.StatusOK))
+}
+
+// handles are the handles of accounts, in their order.
+func handles(accounts []client.Account) string {
+	names := make([]string, len(accounts))
+	for i, a := range accounts {
+		names[i] = a.Username
+	}
+	return strings.Join(names, " ")
+}
+
+// posted are the facts of an account with videos of a series.
+func posted(a *app, id string, followers int64, videos ...int) store.AccountFacts {
+	f := store.AccountFacts{ID: &id, Followers: &followers, Listed: true}
+	for i, n := range videos {
+		f.Videos = append(f.Videos, store.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n),
+			UploadedAt: new(store.InstantOf(a.Clock.Now().AddDate(0, 0, -i-1)))})
+	}
+	return f
+}
+
+func TestAccount_beforeItsFirstFetch(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.followed(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
+		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).is(http.StatusOK)
+		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"account_id":%q,"account_link":"https://www.facebook.com/northwind","username":"northwind",
+			"display_username":"northwind","platform":"facebook","created_at":%q,"checked_at":null,"removed":false,"private":false,"empty":false,
+			"bio":null,"link":null,"latest_followers_count":null,"latest_following_count":null,"tracking_type":"latest_30","mean_views":null,
+			"median_views":null,"median_views_non_zero":null,"most_viewed":null,"percent_outperform_10x":null,"percent_outperform_25x":null,
+			"total_videos_tracked":0,"total_views":null,"total_likes":null,"total_comments":null,"total_bookmarks":null,"total_shares":null,
+			"last_uploaded_at":null,"label_ids":[],"label_names":[]}`,
+			c.org.ID, id, a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")), string(got.body))
+	})
+}
+
+func TestAccount_afterAFetch(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		made := c.followed(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
+		a.fetchProfiles(func(store.Target) store.AccountFacts {
+			f := posted(a, "42", 51200, 1, 2, 3)
+			f.Following, f.Bio, f.ProfileLink, f.Private = new(int64(0)), new("Handmade & 👩🏽‍🚀"), new("northwind.example"), new(true)
+			return f
+		})
+		checked := a.Clock.Now()
+		a.fetch(func(target store.Target) store.VideoFacts {
+			n := int64(target.ExternalID[len(target.ExternalID)-1] - '1')
+			return store.VideoFacts{Views: new(100 * n), Likes: new(n), Comments: new(int64(1)), UploadedAt: new(january(10 + int(n)))}
+		})
+		got := c.account(made.AccountID.String())
+		require.Equal(t, int64(51200), *got.LatestFollowersCount)
+		require.Equal(t, int64(0), *got.LatestFollowingCount)
+		require.Equal(t, "Handmade & 👩🏽‍🚀", *got.Bio)
+		require.Equal(t, "northwind.example", *got.Link)
+		require.True(t, got.Private)
+		require.True(t, got.CheckedAt.Equal(checked))
+		require.Equal(t, []float64{100, 100, 150}, []float64{*got.MeanViews, *got.MedianViews, *got.MedianViewsNonZero})
+		require.Equal(t, []int64{3, 200, 300, 3, 3}, []int64{*got.TotalVideosTracked, *got.MostViewed, *got.TotalViews, *got.TotalLikes, *got.TotalComments})
+		require.Equal(t, []float64{0, 0}, []float64{*got.PercentOutperform10X, *got.PercentOutperform25X})
+		require.Nil(t, got.TotalShares, "not given is not 0")
+		require.Equal(t, "2026-01-12", got.LastUploadedAt.String())
+		require.Equal(t, []string{"Launch", "Été 🌞"}, got.LabelNames)
+		require.Len(t, got.LabelIds, 2)
+	})
+}
+
+func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.follow(accountLink).String()
+	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Listed: true} })
+	require.True(t, c.account(id).Empty)
+}
+
+func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		ids := map[string]string{}
+		for _, forms := range [][]string{
+			{accountLink, "m.tiktok.com/@Northwind.Studio?lang=en&x=%2F", accountLink + "/", "https://vm.tiktok.com/ZMaccount1/"},
+			{"https://www.instagram.com/northwind.studio/", "instagram.com/northwind.studio/reels/?igsh=1"},
+			{"https://www.youtube.com/@northwindstudio", "https://www.youtube.com/c/NorthwindStudio", "youtube.com/northwindstudio", "https://m.youtube.com/@NorthwindStudio/shorts"},
+			{"https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q/videos"},
+			{"https://www.facebook.com/northwind", "https://m.facebook.com/Northwind/videos"},
+		} {
+			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", accountLink+"?_t=8")
+			id := c.follow(forms[0])
+			for _, form := range forms {
+				require.Equal(t, id, c.account(form).AccountID, form)
+				require.Equal(t, id, c.account(strings.ToUpper(id.String())).AccountID)
+				require.Equal(t, id, c.accounts("link=" + url.QueryEscape(form))[0].AccountID, form)
+				require.Empty(t, c.accountVideos(form, ""))
+				require.Equal(t, "already", map[bool]string{true: "already"}[c.followed(map[string]any{"link": form}).Error != nil], form)
+			}
+			require.NotContains(t, ids, id.String(), "each is an account of its own")
+			ids[id.String()] = forms[0]
+		}
+	})
+}
+
+func TestAccount_ofAVideoAloneIsReadableAndNotListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		v := c.video(c.track(tiktokLink).String())
+		a.fetch(views(5))
+		linked := c.account(v.LinkedAccountID.String())
+		require.Equal(t, linked, c.account(accountLink))
+		require.Nil(t, linked.TrackingType)
+		require.Nil(t, linked.CheckedAt)
+		require.Equal(t, int64(1), *linked.TotalVideosTracked)
+		require.False(t, linked.Removed)
+		require.Empty(t, c.accounts("include_removed=true"))
+		require.Empty(t, c.accounts("link="+url.QueryEscape(accountLink)))
+		require.Len(t, c.accounts("include_linked=true&link="+url.QueryEscape(accountLink)), 1)
+
+		require.Equal(t, linked.AccountID, c.followed(map[string]any{"link": accountLink}).AccountID, "it keeps its id when it is tracked")
+		require.Len(t, c.accounts(""), 1)
+	})
+}
+
+func TestAccount_notFound(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, ref := range []string{"bulk", unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", tiktokLink, accountLink,
+		"https://example.com/", "https://vm.tiktok.com/ZMdead0001/", "null", "a b"} {
+		for _, suffix := range []string{"", "/videos", "/history"} {
+			p := c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+suffix, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Contains(t, p.Detail, "no account")
+		}
+	}
+	p := c.send(http.MethodGet, "/accounts/"+accountLink, nil).refuses(http.StatusBadRequest, server.CodeURLNotEncoded)
+	require.Contains(t, p.Detail, "GET /accounts?link=")
+	a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
+	for _, path := range []string{"/accounts/https%3A%2F%2Fvm.tiktok.com%2FZMdown0001%2F", "/accounts?link=https://vm.tiktok.com/ZMdown0001/"} {
+		c.send(http.MethodGet, path, nil).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+	}
+	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
+}
+
+// guild is an organisation with five tracked accounts whose numbers differ; the last was never fetched.
+func guild(t *testing.T, a *app) *caller {
+	t.Helper()
+	c := a.newCaller(t, store.TierPremium)
+	for n, raw := range []string{"https://www.tiktok.com/@cora", "https://www.tiktok.com/@anna", "https://www.tiktok.com/@bert", "https://www.tiktok.com/@dora"} {
+		body := map[string]any{"link": raw, "collection_names": []string{map[int]string{0: "Even", 1: "Odd, so"}[n%2]}}
+		c.followed(body)
+		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, fmt.Sprint(n), int64(10*(n%3)), n) })
+		a.fetch(func(store.Target) store.VideoFacts {
+			return store.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
+		})
+	}
+	c.follow("https://www.instagram.com/emil/")
+	return c
+}
+
+func TestAccounts_areOrdered(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := guild(t, a)
+		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "the newest first")
+		for query, want := range map[string]string{
+			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
+			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
+			"order_by=username":                                   "emil dora cora bert anna",
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // equal ones by id, nulls last
+			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
+			"order_by=total_views":                                "cora anna bert dora emil",
+			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
+			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
+		} {
+			require.Equal(t, want, handles(c.accounts(query)), query)
+			t.Run("pages and cursors go through it whole: "+query, func(t *testing.T) {
+				var paged, followed []client.Account
+				cursor := ""
+				for n := 1; ; n++ {
+					page := c.accountPage(fmt.Sprintf("%s&limit=2&page=%d", query, n))
+					require.Equal(t, []int64{5, 3, int64(n)}, []int64{page.Pagination.Total, page.Pagination.TotalPages, int64(page.Pagination.Page)})
+					paged = append(paged, page.Data...)
+					next := c.accountPage(query + "&limit=2" + cursor)
+					followed = append(followed, next.Data...)
+					require.Equal(t, int32(n), next.Pagination.Page)
+					if next.Pagination.NextCursor == nil {
+						require.Nil(t, page.Pagination.NextCursor)
+						break
+					}
+					cursor = "&cursor=" + *next.Pagination.NextCursor
+				}
+				require.Equal(t, want, handles(paged))
+				require.Equal(t, want, handles(followed))
+			})
+		}
+	})
+}
+
+func TestAccounts_areFiltered(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := guild(t, a)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).is(http.StatusOK)
+		c.track(tiktokLink)
+		odd := c.account("https://www.tiktok.com/@anna").LabelIds[0].String()
+		for query, want := range map[string]string{
+			"":                                     "anna bert cora emil",
+			"include_removed=true":                 "anna bert cora dora emil",
+			"include_linked=true":                  "anna bert cora emil northwind.studio",
+			"platform=instagram":                   "emil",
+			"platform=youtube":                     "",
+			"username=%20@ANNA%20":                 "anna",
+			"username=ann":                         "",
+			"collections=Even":                     "bert cora",
+			"collections=even":                     "",
+			"collections=" + odd:                   "anna",
+			"collections=Even," + odd + ",unknown": "anna bert cora",
+			"collections=Even&username=bert":       "bert",
+			"collections=" + odd + "&include_removed=true":       "anna dora",
+			"link=https://www.tiktok.com/@dora":                  "",
+			"link=https://tiktok.com/@DORA&include_removed=true": "dora",
+			"link=https://www.tiktok.com/@nobody":                "",
+			"link=https://www.tiktok.com/@anna&platform=youtube": "",
+			"limit=2": "anna bert",
+		} {
+			require.Equal(t, want, handles(c.accounts("order_by=username&order_direction=asc&"+query)), query)
+		}
+	})
+}
+
+func TestAccounts_areAnArrayOrAPage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := guild(t, a)
+		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).is(http.StatusOK).body[0])
+		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).is(http.StatusOK).body[0])
+		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).is(http.StatusOK).body))
+		past := c.accountPage("page=9&limit=3")
+		require.Empty(t, past.Data)
+		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
+		require.Equal(t, client.Pagination{Page: 1, Limit: 5000}, c.accountPage("username=nobody").Pagination)
+
+		t.Run("the client of the contract reads both", func(t *testing.T) {
+			got, err := c.ListAccountsWithResponse(t.Context(), &client.ListAccountsParams{})
+			require.NoError(t, err)
+			array, err := got.JSON200.AsAccountArray()
+			require.NoError(t, err)
+			require.Len(t, array, 5)
+			got, err = c.ListAccountsWithResponse(t.Context(), &client.ListAccountsParams{Paginated: new(true)})
+			require.NoError(t, err)
+			page, err := got.JSON200.AsAccountPage()
+			require.NoError(t, err)
+			require.Len(t, page.Data, 5)
+		})
+	})
+}
+
+func TestAccounts_refuseWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := guild(t, a)
+	cursor := *c.accountPage("limit=1&order_by=username").Pagination.NextCursor
+	for query, name := range map[string]string{
+		"page=2":                      "page",
+		"cursor=" + cursor:            "cursor",
+		"paginated=true&page=0":       "page",
+		"paginated=maybe":             "paginated",
+		"limit=0":                     "limit",
+		"limit=5001":                  "limit",
+		"order_by=bio":                "order_by",
+		"order_direction=up":          "order_direction",
+		"platform=myspace":            "platform",
+		"username=@":                  "username",
+		"collections=":                "collections",
+		"link=nonsense":               "link",
+		"link=" + tiktokLink:          "link",
+		"link=https://example.com/@a": "link",
+		"paginated=true&page=2&order_by=username&cursor=" + cursor:          "page",
+		"paginated=true&cursor=" + cursor:                                   "cursor", // of another order
+		"paginated=true&order_by=username&platform=tiktok&cursor=" + cursor: "cursor",
+		"paginated=true&order_by=username&cursor=A" + cursor:                "cursor",
+	} {
+		p := c.send(http.MethodGet, "/accounts?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, name, *p.Errors[0].Name, query)
+	}
+	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Len(t, p.Errors, 4, "all faults at once: %s", p.Detail)
+	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "the limit may differ")
+}
+
+func TestAccounts_ofTheLowerTiersAreOneMasked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := guild(t, a)
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(time.Second)
+		got := c.accounts("order_by=username&order_direction=asc&limit=3")
+		require.Equal(t, "anna", handles(got), "the first of the asked order")
+		require.True(t, *got[0].MetricsMasked)
+		require.NotNil(t, got[0].CheckedAt)
+		page := c.accountPage("order_by=username&limit=2")
+		require.Equal(t, "emil", handles(page.Data))
+		require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 2, TotalPages: 1}, page.Pagination)
+		require.Empty(t, c.accountPage("page=2&limit=1").Data)
+		require.Len(t, c.accountVideos("https://www.tiktok.com/@anna", ""), 1)
+	})
+}
+
+func probeListAccounts(c *caller, x things) []answer {
+	var out []answer
+	for _, query := range []string{"", "collections=" + x.collection, "collections=" + x.label, "include_linked=true&include_removed=true&link=" + url.QueryEscape(x.accountLink),
+		"paginated=true&limit=1&cursor=" + x.cursor} {
+		out = append(out, c.send(http.MethodGet, "/accounts?"+query, nil))
+	}
+	return out
+}
+
+func probeAccount(suffix string) func(c *caller, x things) []answer {
+	return func(c *caller, x things) []answer {
+		return []answer{c.send(http.MethodGet, "/accounts/"+x.account+suffix, nil), c.send(http.MethodGet, "/accounts/"+url.PathEscape(x.accountLink)+suffix, nil),
+			c.send(http.MethodHead, "/accounts/"+x.account+suffix, nil)}
+	}
+}
+
+func probePath(path string) func(c *caller, x things) []answer {
+	return func(c *caller, _ things) []answer { return []answer{c.send(http.MethodGet, path, nil)} }
+}
+
+// accountVideos lists the videos of an account.
+func (c *caller) accountVideos(ref, query string) []client.Video {
+	c.t.Helper()
+	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).is(http.StatusOK))
+}
+
+func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.follow(accountLink).String()
+		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3) })
+		own := c.track(numbered(4))
+		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
+		a.fetch(func(target store.Target) store.VideoFacts {
+			n := int(target.ExternalID[len(target.ExternalID)-1] - '0')
+			f := store.VideoFacts{Views: new(int64(10 * (n % 3)))}
+			if target.Platform == link.TikTok && n < 4 {
+				f.UploadedAt = new(january(10 + n))
+			}
+			return f
+		})
+		numbers := func(query string) (out []string) {
+			for _, v := range c.accountVideos(id, query) {
+				out = append(out, v.AdLink[len(v.AdLink)-1:])
+				require.Equal(t, id, v.LinkedAccountID.String())
+			}
+			return out
+		}
+		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads first, an unknown day last")
+		require.Equal(t, c.video(own.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
+		for query, want := range map[string][]string{
+			"order_direction=asc":                             {"1", "2", "3", "4"},
+			"order_by=latest_views":                           {"2", "4", "1", "3"},
+			"start_date=2026-01-12":                           {"3", "2"},
+			"end_date=2026-01-12":                             {"2", "1"},
+			"start_date=2026-01-12&end_date=2026-01-12":       {"2"},
+			"start_date=2026-02-01":                           nil,
+			"limit=2&order_by=created_at&order_direction=asc": nil,
+		} {
+			if strings.Contains(query, "limit") {
+				require.Len(t, numbers(query), 2)
+				continue
+			}
+			require.Equal(t, want, numbers(query), query)
+		}
+		t.Run("pages and cursors go through it whole", func(t *testing.T) {
+			cursor := ""
+			var got []string
+			for n := 1; n <= 2; n++ {
+				path := "/accounts/" + id + "/videos?paginated=true&limit=3&start_date=2026-01-01"
+				byNumber := decode[client.AccountVideoPage](c.send(http.MethodGet, fmt.Sprintf("%s&page=%d", path, n), nil).is(http.StatusOK))
+				byCursor := decode[client.AccountVideoPage](c.send(http.MethodGet, strings.Replace(path, "limit=3", "limit=2", 1)+cursor, nil).is(http.StatusOK))
+				require.Equal(t, int64(3), byNumber.Pagination.Total)
+				for _, v := range byCursor.Data {
+					got = append(got, v.AdLink[len(v.AdLink)-1:])
+				}
+				if n == 1 {
+					require.Len(t, byNumber.Data, 3)
+					cursor = "&cursor=" + *byCursor.Pagination.NextCursor
+					c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true"+cursor, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				} else {
+					require.Empty(t, byNumber.Data)
+				}
+			}
+			require.Equal(t, []string{"3", "2", "1"}, got)
+		})
+		t.Run("stopped ones are listed when asked for", func(t *testing.T) {
+			c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
+			require.Equal(t, []string{"4"}, numbers(""))
+			require.Len(t, numbers("include_removed=true"), 4)
+		})
+	})
+}
+
+func TestAccountVideos_refuseWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.follow(accountLink).String()
+	for query, name := range map[string]string{
+		"page=2": "page", "cursor=AAAA": "cursor", "limit=5001": "limit", "order_by=title": "order_by", "start_date=2026-02-30": "start_date",
+		"start_date=2026-02-02&end_date=2026-02-01": "start_date", "paginated=true&cursor=AAAA": "cursor", "username=a": "username",
+	} {
+		for _, ref := range []string{id, unknownID, url.PathEscape(accountLink)} {
+			p := c.send(http.MethodGet, "/accounts/"+ref+"/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Equal(t, name, *p.Errors[0].Name, query)
+		}
+	}
+	require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+id+"/videos", nil).is(http.StatusOK).body))
+	var page map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true", nil).is(http.StatusOK).body, &page))
+	require.JSONEq(t, `{"total":0,"page":1,"limit":5000,"total_pages":0,"next_cursor":null}`, string(page["pagination"]))
+}
+
+// followed tracks an account through the interface.
+func (c *caller) followed(body map[string]any) client.TrackAccountResult {
+	c.t.Helper()
+	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).is(http.StatusOK))
+}

@@ -1,0 +1,271 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestTrackAccount_tracksALink(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		first := c.followed(map[string]any{"link": accountLink})
+		require.Nil(t, first.Error)
+		require.Equal(t, "https://app.example.test/account/tiktok/"+first.AccountID.String(), first.DirectURL)
+		got := c.account(first.AccountID.String())
+		require.Equal(t, "latest_30", *got.TrackingType)
+		require.Equal(t, accountLink, got.AccountLink)
+
+		t.Run("again, in another spelling, it says that it already is, and keeps its tracking type", func(t *testing.T) {
+			again := c.followed(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
+			require.Equal(t, first.AccountID, again.AccountID)
+			require.Equal(t, first.DirectURL, again.DirectURL)
+			require.Contains(t, *again.Error, "already")
+			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
+		})
+		t.Run("null and empty collections are accepted", func(t *testing.T) {
+			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+		})
+	})
+}
+
+// listing is how many videos the platform lists of the account, and which day each was uploaded: one a day, the newest yesterday.
+func listing(a *app, n int) store.AccountFacts {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = n - i
+	}
+	return posted(a, "42", 1, numbers...)
+}
+
+func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
+	t.Parallel()
+	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
+		each(t, func(t *testing.T, a *app) {
+			c := a.newCaller(t, store.TierPremium)
+			body := map[string]any{"link": accountLink}
+			if kind != "" {
+				body["tracking_type"] = kind
+			}
+			c.followed(body)
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return listing(a, 220) })
+			require.Len(t, c.accountVideos(accountLink, ""), found, kind)
+			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
+
+			a.Clock.Advance(36 * time.Hour)
+			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return listing(a, 221) })
+			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and what is uploaded later", kind)
+		})
+	}
+}
+
+func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.followed(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
+		got := c.account(accountLink)
+		require.Equal(t, []string{"Launch"}, got.LabelNames)
+		id := c.track(tiktokLink)
+		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "its videos are in it")
+
+		c.followed(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
+		require.Len(t, c.accounts("collections=Launch"), 2)
+
+		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@third", "collection_ids": []string{got.LabelIds[0].String(), unknownID}}).
+			refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Contains(t, p.Detail, unknownID)
+		require.Len(t, p.Errors, 1)
+		require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
+		require.Len(t, c.accounts("include_linked=true"), 2, "nothing is tracked")
+	})
+}
+
+func TestTrackAccount_refusesWhatIsNoAccount(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for raw, code := range map[string]server.Code{
+		"not a link at all":                          server.CodeInvalidURL,
+		"https://example.com/studio":                 server.CodeUnsupportedPlatform,
+		"https://www.tiktok.com/about":               server.CodeUnsupportedLink,
+		tiktokLink:                                   server.CodeWrongKind,
+		"https://youtu.be/dQw4w9WgXcQ":               server.CodeWrongKind,
+		"https://www.instagram.com/reel/DCXkB8LpR2q": server.CodeWrongKind,
+	} {
+		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": raw}).refuses(http.StatusBadRequest, code)
+		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
+		require.Equal(t, string(code), p.Errors[0].Code)
+	}
+	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
+	for name, body := range map[string]any{
+		"link missing":         map[string]any{},
+		"link null":            map[string]any{"link": nil},
+		"link empty":           map[string]any{"link": ""},
+		"link too long":        map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
+		"an unknown type":      map[string]any{"link": accountLink, "tracking_type": "some"},
+		"a null type":          map[string]any{"link": accountLink, "tracking_type": nil},
+		"an id that is none":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
+		"a name that is blank": map[string]any{"link": accountLink, "collection_names": []string{"  "}},
+		"label_ids":            map[string]any{"link": accountLink, "label_ids": []string{}},
+	} {
+		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+	}
+	require.Empty(t, c.accounts("include_linked=true&include_removed=true"))
+}
+
+func TestTrackAccount_resolvesShortLinks(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		const short = "https://vm.tiktok.com/ZMaccount1/"
+		c := a.newCaller(t, store.TierPremium)
+		a.platforms.redirect(short, "")
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
+		a.platforms.redirect("https://vm.tiktok.com/ZMvideo001/", tiktokLink)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
+		a.platforms.redirect(short, accountLink+"?_t=8")
+		id := c.followed(map[string]any{"link": short}).AccountID
+		require.Equal(t, id, c.account(accountLink).AccountID)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).is(http.StatusOK)
+	})
+}
+
+// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times at once: one account, and exactly one answer that it is new.
+func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		ids, fresh := map[uuid.UUID]bool{}, 0
+		for range 64 {
+			all.Go(func() {
+				got, err := c.TrackAccountWithResponse(t.Context(), client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || got.JSON200 == nil {
+					t.Errorf("tracking: %v %s", err, got.Status())
+					return
+				}
+				ids[got.JSON200.AccountID] = true
+				if got.JSON200.Error == nil {
+					fresh++
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, ids, 1)
+		require.Equal(t, 1, fresh)
+		require.Len(t, c.accounts("include_linked=true"), 1)
+		require.Equal(t, []string{"Launch"}, c.account(accountLink).LabelNames)
+		require.Equal(t, int64(1), c.statistics("accounts").Total)
+	})
+}
+
+func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for n, stop := range []func(id uuid.UUID) answer{
+			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts/"+id.String(), nil) },
+			func(id uuid.UUID) answer {
+				return c.send(http.MethodDelete, "/accounts/"+strings.ToUpper(id.String()), nil)
+			},
+			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}) },
+			func(uuid.UUID) answer {
+				return c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink + "?x=1"})
+			},
+		} {
+			made := c.followed(map[string]any{"link": accountLink})
+			require.Nil(t, made.Error)
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", int64(n), 1) })
+			a.fetch(views(5))
+			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).is(http.StatusOK)).Message)
+
+			got := c.account(made.AccountID.String())
+			require.True(t, got.Removed)
+			require.Equal(t, int64(n), *got.LatestFollowersCount)
+			require.NotEmpty(t, c.accountHistory(accountLink, ""))
+			require.Empty(t, c.accounts(""))
+			require.Len(t, c.accounts("include_removed=true"), 1)
+			stop(made.AccountID).refuses(http.StatusNotFound, server.CodeNotFound)
+			a.Clock.Advance(24 * time.Hour)
+		}
+		require.False(t, c.account(c.followed(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
+	})
+}
+
+func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.track(numbered(4))
+		id := c.followed(map[string]any{"link": accountLink}).AccountID.String()
+		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
+		c.track(numbered(3)) // found, and then asked for by itself
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
+		removed := func() (out []bool) {
+			for n := range 4 {
+				out = append(out, c.video(numbered(n+1)).Removed)
+			}
+			return out
+		}
+		require.Equal(t, []bool{true, true, true, false}, removed())
+
+		t.Run("tracked again, it takes up those that were found through it", func(t *testing.T) {
+			a.Clock.Advance(24 * time.Hour)
+			c.followed(map[string]any{"link": accountLink})
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
+			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the one that had been asked for by itself")
+			require.Equal(t, int64(3), c.statistics("videos").Total)
+			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
+		})
+	})
+}
+
+func TestStopAccount_refusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	linked := c.video(c.track(tiktokLink).String()).LinkedAccountID.String()
+	for _, id := range []string{unknownID, "00000000-0000-0000-0000-000000000000", tiktokLink, accountLink, linked, "https://www.tiktok.com/@nobody", "nonsense", "bulk"} {
+		p := c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}).refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Contains(t, p.Detail, id)
+	}
+	for _, id := range []string{unknownID, linked} {
+		c.send(http.MethodDelete, "/accounts/"+id, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+	}
+	for _, id := range []string{"nonsense", "%7B" + unknownID + "%7D", strings.ReplaceAll(unknownID, "-", "")} {
+		p := c.send(http.MethodDelete, "/accounts/"+id, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "account_id", *p.Errors[0].Name)
+	}
+	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+}
+
+func probeTrackAccount(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodPost, "/accounts", map[string]any{"link": x.accountLink, "collection_ids": []string{x.collection}}),
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": x.accountLink})}
+}
+
+func probeStopAccount(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodDelete, "/accounts", map[string]any{"id": x.account}), c.send(http.MethodDelete, "/accounts", map[string]any{"id": x.accountLink})}
+}
+
+func probeStopAccountByID(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodDelete, "/accounts/"+x.account, nil)}
+}

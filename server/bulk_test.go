@@ -1,0 +1,277 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func (c *caller) bulk(status int, links []string, labels ...string) client.TrackVideosResult {
+	c.t.Helper()
+	body := map[string]any{"links": links}
+	if labels != nil {
+		body["label_ids"] = labels
+	}
+	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).is(status))
+}
+
+func series(from, to int) []string {
+	var links []string
+	for n := from; n <= to; n++ {
+		links = append(links, numbered(n))
+	}
+	return links
+}
+
+// due claims what would be fetched now and counts it.
+func (a *app) due() int {
+	a.t.Helper()
+	n := 0
+	for _, lane := range store.Lanes {
+		c, err := a.Claim(a.t.Context(), store.NewID(), link.TikTok, "video", lane, 1000, time.Hour)
+		require.NoError(a.t, err)
+		n += len(c.Targets)
+	}
+	return n
+}
+
+func TestBulkTrack_answersForEachLink(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		known := c.track(numbered(1))
+
+		t.Run("200 when every link was saved", func(t *testing.T) {
+			got := c.bulk(http.StatusOK, []string{numbered(1), numbered(2)})
+			require.True(t, got.Success)
+			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
+			require.True(t, got.TrackingEnqueued)
+			require.Empty(t, got.Warnings)
+			require.NotNil(t, got.Warnings)
+			require.Nil(t, got.PendingTmvQueue)
+			require.Equal(t, client.TrackVideosEntry{Type: "video", URL: numbered(1), Status: "already_tracked", Success: true, VideoID: &known, WasExisting: true}, got.Results[0])
+			second := got.Results[1]
+			require.Equal(t, client.TrackStatus("tracked"), second.Status)
+			require.False(t, second.WasExisting)
+			require.Equal(t, *second.VideoID, c.track(numbered(2)))
+		})
+
+		t.Run("207 when some were saved", func(t *testing.T) {
+			got := c.bulk(http.StatusMultiStatus, []string{"https://example.com/x", numbered(3), "", "https://www.tiktok.com/@northwind"})
+			require.False(t, got.Success)
+			require.Equal(t, client.TrackSummary{Total: 4, Succeeded: 1, Failed: 3}, got.Summary)
+			require.True(t, got.TrackingEnqueued)
+			for i, code := range map[int]string{0: "unsupported_platform", 2: "invalid_url", 3: "wrong_kind"} {
+				e := got.Results[i]
+				require.Equal(t, client.TrackStatusFailed, e.Status)
+				require.Equal(t, code, string(*e.Code))
+				require.NotEmpty(t, *e.Error)
+				require.False(t, *e.Retryable)
+				require.False(t, e.Success)
+				require.Nil(t, e.VideoID)
+			}
+		})
+
+		t.Run("422 when none could be saved", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
+			got := c.bulk(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
+			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
+			require.False(t, got.TrackingEnqueued)
+			require.Equal(t, "link_unresolved", string(*got.Results[1].Code))
+			require.True(t, *got.Results[1].Retryable)
+			require.Equal(t, "not_found", string(*got.Results[2].Code))
+		})
+
+		t.Run("links that mean the same video count as one", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", numbered(4))
+			got := c.bulk(http.StatusMultiStatus, []string{
+				numbered(4) + "?is_from_webapp=1", numbered(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
+			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
+			require.Equal(t, numbered(4)+"?is_from_webapp=1", got.Results[0].URL, "as first sent")
+			require.Equal(t, "bad", got.Results[1].URL)
+		})
+
+		t.Run("a stopped video is tracked again", func(t *testing.T) {
+			c.send(http.MethodDelete, "/videos/"+known.String(), nil).is(http.StatusOK)
+			got := c.bulk(http.StatusOK, []string{numbered(1)})
+			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
+			require.True(t, got.Results[0].WasExisting)
+			require.Equal(t, known, *got.Results[0].VideoID)
+		})
+	})
+}
+
+func TestBulkTrack_putsAllIntoTheLabels(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_names": []string{"Launch"}}).is(http.StatusOK)
+		label := (c.list("").Data[0].LabelIds)[0].String()
+		c.bulk(http.StatusOK, series(2, 4), label)
+		require.Len(t, c.list("collections=Launch").Data, 4)
+
+		p := c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": series(5, 6), "label_ids": []string{label, unknownID}}).
+			refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Contains(t, p.Detail, unknownID)
+		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
+		require.Len(t, c.list("").Data, 4, "nothing is tracked")
+	})
+}
+
+func TestBulkTrack_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		got := c.bulk(http.StatusOK, append(series(1, 50), numbered(1)))
+		require.Len(t, got.Results, 50)
+		require.True(t, got.TrackingEnqueued)
+		require.Equal(t, 50, a.due())
+
+		got = c.bulk(http.StatusOK, series(101, 151))
+		require.False(t, got.TrackingEnqueued)
+		require.Len(t, got.Warnings, 1)
+		require.Zero(t, a.due())
+	})
+}
+
+func TestBulkTrack_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierLimited)
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
+
+		within := c.bulk(http.StatusOK, series(1, 5))
+		require.True(t, within.TrackingEnqueued)
+		require.Empty(t, within.Warnings)
+		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
+
+		beyond := c.bulk(http.StatusMultiStatus, append([]string{"bad"}, series(11, 17)...))
+		require.False(t, beyond.TrackingEnqueued)
+		require.Len(t, beyond.Warnings, 1)
+		require.Contains(t, beyond.Warnings[0], "first 5")
+		require.Contains(t, beyond.Warnings[0], "other 2")
+		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyond.Results[7].VideoID, Platform: "tiktok"}},
+			beyond.PendingTmvQueue.Videos)
+		require.Equal(t, 10, a.due())
+	})
+}
+
+func TestBulkTrack_allowanceIsTheOperatorsToSet(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })
+	c := a.newCaller(t, store.TierPremium)
+	require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
+	require.Len(t, c.bulk(http.StatusOK, series(1, 3)).PendingTmvQueue.Videos, 2)
+}
+
+func TestBulkTrack_bounds(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	require.Equal(t, int32(500), c.bulk(http.StatusOK, series(1, 500)).Summary.Total)
+	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
+	require.Equal(t, "invalid_url", string(*c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a long link fails alone")
+	for name, body := range map[string]any{
+		"no links":       map[string]any{"links": []string{}},
+		"501 links":      map[string]any{"links": series(1, 501)},
+		"links missing":  map[string]any{},
+		"a number":       map[string]any{"links": []any{7}},
+		"a null":         map[string]any{"links": []any{nil}},
+		"links no array": map[string]any{"links": tiktokLink},
+		"a label name":   map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
+	} {
+		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+	}
+}
+
+func (c *caller) stop(status int, ids ...string) client.StopResult {
+	c.t.Helper()
+	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).is(status))
+}
+
+func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		var ids []string
+		for n := range 6 {
+			ids = append(ids, c.track(numbered(n)).String())
+		}
+		t.Run("200 when all were stopped, each once", func(t *testing.T) {
+			got := c.stop(http.StatusOK, ids[0], numbered(0)+"?x=1", numbered(1), strings.ToUpper(ids[1]))
+			require.True(t, got.Success)
+			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
+			require.Equal(t, ids[0], got.Results[0].ID.String())
+			require.Nil(t, got.Results[0].URL)
+			require.Equal(t, ids[1], got.Results[1].ID.String())
+			require.Equal(t, numbered(1), *got.Results[1].URL)
+		})
+		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
+			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], numbered(77), numbered(3), "nonsense", numbered(0)}}).
+				refuses(http.StatusNotFound, server.CodeNotFound)
+			var pointers []string
+			for _, e := range p.Errors {
+				pointers = append(pointers, *e.Pointer)
+			}
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last was stopped before")
+			require.Contains(t, p.Detail, numbered(77))
+			require.Len(t, c.list("").Data, 4)
+		})
+		t.Run("207 when an id is unknown", func(t *testing.T) {
+			got := c.stop(http.StatusMultiStatus, ids[2], unknownID, numbered(3))
+			require.False(t, got.Success)
+			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
+			require.False(t, got.Results[1].Success)
+			require.NotEmpty(t, *got.Results[1].Error)
+			require.Len(t, c.list("").Data, 2)
+			require.Equal(t, int32(1), c.stop(http.StatusMultiStatus, unknownID).Summary.Failed)
+		})
+		t.Run("a short link that cannot be resolved now fails it as a whole", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
+			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
+				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			require.Len(t, c.list("").Data, 2)
+		})
+	})
+}
+
+func TestBulkStop_bounds(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.bulk(http.StatusOK, series(1, 500))
+	require.Equal(t, int32(500), c.stop(http.StatusOK, series(1, 500)...).Summary.Succeeded)
+	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": series(1, 500)}).refuses(http.StatusNotFound, server.CodeNotFound)
+	require.Len(t, p.Errors, 500, "every link is named")
+	for name, ids := range map[string][]string{"none": {}, "501": series(1, 501), "an empty one": {""}, "a long one": {strings.Repeat("a", 2049)}} {
+		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
+	}
+}
+
+func TestBulk_manyShortLinksAreResolvedTogether(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	var links []string
+	for n := range 100 {
+		short := fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", n)
+		a.platforms.redirect(short, numbered(n/2))
+		links = append(links, short)
+	}
+	got := c.bulk(http.StatusOK, links)
+	require.Equal(t, int32(50), got.Summary.Total)
+	for i, e := range got.Results {
+		require.Equal(t, links[2*i], e.URL, strconv.Itoa(i))
+	}
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/oapi-codegen/nullable"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+// ListCollections lists collections.
+func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsRequestObject) (api.ListCollectionsResponseObject, error) {
+	caller := CallerFrom(ctx)
+	query, page, err := s.readCollectionList(ctx, r.Params)
+	if err != nil {
+		return nil, err
+	}
+	found, err := caller.Org.Collections(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	pagination, err := s.pagination(page, caller.View, found.Total, found.Next)
+	if err != nil {
+		return nil, err
+	}
+	if page.beyond(caller.View) {
+		found.Collections = nil
+	}
+	list := api.CollectionList{Data: make([]api.Collection, len(found.Collections))}
+	for i, c := range found.Collections {
+		list.Data[i] = ToAPICollection(c, caller.View, false)
+	}
+	if isTrue(r.Params.Paginated) {
+		list.Pagination = &pagination
+	} else {
+		list.Count = new(int32(len(list.Data))) //nolint:gosec // at most a page
+	}
+	return api.ListCollections200JSONResponse{Body: list}, nil
+}
+
+// rootParent is the parent_id of collections that have none.
+const rootParent = "null"
+
+// readCollectionList reads what the schemas have let pass, and checks what they cannot say.
+func (s *Server) readCollectionList(ctx context.Context, p api.ListCollectionsParams) (store.CollectionQuery, pageRequest, error) {
+	order, sorted, subtree := api.CollectionOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeChildren)
+	if p.OrderBy != nil {
+		order = *p.OrderBy
+	}
+	query := store.CollectionQuery{Subtree: subtree, Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc}}
+	switch {
+	case p.ParentID == nil:
+	case *p.ParentID == rootParent:
+		query.Roots = !subtree // below the root is everything
+	default:
+		id, err := uuid.Parse(*p.ParentID)
+		if err != nil {
+			return query, pageRequest{}, invalid(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quote(*p.ParentID)))
+		}
+		query.ParentID = &id
+	}
+	faults := pagesAsked(p.Paginated, p.Page, p.Cursor)
+	bound := []any{query.Roots, query.ParentID, query.ParentID != nil && subtree, order, sorted}
+	page, pageFaults := s.readPage(p.Page, p.Limit, p.Cursor, scopeOf(ctx, "listCollections", bound))
+	if faults = append(faults, pageFaults...); len(faults) > 0 {
+		return query, page, invalid(faults...)
+	}
+	query.Window = page.window(CallerFrom(ctx).View)
+	return query, page, nil
+}
+
+// CreateCollection makes a collection.
+func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
+	caller := CallerFrom(ctx)
+	fresh := store.NewCollection{Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
+		CreatedBy: caller.Token.ID}
+	if r.Body.Access != nil {
+		fresh.Access = store.Access(*r.Body.Access)
+	}
+	made, err := caller.Org.CreateCollection(ctx, fresh)
+	if err != nil {
+		return nil, refusedCollection(err, uuid.Nil, r.Body.ParentID)
+	}
+	return api.CreateCollection201JSONResponse{Body: api.CreatedCollection{ID: made.ID, Name: made.Name, OrganisationID: made.OrganisationID,
+		Access: api.Access(made.Access), CreatedAt: toAPITime(made.CreatedAt)}}, nil
+}
+
+// GetCollection reads one collection.
+func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestObject) (api.GetCollectionResponseObject, error) {
+	caller := CallerFrom(ctx)
+	counts := isTrue(r.Params.IncludeCounts)
+	c, err := caller.Org.Collection(ctx, r.CollectionID, counts)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetCollection200JSONResponse{Body: ToAPICollection(c, caller.View, counts)}, nil
+}
+
+// UpdateCollection changes a collection.
+func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionRequestObject) (api.UpdateCollectionResponseObject, error) {
+	patch, err := readCollectionPatch(*r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if patch.Unchanged, err = collectionSeen(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
+		return nil, err
+	}
+	if r.Body.Password != nil { // last, since it is costly
+		hash, err := store.HashPassword(ctx, *r.Body.Password)
+		if err != nil {
+			return nil, err
+		}
+		patch.PasswordHash = &hash
+	}
+	if _, err := CallerFrom(ctx).Org.UpdateCollection(ctx, r.CollectionID, patch); err != nil {
+		var parent *uuid.UUID
+		if patch.Parent != nil {
+			parent = patch.Parent.To
+		}
+		return nil, refusedCollection(err, r.CollectionID, parent)
+	}
+	return api.UpdateCollection204Response{}, nil
+}
+
+// maxDisplaySettings bounds what a list of collections can grow to: settings hold whatever the caller likes.
+const maxDisplaySettings = 16 << 10
+
+// readCollectionPatch reads a change, but for the password.
+func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, error) {
+	patch := store.CollectionPatch{Name: b.Name}
+	if b.ParentID.IsSpecified() {
+		patch.Parent = &store.ParentChange{}
+		if !b.ParentID.IsNull() {
+			to := b.ParentID.MustGet()
+			patch.Parent.To = &to
+		}
+	}
+	if b.Access != nil {
+		patch.Access = new(store.Access(*b.Access))
+	}
+	if b.DisplaySettings != nil {
+		if len(b.DisplaySettings) > maxDisplaySettings {
+			return patch, invalid(bodyFault("/display_settings", "max_length", "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
+		}
+		patch.DisplaySettings = &b.DisplaySettings
+	}
+	if b.Hashtags.IsSpecified() {
+		patch.Hashtags = new(b.Hashtags.MustGet())
+	}
+	return patch, nil
+}
+
+// DeleteCollection deletes a collection.
+func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionRequestObject) (api.DeleteCollectionResponseObject, error) {
+	unchanged, err := collectionSeen(ctx, r.CollectionID, r.Params.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	if err := CallerFrom(ctx).Org.DeleteCollection(ctx, r.CollectionID, unchanged); err != nil {
+		return nil, refusedCollection(err, r.CollectionID, nil)
+	}
+	return api.DeleteCollection200JSONResponse{Body: api.DeletedCollection{Success: true, DeletedID: r.CollectionID}}, nil
+}
+
+// collectionSeen returns the version of a collection that If-Match names, nil without that field. The write that follows
+// names the version too, so that nothing can come between.
+func collectionSeen(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
+	if ifMatch == nil {
+		return nil, nil //nolint:nilnil // any version will do
+	}
+	caller := CallerFrom(ctx)
+	c, err := caller.Org.Collection(ctx, id, true)
+	if err != nil {
+		return nil, err
+	}
+	view := FullView // that of GET, which masks where a write does not
+	if caller.facts.masked {
+		view = MaskedView
+	}
+	var tags []string
+	for _, counts := range []bool{false, true} {
+		shown := &held{header: http.Header{}}
+		if err := (api.GetCollection200JSONResponse{Body: ToAPICollection(c, view, counts)}).VisitGetCollectionResponse(shown); err != nil {
+			return nil, err
+		}
+		tags = append(tags, entityTag(shown.body.Bytes()))
+	}
+	if !matches([]string{*ifMatch}, tags...) {
+		return nil, staleCollection()
+	}
+	return &c.UpdatedAt, nil
+}
+
+func staleCollection() *Error {
+	return problem(CodePreconditionFailed, "If-Match does not name the present state of the collection, which was changed since it was read. Read it again.")
+}
+
+// refusedCollection says why a collection cannot be so, and points at the member; other errors pass. id is the zero id
+// for a new collection, parent nil when it does not move.
+func refusedCollection(err error, id uuid.UUID, parent *uuid.UUID) error {
+	at := func(e *Error, pointer string) *Error {
+		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}
+		return e
+	}
+	missing, isMissing := errors.AsType[*store.NotFoundError](err)
+	switch {
+	case isMissing && parent != nil && *parent != id && slices.Contains(missing.Names, parent.String()):
+		return at(asError(err), "/parent_id")
+	case errors.Is(err, store.ErrCycle):
+		return at(problem(CodeCollectionCycle, "Collection %s cannot lie below %s, which is the collection itself or lies below it.", id, parent), "/parent_id")
+	case errors.Is(err, store.ErrTooDeep):
+		return at(problem(CodeCollectionTooDeep, "Below %s there is no room: collections nest at most %d deep.", parent, store.MaxCollectionDepth), "/parent_id")
+	case errors.Is(err, store.ErrPasswordRequired):
+		how := "send one of at least 8 characters in the same request, or set it before."
+		if id == uuid.Nil {
+			how = "create the collection private, then PATCH access and password."
+		}
+		return at(problem(CodePasswordRequired, "access protected needs a password: %s", how), "/access")
+	case errors.Is(err, store.ErrStale):
+		return staleCollection()
+	}
+	return err
+}
+
+// ToAPICollection converts a collection, as far as the view shows it, with its counts where they were asked for.
+func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
+	out := api.Collection{
+		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash,
+		CreatedBy: c.CreatedBy, CreatedAt: toAPITime(c.CreatedAt), Hashtags: c.Hashtags, MetricsMasked: view.Mark(),
+	}
+	if out.Hashtags == nil {
+		out.Hashtags = []string{}
+	}
+	if c.DisplaySettings != nil {
+		out.DisplaySettings = json.RawMessage(*c.DisplaySettings)
+	}
+	if counts {
+		out.VideoCount, out.AccountCount = toAPINullable(view.Count(&c.VideoCount)), toAPINullable(view.Count(&c.AccountCount))
+	}
+	return out
+}
+
+// toAPINullable is for members that may be absent, null or there; nil is null.
+func toAPINullable[T any](v *T) nullable.Nullable[T] {
+	if v == nil {
+		return nullable.NewNullNullable[T]()
+	}
+	return nullable.NewNullableWithValue(*v)
+}

@@ -1,0 +1,383 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// collection makes a collection and returns its id.
+func (c *caller) collection(body map[string]any) uuid.UUID {
+	c.t.Helper()
+	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
+}
+
+// named makes a collection below a parent, or at the root, and moves the clock on by a second.
+func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
+	c.t.Helper()
+	body := map[string]any{"name": name}
+	if len(parent) > 0 {
+		body["parent_id"] = parent[0]
+	}
+	id := c.collection(body)
+	c.app.Clock.Advance(time.Second)
+	return id
+}
+
+func (c *caller) readCollection(id uuid.UUID) client.Collection {
+	c.t.Helper()
+	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK))
+}
+
+func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
+	c.t.Helper()
+	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
+}
+
+func TestCollection_isCreatedAndReadBack(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		created := c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
+		id := decode[client.CreatedCollection](created).ID
+		now := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
+		require.JSONEq(t, fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"access":"private","created_at":%q}`, id, c.org.ID, now), string(created.body))
+
+		token := decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil)).Token.ID
+		want := fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"parent_id":null,"access":"private","hash":null,"display_settings":null,
+			"created_by":%q,"created_at":%q,"hashtags":[]}`, id, c.org.ID, token, now)
+		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String(), nil).is(http.StatusOK).body))
+		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=false", nil).is(http.StatusOK).body))
+		require.JSONEq(t, strings.TrimSuffix(want, "}")+`,"video_count":0,"account_count":0}`,
+			string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK).body))
+		require.JSONEq(t, `{"data":[`+want+`],"count":1}`, string(c.send(http.MethodGet, "/collections", nil).is(http.StatusOK).body))
+	})
+}
+
+func TestCollection_isCreatedWithAllThatIsAsked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		parent := c.named("Parent")
+		got := c.readCollection(c.collection(map[string]any{"name": " Été & <b>1</b> ", "parent_id": parent, "access": "public", "hashtags": []string{"#Zoo", "SUMMER", "summer", "Größe"}}))
+		require.Equal(t, " Été & <b>1</b> ", got.Name)
+		require.Equal(t, parent, *got.ParentID)
+		require.Equal(t, client.AccessPublic, got.Access)
+		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *got.Hash)
+		require.Equal(t, []string{"größe", "summer", "zoo"}, got.Hashtags)
+
+		t.Run("names need not be unique", func(t *testing.T) {
+			first := c.collection(map[string]any{"name": "Twice"})
+			require.NotEqual(t, first, c.collection(map[string]any{"name": "Twice"}))
+		})
+		t.Run("a null parent is the root", func(t *testing.T) {
+			require.Nil(t, c.readCollection(c.collection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
+		})
+		t.Run("a hundred characters are a hundred, however many bytes", func(t *testing.T) {
+			for _, letter := range []string{"a", "é", "👩"} {
+				name := strings.Repeat(letter, 100)
+				require.Equal(t, name, c.readCollection(c.collection(map[string]any{"name": name})).Name)
+			}
+		})
+		t.Run("an unknown parent is not found", func(t *testing.T) {
+			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
+			require.Contains(t, p.Detail, unknownID)
+		})
+		t.Run("protected from the start has no password", func(t *testing.T) {
+			before := c.collections("").Count
+			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+			require.Equal(t, "/access", *p.Errors[0].Pointer)
+			require.Equal(t, before, c.collections("").Count)
+		})
+	})
+}
+
+func TestCollection_refusesWhatItDoesNotUnderstand(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.named("Launch")
+	both := map[string]string{ // body → pointer and code of the fault
+		`{"name":""}`:    "/name min_length",
+		`{"name":" \t"}`: "/name pattern",
+		`{"name":null}`:  "/name nullable",
+		`{"name":7}`:     "/name type",
+		`{"name":"` + strings.Repeat("a", 101) + `"}`:                  "/name max_length",
+		`{"name":"` + strings.Repeat("é", 101) + `"}`:                  "/name max_length",
+		`{"name":"a\u0000b"}`:                                          "/name encoding",
+		`{"name":"x","parent_id":"null"}`:                              "/parent_id format",
+		`{"name":"x","parent_id":"{` + unknownID + `}"}`:               "/parent_id format",
+		`{"name":"x","parent_id":1}`:                                   "/parent_id type",
+		`{"name":"x","access":"secret"}`:                               "/access enum",
+		`{"name":"x","access":"Public"}`:                               "/access enum",
+		`{"name":"x","access":null}`:                                   "/access enum",
+		`{"name":"x","hashtags":"a"}`:                                  "/hashtags type",
+		`{"name":"x","hashtags":null}`:                                 "/hashtags nullable",
+		`{"name":"x","hashtags":[""]}`:                                 "/hashtags/0 min_length",
+		`{"name":"x","hashtags":["#"]}`:                                "/hashtags/0 pattern",
+		`{"name":"x","hashtags":["a b"]}`:                              "/hashtags/0 pattern",
+		`{"name":"x","hashtags":["a","#a#b"]}`:                         "/hashtags/1 pattern",
+		`{"name":"x","hashtags":[1]}`:                                  "/hashtags/0 type",
+		`{"name":"x","colour":"red"}`:                                  "/colour unknown_member",
+		`{"name":"x","Name":"y"}`:                                      "/Name unknown_member",
+		`{"name":"x","hash":"abc"}`:                                    "/hash unknown_member",
+		`{"name":"x","organisation_id":"` + unknownID + `"}`:           "/organisation_id unknown_member",
+		`{"name":"x","hashtags":["` + strings.Repeat("a", 101) + `"]}`: "/hashtags/0 max_length",
+		`{"name":"x","hashtags":[` + strings.TrimSuffix(strings.Repeat(`"a",`, 101), ",") + `]}`: "/hashtags max_items",
+	}
+	create := maps.Clone(both)
+	create[`{}`] = "/name required"
+	create[`{"name":"x","password":"long enough"}`] = "/password unknown_member"
+	change := maps.Clone(both)
+	maps.Copy(change, map[string]string{
+		`{"password":"1234567"}`:                                           "/password min_length",
+		`{"password":null}`:                                                "/password nullable",
+		`{"password":"` + strings.Repeat("a", 1001) + `"}`:                 "/password max_length",
+		`{"display_settings":[]}`:                                          "/display_settings type",
+		`{"display_settings":"{}"}`:                                        "/display_settings type",
+		`{"display_settings":{"theme":"pink"}}`:                            "/display_settings/theme enum",
+		`{"display_settings":{"metrics":["love"]}}`:                        "/display_settings/metrics/0 enum",
+		`{"display_settings":{"show_accounts":"yes"}}`:                     "/display_settings/show_accounts type",
+		`{"display_settings":{"sort":{"by":"name"}}}`:                      "/display_settings/sort/by enum",
+		`{"display_settings":{"x":1,"x":2}}`:                               "/display_settings/x duplicate_member",
+		`{"display_settings":{"x":"` + strings.Repeat("a", 16<<10) + `"}}`: "/display_settings max_length",
+	})
+	for method, cases := range map[string]map[string]string{http.MethodPost: create, http.MethodPatch: change} {
+		target := "/collections"
+		if method == http.MethodPatch {
+			target += "/" + id.String()
+		}
+		for body, want := range cases {
+			p := c.send(method, target, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Len(t, p.Errors, 1, "%s %s: %s", method, body, p.Detail)
+			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
+		}
+	}
+	require.Equal(t, "Launch", c.names(""), "nothing was made or changed")
+	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Equal(t, "collection_id", *p.Errors[0].Name)
+		}
+	}
+	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).is(http.StatusOK)).ID)
+}
+
+func TestCollection_patchChangesWhatIsSentAlone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		parent, id := c.named("Parent"), c.collection(map[string]any{"name": "Launch", "hashtags": []string{"one"}})
+		want := c.readCollection(id)
+		change := func(body string) {
+			t.Helper()
+			got := c.patch(id, body).is(http.StatusNoContent)
+			require.Empty(t, got.body)
+			require.Empty(t, got.Header.Get("Content-Type"))
+			now := c.readCollection(id)
+			if want.Hash == nil {
+				want.Hash = now.Hash
+			}
+			require.Equal(t, want, now)
+		}
+		change(`{}`)
+		want.ParentID = &parent
+		change(`{"parent_id":"` + parent.String() + `"}`)
+		want.Name = "Spring"
+		change(`{"name":"Spring"}`) // an absent parent_id leaves it where it is
+		want.ParentID = nil
+		change(`{"parent_id":null}`)
+		want.Hashtags = []string{"three", "two"}
+		change(`{"hashtags":["#Two","three"]}`)
+		want.Hashtags = []string{}
+		change(`{"hashtags":[]}`)
+		change(`{"password":"12345678"}`) // kept for later, and not shown
+		require.Nil(t, want.Hash)
+		want.Access = client.AccessProtected
+		change(`{"access":"protected"}`)
+		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
+		want.Access = client.AccessPrivate
+		change(`{"access":"private"}`) // the hash stays
+		want.Access = client.AccessPublic
+		change(`{"access":"public"}`)
+		// Text for text: also a number that no float holds, and the order of the members.
+		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
+		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
+		change(`{"name":"Spring"}`)
+		want.DisplaySettings = json.RawMessage(`{}`)
+		change(`{"display_settings":{ }}`)
+		want.DisplaySettings = json.RawMessage(`null`)
+		change(`{"display_settings":null}`)
+	})
+}
+
+func TestCollection_protectedNeedsAPassword(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.named("Launch")
+		p := c.patch(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+		require.Equal(t, "/access", *p.Errors[0].Pointer)
+		require.Equal(t, "Launch", c.readCollection(id).Name, "nothing was changed")
+		const password = "päss wörd" // nine characters
+		c.patch(id, map[string]any{"access": "protected", "password": password}).is(http.StatusNoContent)
+		for _, path := range []string{"/collections", "/collections/" + id.String()} {
+			body := string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body)
+			require.NotContains(t, body, "password")
+			require.NotContains(t, body, "argon2")
+		}
+		require.NotContains(t, a.log.String(), password)
+		kept, err := a.Org(c.org.ID).Collection(t.Context(), id, false)
+		require.NoError(t, err)
+		require.Contains(t, *kept.PasswordHash, "$argon2id$")
+		ok, err := store.PasswordMatches(t.Context(), password, *kept.PasswordHash)
+		require.NoError(t, err)
+		require.True(t, ok)
+		t.Run("a later change keeps it", func(t *testing.T) {
+			c.patch(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
+			c.patch(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
+			c.patch(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
+		})
+		t.Run("eight characters are enough", func(t *testing.T) {
+			c.patch(id, map[string]any{"password": "éééééééé"}).is(http.StatusNoContent)
+			c.patch(id, map[string]any{"password": "ééééééé"}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		})
+	})
+}
+
+func TestCollection_cannotLieBelowItself(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		one := c.named("1")
+		two := c.named("2", one)
+		three := c.named("3", two)
+		for id, parents := range map[uuid.UUID][]uuid.UUID{one: {one, two, three}, two: {two, three}} {
+			for _, parent := range parents {
+				p := c.patch(id, map[string]any{"parent_id": parent, "name": "x"}).refuses(http.StatusConflict, server.CodeCollectionCycle)
+				require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
+				require.Contains(t, p.Detail, parent.String())
+			}
+		}
+		p := c.patch(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
+		p = c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Empty(t, p.Errors, "it is the path that is unknown")
+		c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.patch(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
+		require.Equal(t, "3 2", c.names("parent_id="+one.String()))
+	})
+}
+
+func TestCollection_nestsSixteenDeep(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		chain := []uuid.UUID{c.named("1")}
+		for n := 2; n <= 16; n++ {
+			chain = append(chain, c.named(fmt.Sprint(n), chain[len(chain)-1]))
+		}
+		p := c.send(http.MethodPost, "/collections", map[string]any{"name": "17", "parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
+		require.Contains(t, p.Detail, "16")
+		top := c.named("top")
+		c.patch(top, map[string]any{"parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patch(chain[0], map[string]any{"parent_id": top}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patch(chain[1], map[string]any{"parent_id": top}).is(http.StatusNoContent)
+		require.Len(t, c.collections("parent_id="+top.String()+"&include_children=true").Data, 15)
+	})
+}
+
+func TestCollection_isDeletedAloneAndLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		video := c.track(tiktokLink)
+		account := *c.video(video.String()).LinkedAccountID
+		top := c.named("top")
+		middle := c.named("middle", top)
+		low := c.named("low", middle)
+		c.addVideos(middle, video)
+		c.addAccounts(middle, account)
+		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).is(http.StatusOK)
+		require.JSONEq(t, `{"success":true,"deleted_id":"`+middle.String()+`"}`, string(got.body))
+		require.Equal(t, top, *c.readCollection(low).ParentID, "children move up")
+		require.Empty(t, c.video(video.String()).LabelIds)
+		require.False(t, c.video(video.String()).Removed)
+		require.Empty(t, c.list("collections="+middle.String()).Data)
+		for method, body := range map[string]any{http.MethodGet: nil, http.MethodPatch: map[string]any{}, http.MethodDelete: nil} {
+			p := c.send(method, "/collections/"+middle.String(), body).refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Contains(t, p.Detail, middle.String())
+		}
+		c.send(http.MethodDelete, "/collections/"+top.String(), nil).is(http.StatusOK)
+		require.Nil(t, c.readCollection(low).ParentID, "up to the root")
+	})
+}
+
+func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	remove := func(body any, headers ...string) answer {
+		t.Helper()
+		return c.send(http.MethodDelete, "/collections/"+c.named("x").String(), body, headers...)
+	}
+	remove(nil).is(http.StatusOK)
+	remove(nil, "Content-Type", "application/json").is(http.StatusOK)
+	remove("").is(http.StatusOK)
+	remove("", "Content-Type", "text/plain").is(http.StatusOK)
+	remove("{}").is(http.StatusOK)
+	remove(" {\n} ", "Content-Type", "application/json; charset=utf-8").is(http.StatusOK)
+	remove("{}", "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+	for _, body := range []string{"null", "[]", `{"id":1}`, "{} {}"} {
+		remove(body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	}
+}
+
+// probeListCollections and its like are the probes of TestTenancy_anotherOrganisationsThingsDoNotExist.
+func probeListCollections(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodGet, "/collections?parent_id="+x.collection, nil),
+		c.send(http.MethodGet, "/collections?include_children=true&paginated=true&parent_id="+x.collection, nil),
+		c.send(http.MethodGet, "/collections?paginated=true&cursor="+x.cursor, nil)}
+}
+
+func probeCreateCollection(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": x.collection})}
+}
+
+func probeGetCollection(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodGet, "/collections/"+x.collection, nil), c.send(http.MethodGet, "/collections/"+x.collection+"?include_counts=true", nil),
+		c.send(http.MethodHead, "/collections/"+x.collection, nil)}
+}
+
+func probeUpdateCollection(c *caller, x things) []answer {
+	own := c.collection(map[string]any{"name": "own"})
+	out := []answer{c.patch(uuid.MustParse(x.collection), map[string]any{"name": "taken"}),
+		c.patch(uuid.MustParse(x.collection), map[string]any{"access": "protected", "parent_id": own}),
+		c.patch(uuid.MustParse(x.collection), map[string]any{"name": "taken"}, "If-Match", "*"),
+		c.patch(own, map[string]any{"parent_id": x.collection})}
+	c.send(http.MethodDelete, "/collections/"+own.String(), nil).is(http.StatusOK)
+	return out
+}
+
+func probeDeleteCollection(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodDelete, "/collections/"+x.collection, nil), c.send(http.MethodDelete, "/collections/"+x.collection, "{}", "If-Match", "*")}
+}
+
+// sorted returns ids in one order, whatever they were in.
+func sorted(ids []uuid.UUID) []uuid.UUID {
+	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+}

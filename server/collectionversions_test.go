@@ -1,0 +1,118 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// tag is the ETag of a collection as it is shown now.
+func (c *caller) tag(id uuid.UUID, query string) string {
+	c.t.Helper()
+	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
+	require.NotEmpty(c.t, tag)
+	return tag
+}
+
+func TestCollection_isChangedAsSeenOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.named("Launch")
+		rename := func(name, ifMatch string) answer {
+			t.Helper()
+			a.Clock.Advance(time.Second)
+			return c.patch(id, map[string]any{"name": name}, "If-Match", ifMatch)
+		}
+		first := c.tag(id, "")
+		rename("a", first).is(http.StatusNoContent)
+		rename("b", first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+		require.Equal(t, "a", c.readCollection(id).Name, "nothing was changed")
+		rename("b", c.tag(id, "")).is(http.StatusNoContent)
+		rename("c", c.tag(id, "?include_counts=true")).is(http.StatusNoContent)
+		rename("d", first+", "+c.tag(id, "")).is(http.StatusNoContent)
+		rename("e", "*").is(http.StatusNoContent)
+		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
+			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+		}
+		t.Run("other members of the collection do not make it stale", func(t *testing.T) {
+			seen := c.tag(id, "")
+			c.addVideos(id, c.track(tiktokLink))
+			rename("g", seen).is(http.StatusNoContent)
+		})
+		t.Run("a tag of the counts is stale when they change", func(t *testing.T) {
+			seen := c.tag(id, "?include_counts=true")
+			c.addVideos(id, c.track(numbered(1)))
+			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+		})
+		t.Run("without it the last writer wins", func(t *testing.T) {
+			c.patch(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
+		})
+		t.Run("an unknown collection is not found first", func(t *testing.T) {
+			c.patch(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
+		})
+		t.Run("deleting asks the same", func(t *testing.T) {
+			remove := func(ifMatch string) answer {
+				t.Helper()
+				return c.send(http.MethodDelete, "/collections/"+id.String(), nil, "If-Match", ifMatch)
+			}
+			remove(first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+			require.Equal(t, "i", c.readCollection(id).Name)
+			remove(c.tag(id, "")).is(http.StatusOK)
+			remove("*").refuses(http.StatusNotFound, server.CodeNotFound)
+		})
+	})
+}
+
+func TestCollection_tagsOfTheLowerTiersAreOfWhatTheySee(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.named("Launch")
+	full := c.tag(id, "?include_counts=true")
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	masked := c.tag(id, "?include_counts=true")
+	require.NotEqual(t, full, masked)
+	c.patch(id, map[string]any{"name": "x"}, "If-Match", full).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
+	hidden := c.tag(id, "?include_counts=true")
+	c.addVideos(id, c.track(tiktokLink))
+	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "it tells nothing of what is hidden")
+}
+
+// TestCollection_oneOfManyWritersThatSawTheSameWins lets writers meet between reading the version and writing.
+func TestCollection_oneOfManyWritersThatSawTheSameWins(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.named("Launch")
+		for round := range 5 {
+			seen := c.tag(id, "")
+			var won, lost atomic.Int32
+			var writers sync.WaitGroup
+			for n := range 8 {
+				writers.Go(func() {
+					switch got := c.patch(id, map[string]any{"name": fmt.Sprintf("%d by %d", round, n)}, "If-Match", seen); got.StatusCode {
+					case http.StatusNoContent:
+						won.Add(1)
+					case http.StatusPreconditionFailed:
+						lost.Add(1)
+					}
+				})
+			}
+			writers.Wait()
+			require.Equal(t, int32(1), won.Load(), "the clock stands still, and versions differ all the same")
+			require.Equal(t, int32(7), lost.Load())
+		}
+	})
+}

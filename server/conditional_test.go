@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// readable gives, for every GET of the contract, a path at which the caller finds something.
+func (c *caller) readable() map[string]string {
+	c.t.Helper()
+	video := c.track(tiktokLink).String()
+	account := decode[client.Video](c.send(http.MethodGet, "/videos/"+video, nil).is(http.StatusOK)).LinkedAccountID
+	require.NotNil(c.t, account)
+	collection := c.collection(map[string]any{"name": "Launch"}).String()
+	return map[string]string{
+		"/authenticate":                         "/authenticate",
+		"/videos":                               "/videos?order_by=created_at",
+		"/videos/{ad_id}":                       "/videos/" + video,
+		"/videos/{ad_id}/history":               "/videos/" + video + "/history",
+		"/collections":                          "/collections",
+		"/collections/{collection_id}":          "/collections/" + collection,
+		"/collections/{collection_id}/videos":   "/collections/" + collection + "/videos",
+		"/collections/{collection_id}/accounts": "/collections/" + collection + "/accounts",
+		"/accounts":                             "/accounts",
+		"/accounts/{account_id}":                "/accounts/" + account.String(),
+		"/accounts/{account_id}/videos":         "/accounts/" + account.String() + "/videos",
+		"/accounts/{account_id}/history":        "/accounts/" + account.String() + "/history",
+		"/organisation/history":                 "/organisation/history",
+		"/statistics/videos":                    "/statistics/videos",
+		"/statistics/accounts":                  "/statistics/accounts",
+	}
+}
+
+func TestConditional_everyReadingHasATag(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		twin := a.newToken(t, c.org, store.ScopeRead)
+		paths := c.readable()
+		for path, item := range theContract().doc.Paths.Map() {
+			if item.Get == nil {
+				continue
+			}
+			target, ok := paths[path]
+			require.True(t, ok, "no example of GET %s", path)
+			first := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+			tag := first.Header.Get("ETag")
+			require.Regexp(t, `^"[A-Za-z0-9_-]{24}"$`, tag, path)
+
+			again := c.send(http.MethodGet, target, nil, "If-None-Match", `"another", W/`+tag).is(http.StatusNotModified)
+			require.Empty(t, again.body, path)
+			require.Equal(t, tag, again.Header.Get("ETag"), path)
+			require.NotEmpty(t, again.Header.Get("RateLimit-Limit"), path)
+			c.send(http.MethodGet, target, nil, "If-None-Match", strings.TrimSuffix(tag, `"`)+`-gzip"`).is(http.StatusNotModified)
+			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).is(http.StatusOK)
+			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
+			require.Equal(t, tag, head.Header.Get("ETag"), path)
+			if path != "/authenticate" { // which is about the token
+				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation", path)
+			}
+		}
+	})
+}
+
+func TestConditional_theTagTellsNothingOfWhatIsMasked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierBasic)
+		video := "/videos/" + c.track(tiktokLink).String()
+		views := int64(1000)
+		deliver := func() {
+			views++
+			a.fetch(func(store.Target) store.VideoFacts { return store.VideoFacts{Views: &views} })
+		}
+		deliver()
+		before := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
+		a.Clock.Advance(2e9)
+		plain := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")
+		require.NotEqual(t, before, plain, "what is masked and what is not are two representations")
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(48 * 3600 * 1e9)
+		deliver()
+		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a hidden number changed")
+	})
+}

@@ -1,0 +1,370 @@
+package server_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestContract_isValidWithAllItsExamples(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, theContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
+}
+
+func TestContract_isTheRepositorysFile(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("../openapi.yaml")
+	require.NoError(t, err)
+	require.Equal(t, string(file), gen.OpenAPI, "run `make gen`")
+}
+
+func TestContract_isServedByteForByte(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	yaml := a.send(t, http.MethodGet, "/openapi.yaml", nil).is(http.StatusOK)
+	require.Equal(t, gen.OpenAPI, string(yaml.body))
+	asJSON := a.send(t, http.MethodGet, "/openapi.json", nil).is(http.StatusOK)
+	require.Equal(t, "application/json", asJSON.Header.Get("Content-Type"))
+	doc, err := openapi3.NewLoader().LoadFromData(asJSON.body)
+	require.NoError(t, err)
+	require.Equal(t, doc.Info.Version, asJSON.Header.Get("API-Version"))
+	require.Len(t, doc.Paths.Map(), len(theContract().doc.Paths.Map()))
+}
+
+var camelCase = regexp.MustCompile(`^[a-z]+([A-Z][a-z0-9]+)*$`)
+
+func TestContract_describesEveryOperation(t *testing.T) {
+	t.Parallel()
+	for _, op := range theContract().operations {
+		t.Run(op.id, func(t *testing.T) {
+			t.Parallel()
+			require.Regexp(t, camelCase, op.id)
+			require.Len(t, op.Operation.Tags, 1)
+			require.NotEmpty(t, op.Operation.Description)
+			require.LessOrEqual(t, len(op.Operation.Summary), 60)
+			require.NotEmpty(t, op.Operation.Extensions["x-codeSamples"])
+			for _, p := range op.Operation.Parameters {
+				require.True(t, p.Value.Example != nil || len(p.Value.Examples) > 0, "%s has no example", p.Value.Name)
+				requireBounds(t, p.Value.Name, p.Value.Schema.Value)
+			}
+			if b := op.Operation.RequestBody; b != nil {
+				require.NotEmpty(t, b.Value.Content.Get("application/json").Examples)
+			}
+			for status, r := range op.Operation.Responses.Map() {
+				for media, content := range r.Value.Content {
+					require.NotEmpty(t, content.Examples, status)
+					require.Equal(t, status[0] >= '4' && status+media != "422application/json", media == "application/problem+json")
+				}
+				require.Contains(t, r.Value.Headers, "X-Request-Id", status)
+			}
+		})
+	}
+	for name, s := range theContract().doc.Components.Schemas {
+		requireBounds(t, name, s.Value)
+	}
+}
+
+// requireBounds requires that nothing in the contract is endless.
+func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
+	t.Helper()
+	switch {
+	case s.Type.Is("string"):
+		require.True(t, s.MaxLength != nil || len(s.Enum) > 0, "%s has no maxLength", name)
+		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s may be anything", name)
+	case s.Type.Is("array"):
+		require.NotNil(t, s.MaxItems, "%s has no maxItems", name)
+		requireBounds(t, name+"[]", s.Items.Value)
+	case s.Type.Is("integer"), s.Type.Is("number"):
+		require.NotEmpty(t, s.Format, "%s has no format", name)
+		require.NotNil(t, s.Min, "%s has no minimum", name)
+		require.NotNil(t, s.Max, "%s has no maximum", name)
+	}
+	for p, child := range s.Properties {
+		require.NotEmpty(t, child.Value.Description+child.Ref, "%s.%s has no description", name, p)
+		requireBounds(t, name+"."+p, child.Value)
+	}
+}
+
+// besideTheContract are the routes that are about the server and nobody's data.
+var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/"}
+
+func TestContract_andRouterAgreeBothWays(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	router, ok := a.server.Handler().(*echo.Echo)
+	require.True(t, ok)
+	var routed, declared []string
+	for _, r := range router.Routes() {
+		if !slices.Contains(besideTheContract, r.Path) {
+			routed = append(routed, r.Method+" "+r.Path)
+		}
+	}
+	for _, op := range theContract().operations {
+		path := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(op.Path, ":$1")
+		declared = append(declared, op.Method+" "+path)
+		if op.Method == http.MethodGet {
+			declared = append(declared, http.MethodHead+" "+path)
+		}
+	}
+	require.ElementsMatch(t, declared, routed)
+}
+
+// sample builds a request of an operation from the contract's own examples.
+func sample(t *testing.T, op *contractOperation) (target string, body any) {
+	t.Helper()
+	target = op.Path
+	for _, p := range op.Operation.Parameters {
+		if p.Value.In != openapi3.ParameterInPath {
+			continue
+		}
+		value := p.Value.Example
+		if value == nil {
+			value = p.Value.Examples["id"].Value.Value
+		}
+		text, ok := value.(string)
+		require.True(t, ok)
+		target = strings.ReplaceAll(target, "{"+p.Value.Name+"}", url.PathEscape(text))
+	}
+	if b := op.Operation.RequestBody; b != nil {
+		examples := b.Value.Content.Get("application/json").Examples
+		names := make([]string, 0, len(examples))
+		for name := range examples {
+			names = append(names, name)
+		}
+		body = examples[slices.Min(names)].Value.Value
+	}
+	return target, body
+}
+
+// eachOperation runs a case for every operation of the contract, on one engine: what it tests is the server's own.
+func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
+	t.Helper()
+	for _, op := range theContract().operations {
+		t.Run(op.id, func(t *testing.T) {
+			t.Parallel()
+			target, body := sample(t, op)
+			run(t, newApp(t, newSQLite(t)), op, target, body)
+		})
+	}
+}
+
+func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
+		// The body and the query are wrong as well: the token comes first.
+		p := a.send(t, op.Method, target+"?x=1;y", "{").refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+		require.Equal(t, "/errors#token_missing", p.Type)
+		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").refuses(http.StatusUnauthorized, server.CodeTokenMistyped)
+	})
+}
+
+func TestEveryOperation_refusesATokenWithoutItsScope(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+		scope, _ := op.Operation.Extensions["x-scope"].(string)
+		org := a.newCaller(t, store.TierPremium).org
+		other := map[string]store.Scope{"read": store.ScopeWrite, "write": store.ScopeRead, "any": store.ScopeWrite}[scope]
+		got := a.newToken(t, org, other).send(op.Method, target, body)
+		if scope == "any" {
+			got.is(http.StatusOK)
+			return
+		}
+		p := got.refuses(http.StatusForbidden, server.CodeScopeMissing)
+		require.Contains(t, p.Detail, scope)
+	})
+}
+
+func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+		p := a.newCaller(t, store.TierPremium).send(op.Method, target+"?colour=red", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Len(t, p.Errors, 1)
+		require.Equal(t, "colour", *p.Errors[0].Name)
+		require.Equal(t, "unknown_parameter", p.Errors[0].Code)
+		for _, param := range op.Operation.Parameters {
+			if param.Value.In == openapi3.ParameterInQuery {
+				require.Contains(t, p.Detail, param.Value.Name)
+			}
+		}
+	})
+}
+
+func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+		c := a.newCaller(t, store.TierPremium)
+		if op.Operation.RequestBody == nil {
+			got := c.send(op.Method, target, `{"not": "read"}`)
+			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "a body that nobody asked for is ignored")
+			return
+		}
+		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
+		p := c.send(op.Method, target, body, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		require.Contains(t, p.Detail, "text/plain")
+		c.send(op.Method, target, body, "Content-Type", "").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, body, "Content-Encoding", "gzip").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		for name, broken := range map[string]string{
+			"half":         `{"link": `,
+			"text after":   `{} {}`,
+			"no object":    `[]`,
+			"empty":        ``,
+			"invalid UTF8": "{\"a\": \"\xff\"}",
+			"NUL":          `{"a": "\u0000"}`,
+			"surrogate":    `{"a": "\ud800"}`,
+			"twice":        `{"a": 1, "a": 1}`,
+			"unknown":      `{"surprise": 1}`,
+		} {
+			if broken == "" && !op.Operation.RequestBody.Value.Required {
+				continue
+			}
+			p := c.send(op.Method, target, broken).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.NotEmpty(t, p.Errors, name)
+			require.Equal(t, "body", string(p.Errors[0].Location), name)
+		}
+	})
+}
+
+func TestEveryOperation_isLimited(t *testing.T) {
+	t.Parallel()
+	for _, op := range theContract().operations {
+		t.Run(op.id, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = nil })
+			c := a.newCaller(t, store.TierLimited)
+			target, body := sample(t, op)
+			group, _ := op.Operation.Extensions["x-rate-group"].(string)
+			limit := map[string]int{"read": 5, "write": 5, "authenticate": 60}[group]
+			for left := limit - 1; left >= 0; left-- {
+				got := c.send(op.Method, target, body)
+				require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode)
+				require.Equal(t, left, number(t, got, "RateLimit-Remaining"))
+				require.Equal(t, limit, number(t, got, "RateLimit-Limit"))
+			}
+			p := c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+			require.Contains(t, p.Detail, op.id)
+		})
+	}
+}
+
+func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+		c := a.newCaller(t, store.TierPremium)
+		a.breakDatabase(errors.New(`SQLSTATE 42P01 at SELECT secret FROM vault`))
+		p := c.send(op.Method, target, body).refuses(http.StatusInternalServerError, server.CodeInternal)
+		require.Contains(t, a.log.String(), "vault", "the log has the cause")
+		require.Contains(t, a.log.String(), p.RequestID)
+		a.breakDatabase(driver.ErrBadConn)
+		c.send(op.Method, target, body).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	})
+}
+
+// TestEveryMaskedOperation_masks walks x-tier-masked: every metric in the answer of such an operation is null for the limited
+// and basic tiers, and there for premium.
+func TestEveryMaskedOperation_masks(t *testing.T) {
+	t.Parallel()
+	for _, op := range theContract().operations {
+		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked {
+			continue
+		}
+		t.Run(op.id, func(t *testing.T) {
+			t.Parallel()
+			for _, tier := range store.Tiers {
+				a := newApp(t, newSQLite(t))
+				c := a.newCaller(t, tier)
+				id := c.track(tiktokLink)
+				c.track(numbered(1))
+				a.fetch(func(store.Target) store.VideoFacts {
+					return store.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
+				})
+				collections := []uuid.UUID{c.collection(map[string]any{"name": "One"}), c.collection(map[string]any{"name": "Two"})}
+				c.addVideos(collections[0], id)
+				account := c.follow("https://www.tiktok.com/@northwind.studio")
+				c.addAccounts(collections[0], account)
+				a.fetchProfiles(func(store.Target) store.AccountFacts {
+					return store.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
+				})
+				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String()).Replace(op.Path)
+				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
+					target += "?include_counts=true"
+				}
+				got := c.send(op.Method, target, nil).is(http.StatusOK)
+				var whole any
+				require.NoError(t, json.Unmarshal(got.body, &whole))
+				objects := withMetrics(whole)
+				if op.id == "listCollections" && tier == store.TierPremium {
+					require.Empty(t, objects, "it has no metrics to mask")
+					continue
+				}
+				require.NotEmpty(t, objects)
+				if tier != store.TierPremium {
+					require.Len(t, objects, 1)
+				}
+				for _, o := range objects {
+					for name, value := range o {
+						if isMetric(name) {
+							require.Equal(t, tier == store.TierPremium, value != nil, "%s for %s is %v", name, tier, value)
+						}
+					}
+					require.Equal(t, tier != store.TierPremium, o["metrics_masked"] == true)
+				}
+			}
+		})
+	}
+}
+
+func isMetric(name string) bool {
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_"}, begins) && name != "total_pages" ||
+		slices.Contains([]string{"outlier_multiplier", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
+}
+
+// withMetrics returns all objects in v that have a metric or say that it is masked.
+func withMetrics(v any) []map[string]any {
+	var out []map[string]any
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			out = append(out, withMetrics(e)...)
+		}
+	case map[string]any:
+		for name, e := range v {
+			if name == "filters" {
+				continue // it has names of metrics, and none of their values
+			}
+			out = append(out, withMetrics(e)...)
+			if isMetric(name) || name == "metrics_masked" {
+				out = append(out, v)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func TestErrors_areExplainedWhereTheirTypePointsTo(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	page := a.send(t, http.MethodGet, "/errors", nil).is(http.StatusOK)
+	for _, code := range server.Codes() {
+		require.Contains(t, string(page.body), `id="`+string(code.Code)+`"`)
+		require.GreaterOrEqual(t, code.Status, 400)
+	}
+}

@@ -1,0 +1,285 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/reeltally/reeltally/gen"
+)
+
+// contract is openapi.yaml as the tests hold every exchange against it. It is read apart from the server's own reading.
+type contract struct {
+	doc        *openapi3.T
+	operations []*contractOperation
+
+	mu   sync.Mutex
+	seen map[string]map[int]bool // operation → statuses
+}
+
+type contractOperation struct {
+	*routers.Route
+	id       string
+	segments []string
+}
+
+// theContract is shared by all tests, since it counts what they have seen.
+var theContract = sync.OnceValue(func() *contract {
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(gen.OpenAPI))
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range doc.Components.Schemas {
+		closeSchema(s.Value)
+	}
+	c := &contract{doc: doc, seen: map[string]map[int]bool{}}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			c.operations = append(c.operations, &contractOperation{id: op.OperationID, segments: strings.Split(path, "/"),
+				Route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op}})
+			c.seen[op.OperationID] = map[int]bool{}
+		}
+	}
+	slices.SortFunc(c.operations, func(a, b *contractOperation) int { return strings.Compare(a.id, b.id) })
+	return c
+})
+
+// closeSchema makes an undeclared member a failure. The published contract leaves answers open, so that members can be
+// added.
+func closeSchema(s *openapi3.Schema) {
+	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
+		no := false
+		s.AdditionalProperties.Has = &no
+	}
+	for _, p := range s.Properties {
+		closeSchema(p.Value)
+	}
+	if s.Items != nil {
+		closeSchema(s.Items.Value)
+	}
+}
+
+// match finds the operation of a request, a literal segment before a parameter; nil when there is none.
+func (c *contract) match(method string, u *url.URL) (*contractOperation, map[string]string) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	path := u.EscapedPath()
+	if strings.HasPrefix(path, "/refresh/") {
+		path = strings.TrimSuffix(path, "/") // its description allows for one
+	}
+	sent := strings.Split(path, "/")
+	var best *contractOperation
+	var params map[string]string
+	for _, op := range c.operations {
+		if op.Method != method || len(op.segments) != len(sent) {
+			continue
+		}
+		found, literal := map[string]string{}, true
+		ok := true
+		for i, segment := range op.segments {
+			if name, isParam := strings.CutPrefix(segment, "{"); isParam {
+				value, err := url.PathUnescape(sent[i])
+				ok = ok && err == nil && value != ""
+				found[strings.TrimSuffix(name, "}")] = value
+				literal = false
+			} else {
+				ok = ok && segment == sent[i]
+			}
+		}
+		if ok && (best == nil || literal) {
+			best, params = op, found
+		}
+	}
+	return best, params
+}
+
+// checking is a round tripper that holds each exchange against the contract and fails the exchange where either side breaks it.
+type checking struct {
+	contract *contract
+	next     http.RoundTripper
+}
+
+func (t checking) RoundTrip(req *http.Request) (*http.Response, error) {
+	var sent []byte
+	if req.Body != nil {
+		var err error
+		if sent, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+		_ = req.Body.Close()
+		req.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	op, params := t.contract.match(req.Method, req.URL)
+	var refused error
+	if op != nil {
+		refused = validRequest(req, op, params, sent)
+	}
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if faults := t.check(req, op, params, refused, resp, body); len(faults) > 0 {
+		return nil, fmt.Errorf("%s %s → %d breaks the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
+	}
+	return resp, nil
+}
+
+func validRequest(req *http.Request, op *contractOperation, params map[string]string, body []byte) error {
+	clone := req.Clone(req.Context())
+	clone.Body = io.NopCloser(bytes.NewReader(body))
+	clone.GetBody = nil
+	return openapi3filter.ValidateRequest(req.Context(), &openapi3filter.RequestValidationInput{
+		Request: clone, PathParams: params, Route: op.Route, Options: contractOptions(anyText)})
+}
+
+// absoluteURI checks the URIs of answers.
+func absoluteURI(s string) error {
+	if u, err := url.Parse(s); err != nil || u.Host == "" {
+		return errors.New("not an absolute URI")
+	}
+	return nil
+}
+
+// anyText stands for the URIs of requests: the server reads links more kindly than the contract asks for them.
+func anyText(string) error { return nil }
+
+func contractOptions(uri func(string) error) *openapi3filter.Options {
+	return &openapi3filter.Options{
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true,
+		SchemaValidationOptions: []openapi3.SchemaValidationOption{
+			openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)),
+			openapi3.WithStringFormatValidator("uri", openapi3.NewCallbackValidator(uri)),
+			openapi3.WithStringFormatValidator("uri-reference", openapi3.NewCallbackValidator(func(s string) error {
+				_, err := url.Parse(s)
+				return err
+			})),
+		},
+	}
+}
+
+func (t checking) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
+	var faults []error
+	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	status := resp.StatusCode
+	for _, h := range []string{"X-Request-Id", "Api-Version", "X-Content-Type-Options"} {
+		if resp.Header.Get(h) == "" {
+			fail("no header %s", h)
+		}
+	}
+	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
+		checkProblem(resp, body, fail)
+	} else if status >= 400 && op == nil && req.Method != http.MethodHead {
+		fail("an error that is no problem+json")
+	}
+	if what := internalText.FindString(randomText.ReplaceAllString(string(body), "")); what != "" && (op != nil || status >= 400) {
+		fail("internal text %q in the answer", what)
+	}
+	if op == nil {
+		return faults
+	}
+	if refused != nil && status < 400 {
+		fail("the contract refuses the request, the server took it: %w", refused)
+	}
+	checkHeaders(resp, fail)
+	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
+		fail("no Access-Control-Allow-Origin")
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: op.Route},
+		Status:                 status, Header: resp.Header, Options: contractOptions(absoluteURI),
+	}
+	input.SetBodyBytes(body)
+	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
+		fail("%w", err)
+	}
+	t.contract.mu.Lock()
+	defer t.contract.mu.Unlock()
+	t.contract.seen[op.id][status] = true
+	return faults
+}
+
+// checkHeaders holds the headers of an operation's answer against what the contract promises in words.
+func checkHeaders(resp *http.Response, fail func(string, ...any)) {
+	status := resp.StatusCode
+	if status < 500 && status != http.StatusUnauthorized {
+		for _, h := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit", "RateLimit-Policy"} {
+			if resp.Header.Get(h) == "" {
+				fail("no header %s", h)
+			}
+		}
+	}
+	retry, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if wanted := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; wanted && (err != nil || retry < 1) {
+		fail("Retry-After is %q", resp.Header.Get("Retry-After"))
+	} else if !wanted && resp.Header.Get("Retry-After") != "" {
+		fail("Retry-After with %d", status)
+	}
+	if challenge := resp.Header.Get("WWW-Authenticate"); (status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer") {
+		fail("WWW-Authenticate is %q", challenge)
+	}
+}
+
+func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
+	var p struct {
+		Type, Title, Detail, Instance, Code, Error string
+		Status                                     int
+		RequestID                                  string `json:"request_id"`
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		fail("problem: %w", err)
+		return
+	}
+	if p.Status != resp.StatusCode || p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
+		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
+		fail("problem does not fit its answer: %+v", p)
+	}
+}
+
+// internalText is what no answer may show: SQL, drivers, Go's own words, paths of files.
+var internalText = regexp.MustCompile(strings.Join([]string{
+	`\bSELECT\b`, `\bINSERT INTO\b`, `\bUPDATE \w+ SET\b`, `\bDELETE FROM\b`, `\bWHERE\b`, `\bJOIN\b`, `SQLSTATE`, `sqlite`, `SQLITE_`,
+	`postgres`, `pgx`, `pgconn`, `gorm`, `goose`, `driver:`, `sql:`, `database/sql`, `goroutine \d`, `panic:`, `runtime error`, `nil pointer`,
+	`\.go:\d+`, `\.go\b`, `interface conversion`, `interface \{`, `map\[string`, `\*?store\.[A-Z]`, `\*?api\.[A-Z]`, `\*?server\.[A-Z]`,
+	`json: `, `strconv\.`, `net/http`, `context canceled`, `deadline exceeded`, `dial tcp`, `connection refused`, `/home/`, `/root/`,
+	`/usr/`, `/tmp/`, `/var/`, `echo\.`, `kin-openapi`, `openapi3`, `regexp`, `github\.com/`,
+}, "|"))
+
+// randomText may spell anything.
+var randomText = regexp.MustCompile(`"next_cursor":"[^"]*"`)
+
+// unseen lists the answers that the contract declares and no test has seen, and thereby not shown to be true.
+func (c *contract) unseen() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var missing []string
+	for _, op := range c.operations {
+		for status := range op.Operation.Responses.Map() {
+			if n, err := strconv.Atoi(status); err != nil || !c.seen[op.id][n] {
+				missing = append(missing, op.id+" "+status)
+			}
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}

@@ -1,0 +1,303 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+// Code is the stable name of what went wrong. Programs look at it; it never changes its meaning.
+type Code string
+
+// The codes of problems. Codes of single faults stand beside the check that finds them.
+const (
+	CodeInvalidRequest      Code = "invalid_request"
+	CodeURLNotEncoded       Code = "url_not_encoded"
+	CodeInvalidURL          Code = "invalid_url"
+	CodeUnsupportedPlatform Code = "unsupported_platform"
+	CodeUnsupportedLink     Code = "unsupported_link"
+	CodeWrongKind           Code = "wrong_kind"
+	CodeTokenMissing        Code = "token_missing"
+	CodeTokenMalformed      Code = "token_malformed"
+	CodeTokenMistyped       Code = "token_mistyped"
+	CodeTokenUnknown        Code = "token_unknown"
+	CodeTokenExpired        Code = "token_expired"
+	CodeTokenRevoked        Code = "token_revoked"
+	CodeScopeMissing        Code = "scope_missing"
+	CodeNotFound            Code = "not_found"
+	CodeMethodNotAllowed    Code = "method_not_allowed"
+	CodeConflict            Code = "conflict"
+	CodeCollectionCycle     Code = "collection_cycle"
+	CodeCollectionTooDeep   Code = "collection_too_deep"
+	CodePasswordRequired    Code = "password_required"
+	CodePreconditionFailed  Code = "precondition_failed"
+	CodeBodyTooLarge        Code = "body_too_large"
+	CodeUnsupportedMedia    Code = "unsupported_media_type"
+	CodeRateLimited         Code = "rate_limited"
+	CodeInternal            Code = "internal"
+	CodeUnavailable         Code = "unavailable"
+	CodeLinkUnresolved      Code = "link_unresolved"
+)
+
+// CodeInfo explains a code.
+type CodeInfo struct {
+	Code    Code
+	Status  int
+	Title   string
+	Meaning string
+}
+
+// codes is the only table from code to status.
+var codes = [...]CodeInfo{
+	{CodeInvalidRequest, 400, "Invalid request", "The request does not fit the contract; errors[] lists every fault."},
+	{CodeURLNotEncoded, 400, "URL not encoded", "A link stands in the path without percent-encoding, or a proxy decoded it."},
+	{CodeInvalidURL, 400, "Invalid URL", "What should be a link is not a web address."},
+	{CodeUnsupportedPlatform, 400, "Unsupported platform", "The link belongs to none of the supported platforms."},
+	{CodeUnsupportedLink, 400, "Unsupported link", "The link belongs to a supported platform but is neither a video nor an account."},
+	{CodeWrongKind, 400, "Wrong kind of link", "The link of an account was sent where a video is wanted, or the reverse."},
+	{CodeTokenMissing, 401, "Token missing", "There is no Authorization header."},
+	{CodeTokenMalformed, 401, "Malformed authorization", "The Authorization header is not `Bearer` and one token of this server."},
+	{CodeTokenMistyped, 401, "Mistyped token", "The token's checksum does not fit: it was mistyped or cut off."},
+	{CodeTokenUnknown, 401, "Unknown token", "The token is well formed but not known here."},
+	{CodeTokenExpired, 401, "Expired token", "The token's time is over."},
+	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked."},
+	{CodeScopeMissing, 403, "Scope missing", "The token lacks the scope that the operation needs."},
+	{CodeNotFound, 404, "Not found", "There is no such thing, or it belongs to another organisation."},
+	{CodeMethodNotAllowed, 405, "Method not allowed", "The path exists, but not with this method; Allow lists those that do."},
+	{CodeConflict, 409, "Conflict", "The request does not fit the present state of what it concerns."},
+	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot lie below itself or below what lies below it."},
+	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections nest at most 16 deep."},
+	{CodePasswordRequired, 409, "Password required", "Access protected needs a password, in the same request or set before."},
+	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the present state: it was changed since it was read."},
+	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
+	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
+	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After says how long to wait."},
+	{CodeInternal, 500, "Internal error", "The server failed; its log has the cause under the request id."},
+	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy; the same request may succeed later."},
+	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be followed right now."},
+}
+
+// Codes lists every code of a problem, by status.
+func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
+
+func (c Code) info() CodeInfo {
+	for _, i := range codes {
+		if i.Code == c {
+			return i
+		}
+	}
+	return CodeInternal.info()
+}
+
+// Error is a failure as the caller is told of it.
+type Error struct {
+	Code       Code
+	Detail     string // for the caller: names the value and what is allowed
+	Faults     []api.Fault
+	RetryAfter time.Duration // with 429 and 503
+	Cause      error         // for the log alone
+}
+
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.Cause)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Detail)
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// problem returns an Error without faults.
+func problem(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// maxFaults bounds errors[]; the detail says how many faults there are.
+const maxFaults = 1000
+
+// invalid is the answer to a request with faults, of which there is at least one.
+func invalid(faults ...api.Fault) *Error {
+	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: sentence(faults[0].Detail)}
+	if len(faults) > 1 {
+		const told = 3
+		details := make([]string, 0, told)
+		for _, f := range faults[:min(told, len(faults))] {
+			details = append(details, f.Detail)
+		}
+		more := ""
+		if len(faults) > told {
+			more = "; and more in errors"
+		}
+		e.Detail = fmt.Sprintf("%d faults: %s%s.", len(faults), strings.Join(details, "; "), more)
+		e.Faults = faults[:min(maxFaults, len(faults))]
+	}
+	return e
+}
+
+// sentence ends s with a full stop.
+func sentence(s string) string {
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
+
+func bodyFault(pointer, code, format string, args ...any) api.Fault {
+	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+func namedFault(in api.FaultLocation, name, code, format string, args ...any) api.Fault {
+	return api.Fault{Location: in, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+func queryFault(name, code, format string, args ...any) api.Fault {
+	return namedFault(api.FaultLocationQuery, name, code, format, args...)
+}
+
+// unavailableFor is what a caller is asked to wait while the database is away.
+const unavailableFor = 5 * time.Second
+
+// asError turns whatever a request ended with into what the caller is told. What it does not know is internal and silent.
+func asError(err error) *Error {
+	var (
+		known    *Error
+		failed   *linkFailure
+		missing  *store.NotFoundError
+		tooLarge *http.MaxBytesError
+		fromEcho *echo.HTTPError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &failed):
+		return failed.problem()
+	case errors.As(err, &missing):
+		return &Error{Code: CodeNotFound, Cause: err,
+			Detail: fmt.Sprintf("Your organisation has no %s %s.", missing.Kind, strings.Join(missing.Names, ", "))}
+	case errors.As(err, &tooLarge):
+		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
+	case errors.Is(err, store.ErrDuplicate):
+		return &Error{Code: CodeConflict, Detail: "This exists already.", Cause: err}
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return unavailable(err)
+	case errors.As(err, &fromEcho):
+		return ofEcho(fromEcho)
+	}
+	return &Error{Code: CodeInternal, Cause: err,
+		Detail: "The server failed to answer. Quote the request id when you report this."}
+}
+
+func unavailable(cause error) *Error {
+	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableFor,
+		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %d seconds.", int(unavailableFor.Seconds()))}
+}
+
+// ofEcho explains echo's own refusals and those of the generated binding.
+func ofEcho(err *echo.HTTPError) *Error {
+	switch err.Code {
+	case http.StatusNotFound:
+		return problem(CodeNotFound, "There is nothing at this path.")
+	case http.StatusMethodNotAllowed:
+		return problem(CodeMethodNotAllowed, "This path does not take this method; the Allow header lists those it takes.")
+	case http.StatusBadRequest:
+		// The validator passes only what the binding can read, so this is a difference between the two: it is
+		// worth a line in the log, and no reason to fail the caller with 500.
+		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
+	}
+	return &Error{Code: CodeInternal, Cause: err,
+		Detail: "The server failed to answer. Quote the request id when you report this."}
+}
+
+// writeError is echo's error handler.
+func (s *Server) writeError(err error, c echo.Context) {
+	r, w := c.Request(), c.Response()
+	if w.Committed {
+		s.logger.ErrorContext(r.Context(), "answer broke off", "request_id", requestID(c), "error", err)
+		return
+	}
+	if errors.Is(err, echo.ErrNotFound) {
+		if hint := unencodedLink(r); hint != nil {
+			err = hint
+		}
+	}
+	e := asError(err)
+	info := e.Code.info()
+	if e.Cause != nil {
+		level := slog.LevelDebug
+		if info.Status >= http.StatusInternalServerError {
+			level = slog.LevelError
+		}
+		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)
+	}
+	h := w.Header()
+	if e.RetryAfter > 0 {
+		h.Set(echo.HeaderRetryAfter, strconv.Itoa(wholeSeconds(e.RetryAfter)))
+	}
+	if info.Status == http.StatusUnauthorized {
+		h.Set(echo.HeaderWWWAuthenticate, challenge(e))
+	}
+	body, encodeErr := json.Marshal(api.Problem{
+		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // an HTTP status
+		Detail: e.Detail, Error: e.Detail, Instance: instance(c), Code: string(info.Code), RequestID: requestID(c),
+		Errors: e.Faults,
+	})
+	if encodeErr != nil {
+		s.logger.ErrorContext(r.Context(), "problem could not be encoded", "request_id", requestID(c), "error", encodeErr)
+	}
+	if err := c.Blob(info.Status, "application/problem+json", append(body, '\n')); err != nil {
+		s.logger.DebugContext(r.Context(), "problem could not be sent", "request_id", requestID(c), "error", err)
+	}
+}
+
+// maxInstance is the longest path that a problem repeats.
+const maxInstance = 10_000
+
+// instance is the path that was asked for, or its template where the path is beyond all measure.
+func instance(c echo.Context) string {
+	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
+		return path
+	}
+	return c.Path()
+}
+
+// challenge is the WWW-Authenticate field of a 401. A request without a token is asked for one and told of no error (RFC
+// 6750, section 3.1).
+func challenge(e *Error) string {
+	const realm = `Bearer realm="ReelTally"`
+	if e.Code == CodeTokenMissing {
+		return realm
+	}
+	return fmt.Sprintf(`%s, error="invalid_token", error_description=%q`, realm, e.Detail)
+}
+
+// wholeSeconds rounds up, so that a caller who waits that long has waited long enough; at least 1.
+func wholeSeconds(d time.Duration) int {
+	return max(1, int(math.Ceil(d.Seconds())))
+}
+
+// unencodedLink explains a path that matched nothing because a link stands in it as it is.
+func unencodedLink(r *http.Request) *Error {
+	room, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {
+		return nil
+	}
+	switch room {
+	case "videos", "accounts":
+		return problem(CodeURLNotEncoded, "The link in this path is not percent-encoded: send it through your language's "+
+			"component encoder, so that / becomes %%2F. If it was encoded, a proxy in between decoded it: ask "+
+			"GET /%s?link=… or use the id.", room)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+// defaultHistoryDays is how far back a history goes when its start is not given.
+const defaultHistoryDays = 30
+
+// GetVideoHistory reads the daily points of a video.
+func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryRequestObject) (api.GetVideoHistoryResponseObject, error) {
+	caller := CallerFrom(ctx)
+	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := s.videoRef(ctx, r.AdID)
+	if err != nil {
+		return nil, err
+	}
+	points, err := caller.Org.History(ctx, ref, from, to)
+	if err != nil {
+		return nil, err
+	}
+	out := make(api.VideoHistory, len(shownPoints(points, caller.View)))
+	for i := range out {
+		out[i] = ToAPIVideoHistoryPoint(points[i], caller.View)
+	}
+	return api.GetVideoHistory200JSONResponse{Body: out}, nil
+}
+
+// GetAccountHistory reads the daily points of an account.
+func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryRequestObject) (api.GetAccountHistoryResponseObject, error) {
+	caller := CallerFrom(ctx)
+	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := s.accountRef(ctx, r.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	points, err := caller.Org.AccountHistory(ctx, ref, from, to)
+	if err != nil {
+		return nil, err
+	}
+	out := make(api.AccountHistory, len(shownPoints(points, caller.View)))
+	for i := range out {
+		out[i] = ToAPIAccountHistoryPoint(points[i], caller.View)
+	}
+	return api.GetAccountHistory200JSONResponse{Body: out}, nil
+}
+
+// shownPoints are those of the points, the newest first, that a history has: all, or the latest alone where it is masked.
+func shownPoints[P any](points []P, view View) []P {
+	if view.masked && len(points) > 1 {
+		return points[:1]
+	}
+	return points
+}
+
+// historyRange reads the days asked for, and refuses what the caller's tier does not reach.
+func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
+	today := store.DateOf(s.now())
+	from, to = today-defaultHistoryDays, today
+	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // at most 730
+	var faults []api.Fault
+	if start != nil {
+		if from = store.DateOf(start.Time); from < oldest {
+			faults = append(faults, queryFault("start_date", faultRange, "start_date %s is too old; for the tier %s the oldest day allowed is %s (%d days ago)",
+				from, caller.Organisation.Tier, oldest, caller.facts.historyDays))
+		}
+	}
+	if end != nil {
+		if to = store.DateOf(end.Time); from > to {
+			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
+		}
+	} else if from > to {
+		to = from // a start in the future: nothing is there yet
+	}
+	if len(faults) > 0 {
+		return 0, 0, invalid(faults...)
+	}
+	return from, to, nil
+}
+
+// ToAPIVideoHistoryPoint converts a point, as far as the view shows it.
+func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
+	out := api.VideoHistoryPoint{
+		Date: toAPIDate(p.Day), Views: view.Count(p.Views), Likes: view.Count(p.Likes), Comments: view.Count(p.Comments),
+		Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks), Engagements: view.Count(p.Engagement()),
+		MetricsMasked: view.Mark(),
+	}
+	if p.Interpolated {
+		out.Interpolated = &p.Interpolated
+	}
+	return out
+}
+
+// ToAPIAccountHistoryPoint converts a point, as far as the view shows it.
+func ToAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
+	return api.AccountHistoryPoint{
+		Date: toAPIDate(p.Day), Followers: view.Count(p.Followers), Following: view.Count(p.Following), Views: view.Count(p.Views),
+		Likes: view.Count(p.Likes), Comments: view.Count(p.Comments), Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks),
+		Engagements: view.Count(p.Engagement()), Videos: view.Count(&p.Videos), MetricsMasked: view.Mark(),
+	}
+}

@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
+	c.t.Helper()
+	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
+}
+
+// daysAgo is a day as the interface writes it.
+func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
+
+// followed is a video that was fetched once a day for so many days, the last time today.
+func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
+	t.Helper()
+	c := a.newCaller(t, tier)
+	id := c.track(tiktokLink)
+	for n := range days {
+		if n > 0 {
+			a.Clock.Advance(24 * time.Hour)
+		}
+		a.fetch(func(store.Target) store.VideoFacts {
+			return store.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1))}
+		})
+	}
+	return c, id.String()
+}
+
+func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c, id := followed(t, a, store.TierPremium, 40)
+		points := c.history(id, "")
+		require.Len(t, points, 31, "today and the 30 days before")
+		for i, p := range points {
+			require.Equal(t, a.daysAgo(i), p.Date.String())
+			require.Equal(t, int64(4000-100*i), *p.Views)
+			require.Equal(t, int64(40-i), *p.Engagements)
+			require.Nil(t, p.Comments, "not given is not 0")
+			require.Nil(t, p.Interpolated)
+			require.Nil(t, p.MetricsMasked)
+		}
+		t.Run("a range is inclusive", func(t *testing.T) {
+			got := c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
+			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
+			require.Len(t, c.history(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
+		})
+		t.Run("nothing is invented before the first point and after the last", func(t *testing.T) {
+			require.Len(t, c.history(id, "start_date="+a.daysAgo(89)), 40)
+			require.Empty(t, c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
+			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
+		})
+		t.Run("a day keeps its last numbers", func(t *testing.T) {
+			a.Clock.Advance(time.Hour)
+			a.fetch(views(9999))
+			require.Equal(t, int64(9999), *c.history(id, "")[0].Views)
+			require.Len(t, c.history(id, ""), 31)
+		})
+	})
+}
+
+func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
+	t.Parallel()
+	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
+		a := newApp(t, newSQLite(t))
+		c := a.newCaller(t, tier)
+		id := c.track(tiktokLink).String()
+		require.Empty(t, c.history(id, "start_date="+a.daysAgo(days)))
+		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Contains(t, p.Detail, a.daysAgo(days), "the oldest day allowed is named")
+		require.Equal(t, "start_date", *p.Errors[0].Name)
+
+		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "end_date", *p.Errors[0].Name)
+		c.send(http.MethodGet, "/videos/"+id+"/history?end_date="+a.daysAgo(31), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		for _, bad := range []string{"start_date=2026-02-30", "start_date=yesterday", "end_date=", "start_date=2026-01-01&start_date=2026-01-02"} {
+			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		}
+	}
+}
+
+func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
+			c, id := followed(t, a, tier, 3)
+			got := c.history(id, "")
+			require.Len(t, got, 1)
+			require.Equal(t, a.daysAgo(0), got[0].Date.String())
+			require.True(t, *got[0].MetricsMasked)
+			require.Nil(t, got[0].Views)
+			require.Nil(t, got[0].Engagements)
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/server/shortlink"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// linkFailure is why a link does not mean what is wanted. Its codes are those of bulk results.
+type linkFailure struct {
+	Code      string
+	Detail    string
+	Retryable bool // sending the link again usually works
+}
+
+func (f *linkFailure) Error() string { return f.Detail }
+
+// The codes that are not a link.Reason.
+const (
+	failedWrongKind  = "wrong_kind"
+	failedNotFound   = shortlink.CodeNotFound
+	failedUnresolved = shortlink.CodeLinkUnresolved
+)
+
+// leadsNowhere says that the link is a good one, behind which there is nothing any more.
+func (f *linkFailure) leadsNowhere() bool { return f.Code == failedNotFound }
+
+// problem is the failure as the answer to a request about this link alone.
+func (f *linkFailure) problem() *Error {
+	e := &Error{Code: Code(f.Code), Detail: f.Detail}
+	if f.Retryable {
+		e.RetryAfter = unavailableFor
+	}
+	return e
+}
+
+// refusedLink returns the failure in err if it is for good, nil if it may pass or err is none.
+func refusedLink(err error) *linkFailure {
+	if f, ok := errors.AsType[*linkFailure](err); ok && !f.Retryable {
+		return f
+	}
+	return nil
+}
+
+// How short links of one request are resolved.
+const (
+	resolveAtOnce = 16
+	resolveWithin = 20 * time.Second
+)
+
+// readLink is a link as it was understood: the video or account that it means, or why it means none.
+type readLink struct {
+	link    link.Link
+	failure *linkFailure
+}
+
+// wrongKind refuses a link that means the other kind.
+func wrongKind(wanted link.Kind) *linkFailure {
+	detail := "This is the link of an account; a video is wanted here."
+	if wanted == link.Account {
+		detail = "This is the link of a video; an account is wanted here."
+	}
+	return &linkFailure{Code: failedWrongKind, Detail: detail}
+}
+
+// reference reads "a UUID or a URL" of a kind: the id, or the zero id and the link. What can mean nothing of the kind, such as
+// a link of the other one or no link at all, is not found.
+func (s *Server) reference(ctx context.Context, kind link.Kind, raw string) (uuid.UUID, link.Link, error) {
+	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
+	if canonicalUUID.MatchString(raw) {
+		id, err := uuid.Parse(raw)
+		if err != nil || id == uuid.Nil {
+			return uuid.Nil, link.Link{}, missing
+		}
+		return id, link.Link{}, nil
+	}
+	l, err := s.linkOf(ctx, kind, raw)
+	if refusedLink(err) != nil {
+		return uuid.Nil, link.Link{}, missing
+	}
+	return uuid.Nil, l, err
+}
+
+// linkOf reads one link of a kind. The error is a *linkFailure, or that of the database.
+func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
+	read, err := s.linksOf(ctx, kind, []string{raw})
+	if err != nil {
+		return link.Link{}, err
+	}
+	if f := read[0].failure; f != nil {
+		return link.Link{}, f
+	}
+	return read[0].link, nil
+}
+
+// linksOf reads links of a kind, in their order. Short links are looked up among those resolved before, and the others resolved
+// over the network. The error is that of the database, or of the request's own end.
+func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]readLink, error) {
+	out := make([]readLink, len(raws))
+	var shorts []link.Link
+	for i, raw := range raws {
+		l, err := link.Parse(raw)
+		if err != nil {
+			out[i].failure = parseFailure(err)
+			continue
+		}
+		out[i].link = l
+		if l.Kind == link.Short {
+			shorts = append(shorts, l)
+		}
+	}
+	targets, err := s.resolve(ctx, shorts)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].failure == nil && out[i].link.Kind == link.Short {
+			out[i] = targets[out[i].link.Canonical]
+		}
+		if out[i].failure == nil && out[i].link.Kind != kind {
+			out[i].failure = wrongKind(kind)
+		}
+	}
+	return out, nil
+}
+
+func parseFailure(err error) *linkFailure {
+	if refused, ok := errors.AsType[*link.Error](err); ok {
+		return &linkFailure{Code: string(refused.Reason), Detail: refused.Detail}
+	}
+	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
+}
+
+// resolve returns what short links lead to, by their canonical form.
+func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]readLink, error) {
+	if len(shorts) == 0 {
+		return nil, nil //nolint:nilnil // none asked, none known
+	}
+	known, err := s.store.ShortLinks(ctx, shorts)
+	if err != nil {
+		return nil, err
+	}
+	targets := make(map[string]readLink, len(shorts))
+	var open []link.Link
+	for _, l := range shorts {
+		if _, seen := targets[l.Canonical]; seen {
+			continue
+		}
+		target, resolved := known[l.Canonical]
+		targets[l.Canonical] = readLink{link: target}
+		if !resolved {
+			open = append(open, l)
+		}
+	}
+	fresh := s.follow(ctx, open)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	found := map[string]link.Link{}
+	for short, r := range fresh {
+		if targets[short] = r; r.failure == nil {
+			found[short] = r.link
+		}
+	}
+	if err := s.store.SaveShortLinks(ctx, found); err != nil {
+		// They are resolved all the same; the next request pays for it.
+		s.logger.WarnContext(ctx, "resolved short links not remembered", "count", len(found), "error", err)
+	}
+	return targets, nil
+}
+
+// follow asks the resolver for each link, some at once, all within one deadline.
+func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLink {
+	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
+	defer cancel()
+	var (
+		mu      sync.Mutex
+		workers sync.WaitGroup
+		results = make(map[string]readLink, len(open))
+		turn    = make(chan struct{}, resolveAtOnce)
+		bug     any
+	)
+	for _, short := range open {
+		workers.Go(func() {
+			turn <- struct{}{}
+			defer func() {
+				<-turn
+				if p := recover(); p != nil { // would end the process here, and only this request there
+					mu.Lock()
+					defer mu.Unlock()
+					bug = p
+				}
+			}()
+			var r readLink
+			target, err := s.resolver.Resolve(ctx, short)
+			if r.link = target; err != nil {
+				r.failure = resolveFailure(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			results[short.Canonical] = r
+		})
+	}
+	if workers.Wait(); bug != nil {
+		panic(bug)
+	}
+	return results
+}
+
+// resolveFailure turns the resolver's error into the failure of a link. An error that says nothing of itself may pass.
+func resolveFailure(err error) *linkFailure {
+	if told, ok := errors.AsType[*shortlink.Error](err); ok {
+		return &linkFailure{Code: told.Code, Detail: told.Detail, Retryable: told.Retryable}
+	}
+	return &linkFailure{Code: failedUnresolved, Detail: "This short link could not be resolved right now; try again later.", Retryable: true}
+}

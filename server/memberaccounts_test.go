@@ -1,0 +1,177 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// follow tracks the account of a link and returns its id.
+func (c *caller) follow(raw string) uuid.UUID {
+	c.t.Helper()
+	l, err := link.Parse(raw)
+	require.NoError(c.t, err)
+	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackAccountsRequest{
+		Links: []link.Link{l}, Type: store.TrackLatest30, Lane: store.LaneInteractive, Immediate: 1, Enqueue: 1})
+	require.NoError(c.t, err)
+	return tracked[0].AccountID
+}
+
+// fetchProfiles delivers facts for every account that is due, as a collector would.
+func (a *app) fetchProfiles(facts func(target store.Target) store.AccountFacts) {
+	a.t.Helper()
+	for _, p := range link.Platforms {
+		c, err := a.Claim(a.t.Context(), store.NewID(), p, "account", store.LaneInteractive, 1000, time.Minute)
+		require.NoError(a.t, err)
+		outcomes := make([]store.AccountOutcome, len(c.Targets))
+		for i, target := range c.Targets {
+			outcomes[i] = store.AccountOutcome{Account: new(facts(target)), Outcome: store.Outcome{Target: target, Source: "test", State: "active",
+				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}}
+		}
+		require.NoError(a.t, a.AcknowledgeAccounts(a.t.Context(), c, c.At, outcomes))
+	}
+}
+
+func (c *caller) memberAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
+	c.t.Helper()
+	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).is(http.StatusOK))
+}
+
+// accountNames are the handles of the accounts that a collection lists, in the order of the answer.
+func (c *caller) accountNames(collection uuid.UUID, query string) string {
+	c.t.Helper()
+	var names []string
+	for _, found := range c.memberAccounts(collection, query).Data {
+		names = append(names, found.Username)
+	}
+	return strings.Join(names, " ")
+}
+
+// circle is an organisation of which a collection holds four accounts: three are tracked, the last is only linked from its video.
+func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
+	t.Helper()
+	c := a.newCaller(t, store.TierPremium)
+	accounts := map[string]uuid.UUID{}
+	for _, handle := range []string{"carl", "anna", "bert"} {
+		accounts[handle] = c.follow("https://www.tiktok.com/@" + handle)
+		a.Clock.Advance(time.Second)
+	}
+	followers := map[string]*int64{"anna": new(int64(7)), "bert": nil, "carl": new(int64(7))}
+	a.fetchProfiles(func(target store.Target) store.AccountFacts {
+		return store.AccountFacts{Followers: followers[target.Handle]}
+	})
+	numbers := map[string]int64{}
+	for n, handle := range []string{"carl", "dora", "anna", "anna"} {
+		video := c.track(fmt.Sprintf("https://www.tiktok.com/@%s/video/%d", handle, 7300000000000000000+n))
+		accounts[handle] = *c.video(video.String()).LinkedAccountID
+		numbers[fmt.Sprint(7300000000000000000+n)] = int64(100 * (n + 1))
+	}
+	uploaded := january(10)
+	a.fetch(func(target store.Target) store.VideoFacts {
+		uploaded = uploaded.AddDate(0, 0, 1)
+		return store.VideoFacts{Views: new(numbers[target.ExternalID]), UploadedAt: new(uploaded)}
+	})
+	id := c.named("Circle")
+	require.Equal(t, int32(4), c.addAccounts(id, accounts["anna"], accounts["bert"], accounts["carl"], accounts["dora"]))
+	c.follow("https://www.tiktok.com/@stranger")
+	return c, id, accounts
+}
+
+func TestCollectionAccounts_areListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c, id, accounts := circle(t, a)
+		for query, want := range map[string]string{
+			"": "dora bert anna carl",
+			"order_by=created_at&order_direction=asc":  "carl anna bert dora",
+			"order_by=username&order_direction=asc":    "anna bert carl dora",
+			"order_by=username":                        "dora carl bert anna",
+			"order_by=latest_followers_count":          "anna carl dora bert",
+			"order_by=total_views":                     "anna dora carl bert",
+			"order_by=total_views&order_direction=asc": "carl dora anna bert",
+			"order_by=median_views":                    "anna dora carl bert",
+			"limit=2&page=2":                           "anna carl",
+			"page=2":                                   "",
+		} {
+			require.Equal(t, want, c.accountNames(id, query), query)
+		}
+		page := c.memberAccounts(id, "")
+		require.Equal(t, client.Pagination{Total: 4, Page: 1, Limit: 100, TotalPages: 1}, page.Pagination)
+		require.Equal(t, int64(4), c.readCollection(id).AccountCount.MustGet())
+		require.Equal(t, int64(700), *page.Data[2].TotalViews)
+		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
+		require.Nil(t, page.Data[1].LatestFollowersCount, "not given is not 0")
+
+		t.Run("stopped ones are left out unless they are asked for", func(t *testing.T) {
+			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
+			require.NoError(t, err)
+			require.Equal(t, "dora anna carl", c.accountNames(id, ""))
+			require.Equal(t, "dora bert anna carl", c.accountNames(id, "include_removed=true"))
+			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
+		})
+		t.Run("pages neither overlap nor skip", func(t *testing.T) {
+			for order := range store.AccountOrders {
+				for _, way := range []string{"asc", "desc"} {
+					query := "include_removed=true&order_by=" + order + "&order_direction=" + way
+					var byPage, byCursor []client.Account
+					cursor := ""
+					for page := 1; page <= 4; page++ {
+						byPage = append(byPage, c.memberAccounts(id, fmt.Sprintf("%s&limit=1&page=%d", query, page)).Data...)
+						got := c.memberAccounts(id, query+"&limit=1"+cursor)
+						byCursor = append(byCursor, got.Data...)
+						require.Equal(t, page == 4, got.Pagination.NextCursor == nil)
+						if page < 4 {
+							cursor = "&cursor=" + *got.Pagination.NextCursor
+						}
+					}
+					all := c.memberAccounts(id, query).Data
+					require.Equal(t, all, byPage, query)
+					require.Equal(t, all, byCursor, query)
+				}
+			}
+		})
+		t.Run("the lower tiers get one, masked", func(t *testing.T) {
+			next := *c.memberAccounts(id, "order_by=username&limit=1").Pagination.NextCursor
+			require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierLimited))
+			a.Clock.Advance(time.Second)
+			got := c.memberAccounts(id, "order_by=username&order_direction=asc")
+			require.Len(t, got.Data, 1)
+			require.Equal(t, "anna", got.Data[0].Username)
+			require.Nil(t, got.Data[0].TotalViews)
+			require.True(t, *got.Data[0].MetricsMasked)
+			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 100, TotalPages: 1}, got.Pagination)
+			require.Empty(t, c.memberAccounts(id, "order_by=username&page=2").Data)
+			require.Empty(t, c.memberAccounts(id, "order_by=username&cursor="+next).Data)
+		})
+	})
+}
+
+func TestCollectionAccounts_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c, id, _ := circle(t, a)
+	next := *c.memberAccounts(id, "limit=1").Pagination.NextCursor
+	for query, want := range map[string]string{
+		"limit=5001":                          "limit maximum",
+		"order_by=latest_views":               "order_by enum",
+		"order_direction=up":                  "order_direction enum",
+		"include_linked=true":                 "include_linked unknown_parameter",
+		"page=2&cursor=" + next:               "page conflict",
+		"order_by=username&cursor=" + next:    "cursor invalid_cursor",
+		"include_removed=true&cursor=" + next: "cursor invalid_cursor",
+	} {
+		p := c.send(http.MethodGet, "/collections/"+id.String()+"/accounts?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Len(t, p.Errors, 1, query)
+		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
+	}
+}

@@ -1,0 +1,363 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// addVideos adds videos to a collection and returns how many were new to it.
+func (c *caller) addVideos(collection uuid.UUID, videos ...uuid.UUID) int32 {
+	c.t.Helper()
+	got := c.members(http.MethodPost, collection, "videos", videos).is(http.StatusOK)
+	return decode[client.AddedVideos](got).VideosAdded
+}
+
+// addAccounts adds accounts to a collection and returns how many were new to it.
+func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 {
+	c.t.Helper()
+	got := c.members(http.MethodPost, collection, "accounts", accounts).is(http.StatusOK)
+	return decode[client.AddedAccounts](got).AccountsAdded
+}
+
+// members sends ids to a collection's videos or accounts.
+func (c *caller) members(method string, collection uuid.UUID, kind string, ids any) answer {
+	c.t.Helper()
+	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
+}
+
+func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
+	c.t.Helper()
+	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).is(http.StatusOK))
+}
+
+// videoIDs are the ids of the videos that a collection lists, in one order.
+func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
+	c.t.Helper()
+	ids := []uuid.UUID{}
+	for _, v := range c.memberVideos(collection, query).Data {
+		ids = append(ids, v.AdID)
+	}
+	return sorted(ids)
+}
+
+func TestMembers_areAddedAndTakenOut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		one, two := c.track(numbered(1)), c.track(numbered(2))
+		account := *c.video(one.String()).LinkedAccountID
+		id := c.named("Launch")
+		for _, kind := range []string{"videos", "accounts"} {
+			ids := map[string][]uuid.UUID{"videos": {one, two}, "accounts": {account}}[kind]
+			step := func(method, member string, sent any, want int) {
+				t.Helper()
+				got := c.members(method, id, kind, sent).is(http.StatusOK)
+				require.JSONEq(t, fmt.Sprintf(`{"success":true,"collection_id":%q,"%s_%s":%d}`, id, kind, member, want), string(got.body))
+			}
+			step(http.MethodPost, "added", ids[:1], 1)
+			step(http.MethodPost, "added", ids, len(ids)-1)
+			step(http.MethodPost, "added", ids, 0)
+			step(http.MethodDelete, "removed", []uuid.UUID{ids[0], ids[0], uuid.MustParse(unknownID)}, 1)
+			step(http.MethodDelete, "removed", ids, len(ids)-1)
+			step(http.MethodPost, "added", []uuid.UUID{ids[0], ids[0]}, 1)
+			step(http.MethodDelete, "removed", []string{strings.ToUpper(ids[0].String())}, 1)
+			step(http.MethodDelete, "removed", ids, 0)
+		}
+		require.False(t, c.video(one.String()).Removed, "it stays tracked")
+	})
+}
+
+func TestMembers_unknownOnesAreNamedAndNothingIsAdded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+		video, foreign := c.track(numbered(1)), other.track(numbered(1))
+		account, foreignAccount := *c.video(video.String()).LinkedAccountID, *other.video(foreign.String()).LinkedAccountID
+		id := c.named("Launch")
+		for kind, ids := range map[string][]string{
+			"videos":   {video.String(), foreign.String(), unknownID, account.String()},
+			"accounts": {account.String(), foreignAccount.String(), unknownID, video.String()},
+		} {
+			p := c.members(http.MethodPost, id, kind, ids).refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Len(t, p.Errors, 3)
+			for i, fault := range p.Errors {
+				require.Equal(t, fmt.Sprintf("/%s_ids/%d", strings.TrimSuffix(kind, "s"), i+1), *fault.Pointer)
+				require.Contains(t, fault.Detail, ids[i+1])
+				require.Contains(t, p.Detail, ids[i+1])
+			}
+			for _, method := range []string{http.MethodPost, http.MethodDelete} {
+				p = c.members(method, uuid.MustParse(unknownID), kind, ids[:1]).refuses(http.StatusNotFound, server.CodeNotFound)
+				require.Contains(t, p.Detail, "no collection "+unknownID)
+				require.Empty(t, p.Errors)
+			}
+		}
+		require.Equal(t, int64(0), c.readCollection(id).VideoCount.MustGet()+c.readCollection(id).AccountCount.MustGet())
+		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/collections/"+unknownID+"/accounts", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+	})
+}
+
+func TestMembers_bounds(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.bulk(http.StatusOK, series(1, 101))
+	var ids []uuid.UUID
+	for _, v := range c.list("").Data {
+		ids = append(ids, v.AdID)
+	}
+	id := c.named("Launch")
+	for _, kind := range []string{"videos", "accounts"} {
+		member := "/" + strings.TrimSuffix(kind, "s") + "_ids"
+		for _, method := range []string{http.MethodPost, http.MethodDelete} {
+			for want, sent := range map[string]any{
+				" min_items": []string{}, " max_items": ids, " nullable": nil, " type": ids[0], "/0 format": []string{tiktokLink}, "/1 nullable": []any{unknownID, nil},
+				"/0 type": []int{1},
+			} {
+				p := c.members(method, id, kind, sent).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				require.Len(t, p.Errors, 1, p.Detail)
+				require.Equal(t, member+want, *p.Errors[0].Pointer+" "+p.Errors[0].Code)
+			}
+			p := c.send(method, "/collections/"+id.String()+"/"+kind, "{}").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Equal(t, "required", p.Errors[0].Code)
+		}
+	}
+	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
+	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
+	t.Run("a page has 100 unless it is asked for more", func(t *testing.T) {
+		page := c.memberVideos(id, "")
+		require.Len(t, page.Data, 100)
+		require.Equal(t, int64(101), page.Pagination.Total)
+		require.Equal(t, int64(2), page.Pagination.TotalPages)
+		require.Equal(t, int32(100), page.Pagination.Limit)
+		require.Len(t, c.memberVideos(id, "page=2").Data, 1)
+		require.Len(t, c.memberVideos(id, "cursor="+*page.Pagination.NextCursor).Data, 1)
+		require.Len(t, c.memberVideos(id, "limit=5000").Data, 101)
+		require.Empty(t, c.memberVideos(id, "page=3").Data)
+	})
+}
+
+// TestMembership_holdsEverywhere puts videos into collections by each of the three ways and looks at every place that tells of it.
+func TestMembership_holdsEverywhere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		caption := map[string]string{}
+		track := func(n int, handle, title string) uuid.UUID {
+			l := fmt.Sprintf("https://www.tiktok.com/@%s/video/%d", handle, 7300000000000000000+n)
+			caption[fmt.Sprint(7300000000000000000+n)] = title
+			return c.track(l)
+		}
+		fetch := func() {
+			a.fetch(func(target store.Target) store.VideoFacts {
+				return store.VideoFacts{Views: new(int64(10)), Title: new(caption[target.ExternalID])}
+			})
+		}
+		added, byAccount, tagged := track(1, "anna", "plain"), track(2, "bert", "plain too"), track(3, "carl", "A #Summer day")
+		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without the sign")
+		fetch()
+		bert := *c.video(byAccount.String()).LinkedAccountID
+		id := c.collection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})
+		require.Equal(t, int32(2), c.addVideos(id, added, all))
+		require.Equal(t, int32(1), c.addAccounts(id, bert))
+
+		holds := func(want ...uuid.UUID) {
+			t.Helper()
+			want = sorted(want)
+			require.Equal(t, want, c.videoIDs(id, ""), "the list")
+			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "the total")
+			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "the count")
+			for _, name := range []string{"Launch", id.String()} {
+				ids := []uuid.UUID{}
+				for _, v := range c.list("collections=" + name).Data {
+					ids = append(ids, v.AdID)
+				}
+				require.Equal(t, want, sorted(ids), "the filter")
+			}
+			labelled := []uuid.UUID{}
+			for _, v := range c.list("").Data {
+				if len(v.LabelIds) > 0 {
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, by however many ways")
+					require.Equal(t, []string{"Launch"}, v.LabelNames)
+					labelled = append(labelled, v.AdID)
+				}
+			}
+			require.Equal(t, want, sorted(labelled), "the labels")
+		}
+		holds(added, byAccount, tagged, all)
+		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
+
+		t.Run("later videos of the account and of the hashtag come in by themselves", func(t *testing.T) {
+			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
+			holds(added, byAccount, tagged, all, later)
+			fetch()
+			holds(added, byAccount, tagged, all, later, laterTagged)
+			c.stop(http.StatusOK, later.String(), laterTagged.String())
+			holds(added, byAccount, tagged, all)
+			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
+			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped one keeps its labels")
+		})
+		t.Run("taking out acts on what was added alone", func(t *testing.T) {
+			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
+			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
+			holds(added, byAccount, tagged, all)
+			c.members(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).is(http.StatusOK)
+			holds(added, tagged, all)
+			c.patch(id, map[string]any{"hashtags": []string{"beach"}}).is(http.StatusNoContent)
+			holds(added, all)
+			c.patch(id, map[string]any{"hashtags": []string{}}).is(http.StatusNoContent)
+			holds(added)
+			c.members(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).is(http.StatusOK)
+			holds()
+		})
+	})
+}
+
+func TestMembers_aNameIsNoID(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		one, two := c.track(numbered(1)), c.track(numbered(2))
+		id := c.named("Launch")
+		imposter := c.named(id.String())
+		c.addVideos(id, one)
+		c.addVideos(imposter, two)
+		c.addAccounts(imposter, *c.video(two.String()).LinkedAccountID)
+		require.Equal(t, []uuid.UUID{one}, c.videoIDs(id, ""))
+		require.Equal(t, int64(1), c.readCollection(id).VideoCount.MustGet())
+		require.Equal(t, int64(0), c.readCollection(id).AccountCount.MustGet())
+	})
+}
+
+// campaign is an organisation of which a collection holds twelve videos with few different views.
+func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
+	t.Helper()
+	c := a.newCaller(t, store.TierPremium)
+	id := c.named("Launch")
+	for batch := range 3 {
+		c.bulk(http.StatusOK, series(batch*4, batch*4+3), id.String())
+		if batch < 2 {
+			a.fetch(views(int64(100 * batch)))
+		}
+	}
+	c.bulk(http.StatusOK, series(50, 55))
+	require.Equal(t, int64(12), c.readCollection(id).VideoCount.MustGet())
+	return c, id
+}
+
+func TestCollectionVideos_pagesAreStable(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c, id := campaign(t, a)
+		for order := range store.VideoOrders {
+			for _, way := range []string{"asc", "desc"} {
+				list := "limit=5&order_by=" + order + "&order_direction=" + way
+				all := c.memberVideos(id, "order_by="+order+"&order_direction="+way).Data
+				require.Len(t, all, 12)
+				var byPage, byCursor []client.Video
+				cursor := ""
+				for page := 1; page <= 3; page++ {
+					got := c.memberVideos(id, fmt.Sprintf("%s&page=%d", list, page))
+					require.Equal(t, int64(12), got.Pagination.Total)
+					require.Equal(t, int64(3), got.Pagination.TotalPages)
+					require.Equal(t, int32(page), got.Pagination.Page)
+					byPage = append(byPage, got.Data...)
+					got = c.memberVideos(id, list+cursor)
+					require.Equal(t, int32(page), got.Pagination.Page)
+					byCursor = append(byCursor, got.Data...)
+					require.Equal(t, page == 3, got.Pagination.NextCursor == nil)
+					if page < 3 {
+						cursor = "&cursor=" + *got.Pagination.NextCursor
+					}
+				}
+				require.Equal(t, all, byPage, list)
+				require.Equal(t, all, byCursor, list)
+			}
+		}
+		byDefault := c.memberVideos(id, "").Data
+		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default")
+	})
+}
+
+func TestCollectionVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c, id := campaign(t, a)
+	another := c.named("Another")
+	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
+	for query, want := range map[string]string{
+		"limit=0":                              "limit minimum",
+		"limit=5001":                           "limit maximum",
+		"page=0":                               "page minimum",
+		"order_by=name":                        "order_by enum",
+		"order_direction=up":                   "order_direction enum",
+		"include_removed=some":                 "include_removed type",
+		"paginated=true":                       "paginated unknown_parameter",
+		"username=a":                           "username unknown_parameter",
+		"cursor=abc":                           "cursor invalid_cursor",
+		"page=2&cursor=" + next:                "page conflict",
+		"order_by=latest_views&cursor=" + next: "cursor invalid_cursor",
+		"order_direction=asc&cursor=" + next:   "cursor invalid_cursor",
+		"include_removed=true&cursor=" + next:  "cursor invalid_cursor",
+	} {
+		p := c.send(http.MethodGet, "/collections/"+id.String()+"/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Len(t, p.Errors, 1, query)
+		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
+	}
+	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
+		p := c.send(http.MethodGet, target+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor leads on in its own list alone")
+	}
+}
+
+func TestCollectionVideos_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c, id := campaign(t, a)
+		full := c.memberVideos(id, "order_by=latest_views")
+		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
+		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
+			require.NoError(t, a.SetTier(t.Context(), c.org.ID, tier))
+			a.Clock.Advance(time.Second)
+			got := c.memberVideos(id, "order_by=latest_views&limit=10")
+			require.Len(t, got.Data, 1)
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first of the asked order")
+			require.Nil(t, got.Data[0].LatestViews)
+			require.True(t, *got.Data[0].MetricsMasked)
+			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)
+			for _, query := range []string{"order_by=latest_views&page=2", "order_by=latest_views&cursor=" + next} {
+				got = c.memberVideos(id, query)
+				require.Empty(t, got.Data)
+				require.Equal(t, int64(1), got.Pagination.Total)
+				require.Nil(t, got.Pagination.NextCursor)
+			}
+			require.Equal(t, int64(0), c.memberVideos(c.named("Empty"), "").Pagination.Total)
+		}
+	})
+}
+
+// probeMembers probes a method of a collection's videos or accounts: a foreign collection, and foreign members in an own one.
+func probeMembers(kind, method string) func(c *caller, x things) []answer {
+	return func(c *caller, x things) []answer {
+		foreign, member := uuid.MustParse(x.collection), map[string]string{"videos": x.video, "accounts": x.account}[kind]
+		if method == http.MethodGet {
+			target := "/collections/" + x.collection + "/" + kind
+			return []answer{c.send(method, target, nil), c.send(method, target+"?include_removed=true", nil), c.send(http.MethodHead, target, nil)}
+		}
+		own := c.collection(map[string]any{"name": "own"})
+		out := []answer{c.members(method, foreign, kind, []string{member}), c.members(method, own, kind, []string{member}),
+			c.members(method, foreign, kind, []string{store.NewID().String()})}
+		c.send(http.MethodDelete, "/collections/"+own.String(), nil).is(http.StatusOK)
+		return out
+	}
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// operation is an operation of the contract with the facts that its x- members state.
+type operation struct {
+	id       string
+	method   string
+	template string // the path as echo writes it
+	group    rateGroup
+	scope    store.Scope // "" when any valid token will do
+	masked   bool
+	hasBody  bool
+	query    map[string]*openapi3.Parameter
+	path     []string       // names of the path's parameters
+	route    *routers.Route // what the validator takes
+}
+
+// queryNames lists the parameters, for the refusal of an unknown one.
+func (o *operation) queryNames() []string {
+	names := make([]string, 0, len(o.query))
+	for n := range o.query {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// operations is the contract as the middleware asks it: one look-up by method and template, and no second router.
+type operations struct {
+	doc     *openapi3.T
+	version string
+	byRoute map[string]*operation
+	methods map[string][]string // by template, sorted
+	sorted  []*operation        // by id
+}
+
+// readOperations reads the contract. It fails when an operation does not state its facts. That the contract is valid
+// OpenAPI is left to the tests: it is compiled in.
+func readOperations(contract string) (*operations, error) {
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(contract))
+	if err != nil {
+		return nil, fmt.Errorf("contract: %w", err)
+	}
+	ops := &operations{doc: doc, version: doc.Info.Version, byRoute: map[string]*operation{}, methods: map[string][]string{}}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			o, err := readOperation(doc, path, method, item, op)
+			if err != nil {
+				return nil, fmt.Errorf("contract: %s %s: %w", method, path, err)
+			}
+			ops.byRoute[method+" "+o.template] = o
+			ops.methods[o.template] = append(ops.methods[o.template], method)
+			ops.sorted = append(ops.sorted, o)
+		}
+	}
+	for _, methods := range ops.methods {
+		slices.Sort(methods)
+	}
+	slices.SortFunc(ops.sorted, func(a, b *operation) int { return strings.Compare(a.id, b.id) })
+	return ops, nil
+}
+
+func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
+	o := &operation{id: op.OperationID, method: method, template: echoTemplate(path), hasBody: op.RequestBody != nil,
+		query: map[string]*openapi3.Parameter{},
+		route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op}}
+	if o.id == "" {
+		return nil, fmt.Errorf("operationId is missing")
+	}
+	group, _ := op.Extensions["x-rate-group"].(string)
+	if o.group = rateGroup(group); !slices.Contains(rateGroups[:], o.group) {
+		return nil, fmt.Errorf("x-rate-group %q is not one of %v", group, rateGroups)
+	}
+	switch scope, _ := op.Extensions["x-scope"].(string); scope {
+	case "any":
+	case string(store.ScopeRead), string(store.ScopeWrite):
+		o.scope = store.Scope(scope)
+	default:
+		return nil, fmt.Errorf("x-scope %q is not one of any, read, write", scope)
+	}
+	var ok bool
+	if o.masked, ok = op.Extensions["x-tier-masked"].(bool); !ok {
+		return nil, fmt.Errorf("x-tier-masked is not true or false")
+	}
+	for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
+		switch p.Value.In {
+		case openapi3.ParameterInQuery:
+			o.query[p.Value.Name] = p.Value
+		case openapi3.ParameterInPath:
+			o.path = append(o.path, p.Value.Name)
+		}
+	}
+	return o, nil
+}
+
+// echoTemplate writes /videos/{ad_id} as /videos/:ad_id.
+func echoTemplate(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}
+
+// of returns the operation that echo routed a request to; nil for what is not in the contract. HEAD is its GET.
+func (ops *operations) of(c echo.Context) *operation {
+	method := c.Request().Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return ops.byRoute[method+" "+c.Path()]
+}

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen"
+)
+
+func TestOperations_refuseAContractWithoutFacts(t *testing.T) {
+	t.Parallel()
+	for fact, replacement := range map[string]string{
+		"x-rate-group: authenticate": "x-rate-group: often",
+		"x-scope: any":               "x-scope: root",
+		"x-tier-masked: false":       "x-tier-masked: sometimes",
+		"operationId: authenticate":  "x-operation: authenticate",
+	} {
+		for _, with := range []string{replacement, ""} {
+			broken := strings.Replace(gen.OpenAPI, "      "+fact+"\n", "      "+with+"\n", 1)
+			require.NotEqual(t, gen.OpenAPI, broken)
+			_, err := readOperations(broken)
+			require.ErrorContains(t, err, "/authenticate", "%q in place of %q", with, fact)
+		}
+	}
+	_, err := readOperations(gen.OpenAPI)
+	require.NoError(t, err)
+}

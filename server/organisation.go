@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// GetOrganisationHistory reads the daily points of the organisation.
+func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisationHistoryRequestObject) (api.GetOrganisationHistoryResponseObject, error) {
+	caller := CallerFrom(ctx)
+	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
+	if err != nil {
+		return nil, err
+	}
+	points, err := caller.Org.OrganisationHistory(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	out := make(api.OrganisationHistory, len(shownPoints(points, caller.View)))
+	for i := range out {
+		out[i] = ToAPIOrganisationHistoryPoint(points[i], caller.View)
+	}
+	return api.GetOrganisationHistory200JSONResponse{Body: out}, nil
+}
+
+// ToAPIOrganisationHistoryPoint converts a point, as far as the view shows it.
+func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
+	return api.OrganisationHistoryPoint{
+		Date: toAPIDate(p.Day), Accounts: view.Count(&p.Accounts), Videos: view.Count(&p.Videos), Uploads: view.Count(&p.Uploads),
+		Followers: view.Count(&p.Followers), Following: view.Count(&p.Following), Views: view.Count(&p.Views), Likes: view.Count(&p.Likes),
+		Comments: view.Count(&p.Comments), Shares: view.Count(&p.Shares), Bookmarks: view.Count(&p.Bookmarks),
+		Engagements: view.Count(new(p.Likes + p.Comments + p.Shares + p.Bookmarks)), MetricsMasked: view.Mark(),
+	}
+}
+
+// GetVideoStatistics counts the videos.
+func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
+	counts, err := CallerFrom(ctx).Org.VideoStatistics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetVideoStatistics200JSONResponse{Body: toAPIStatistics(counts)}, nil
+}
+
+// GetAccountStatistics counts the accounts.
+func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
+	counts, err := CallerFrom(ctx).Org.AccountStatistics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetAccountStatistics200JSONResponse{Body: toAPIStatistics(counts)}, nil
+}
+
+func toAPIStatistics(s store.Statistics) api.Statistics {
+	return api.Statistics{Total: s.Total, Removed: s.Removed, ByPlatform: api.PlatformCounts{
+		Tiktok: s.ByPlatform[link.TikTok], Instagram: s.ByPlatform[link.Instagram],
+		Youtube: s.ByPlatform[link.YouTube], Facebook: s.ByPlatform[link.Facebook],
+	}}
+}

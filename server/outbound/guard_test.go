@@ -1,0 +1,324 @@
+package outbound_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/server/outbound"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestIsPublic_knowsTheInternetFromTheRest(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{
+		"1.1.1.1", "8.8.8.8", "93.184.215.14", "100.63.255.255", "100.128.0.1", "11.0.0.1", "172.15.255.255", "172.32.0.1", "192.167.255.255", "192.169.0.1",
+		"169.253.255.255", "169.255.0.1", "168.63.129.15", "198.17.255.255", "198.20.0.1", "223.255.255.255", "192.0.1.1",
+		"2606:4700:4700::1111", "2a03:2880:f12f:83:face:b00c:0:25de", "2001:4860:4860::8888", "2001:200::1", "64:ff9b::808:808",
+	} {
+		require.True(t, outbound.IsPublic(netip.MustParseAddr(s)), s)
+	}
+	for _, s := range []string{
+		"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.100.100.200", "100.127.255.255", "127.0.0.1", "127.255.255.254",
+		"168.63.129.16", "169.254.0.1", "169.254.169.254", "169.254.170.2", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.192", "192.0.2.1", "192.88.99.1",
+		"192.168.0.1", "192.168.255.255", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.250", "240.0.0.1",
+		"255.255.255.255",
+		"::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::ffff:0:7f00:1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "100::1",
+		"2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:db8::1", "2002:7f00:1::", "2002:a9fe:a9fe::1", "3fff::1", "4000::1", "5f00::1",
+		"fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0", "2606:4700:4700::1111%eth0", "fec0::1", "ff02::1", "ff0e::1",
+	} {
+		require.False(t, outbound.IsPublic(netip.MustParseAddr(s)), s)
+	}
+	require.False(t, outbound.IsPublic(netip.Addr{}))
+}
+
+func TestIsPublic_isNeverTrueOfALocalAddressInDisguise(t *testing.T) {
+	t.Parallel()
+	local := []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("100.64.0.0/10"),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := rapid.SampledFrom(local).Draw(t, "prefix")
+		v4 := prefix.Addr().As4()
+		for i := range 4 {
+			free := prefix.Bits() - i*8
+			mask := byte(0xff)
+			if free > 0 {
+				mask = byte(0xff >> min(free, 8))
+			}
+			v4[i] |= rapid.Byte().Draw(t, "byte") & mask
+		}
+		require.False(t, outbound.IsPublic(netip.AddrFrom4(v4)))
+		for _, head := range [][]byte{
+			{}, // ::a.b.c.d
+			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // mapped
+			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // translated of old
+			{0, 0x64, 0xff, 0x9b},                            // translated
+			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
+			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
+			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
+			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
+			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // translated, local use
+			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
+			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
+			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
+			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard
+			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // segment routing
+			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local
+			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // not given out
+			{0x20, 0x01, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID
+			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // benchmarks
+			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID, second
+			{0x20, 0x01, 0x01, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, // reserved
+		} {
+			var v6 [16]byte
+			copy(v6[:], head)
+			copy(v6[12:], v4[:])
+			require.False(t, outbound.IsPublic(netip.AddrFrom16(v6)), netip.AddrFrom16(v6).String())
+		}
+	})
+}
+
+// answers is a resolver that gives the addresses of a list in turn.
+func answers(rounds ...[]netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), asked *atomic.Int64) {
+	asked = new(atomic.Int64)
+	return func(context.Context, string, string) ([]netip.Addr, error) {
+		round := rounds[int(asked.Add(1)-1)%len(rounds)]
+		return append([]netip.Addr(nil), round...), nil
+	}, asked
+}
+
+// recorder dials nothing and remembers what it was asked for.
+type recorder struct {
+	mu     sync.Mutex
+	dialed []string
+}
+
+var errRecorded = errors.New("recorded")
+
+func (r *recorder) dial(_ context.Context, _, address string) (net.Conn, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dialed = append(r.dialed, address)
+	return nil, errRecorded
+}
+
+func addrs(s ...string) []netip.Addr {
+	out := make([]netip.Addr, len(s))
+	for i := range s {
+		out[i] = netip.MustParseAddr(s[i])
+	}
+	return out
+}
+
+func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		address string
+		answer  []netip.Addr
+		dialed  []string
+		refused bool
+	}{
+		"a public name":                      {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public name of both families":     {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
+		"an A record in its mapped form":     {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public literal":                   {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
+		"a name that is private":             {"example.com:443", addrs("10.0.0.1"), nil, true},
+		"a name that is this machine":        {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
+		"a mapped loopback record":           {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
+		"a name that is partly private":      {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"the metadata address":               {"169.254.169.254:443", nil, nil, true},
+		"a mapped literal":                   {"[::ffff:93.184.215.14]:443", nil, nil, true},
+		"a literal with a zone":              {"[fe80::1%eth0]:443", nil, nil, true},
+		"a decimal address that is resolved": {"2130706433:443", addrs("127.0.0.1"), nil, true},
+		"a hexadecimal one that is resolved": {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
+		"another port":                       {"example.com:8443", addrs("93.184.215.14"), nil, true},
+		"no port":                            {"example.com:", addrs("93.184.215.14"), nil, true},
+		"a port by name":                     {"example.com:https", addrs("93.184.215.14"), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r recorder
+			lookup, _ := answers(c.answer)
+			g := &outbound.Guard{Ports: []uint16{443}, Lookup: lookup, Dial: r.dial}
+			_, err := g.DialContext(t.Context(), "tcp", c.address)
+			require.Equal(t, c.dialed, r.dialed)
+			var refused *outbound.RefusedError
+			if c.refused {
+				require.ErrorAs(t, err, &refused)
+				require.Contains(t, err.Error(), "refused")
+				return
+			}
+			require.ErrorIs(t, err, errRecorded)
+		})
+	}
+}
+
+func TestGuard_passesOnWhatTheResolverSays(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no name server")
+	g := &outbound.Guard{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, broken }}
+	_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
+	require.ErrorIs(t, err, broken)
+
+	g = &outbound.Guard{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, nil }}
+	_, err = g.DialContext(t.Context(), "tcp", "example.com:443")
+	var dns *net.DNSError
+	require.ErrorAs(t, err, &dns)
+	require.True(t, dns.IsNotFound)
+
+	_, err = g.DialContext(t.Context(), "tcp", "no port")
+	require.Error(t, err)
+}
+
+func TestGuard_isNotRebound(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	lookup, asked := answers(addrs("93.184.215.14"), addrs("127.0.0.1"))
+	g := &outbound.Guard{Lookup: lookup, Dial: r.dial}
+	const rounds = 10_000
+	refusals := 0
+	for range rounds {
+		_, err := g.DialContext(t.Context(), "tcp", "rebind.example:443")
+		if _, ok := errors.AsType[*outbound.RefusedError](err); ok {
+			refusals++
+		}
+	}
+	require.Equal(t, rounds/2, refusals)
+	require.EqualValues(t, rounds, asked.Load(), "a name is looked up once a connection: what is checked is what is dialled")
+	for _, address := range r.dialed {
+		require.Equal(t, "93.184.215.14:443", address)
+	}
+}
+
+func TestGuard_looksAgainAtWhatTheSystemDials(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	// An opened range lets the address pass; the system's dial then really happens.
+	open := &outbound.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	conn, err := open.DialContext(t.Context(), "tcp", listener.addr)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+
+	shut := &outbound.Guard{}
+	_, err = shut.DialContext(t.Context(), "tcp", listener.addr)
+	var refused *outbound.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, netip.MustParseAddr("127.0.0.1"), refused.Addr)
+	for _, address := range []string{listener.addr, "[::1]:443", "[::ffff:127.0.0.1]:443", "vm.tiktok.com:443", ""} {
+		require.ErrorAs(t, shut.Control("tcp", address, nil), &refused, address)
+	}
+	require.NoError(t, shut.Control("tcp4", "93.184.215.14:443", nil))
+	require.EqualValues(t, 1, listener.accepted(t), "only the guard with the opened range connected")
+}
+
+func TestGuard_dialsWhatTheOperatorTrusts(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	g := &outbound.Guard{Ports: []uint16{443}, Trusted: []string{listener.addr}}
+	conn, err := g.DialContext(t.Context(), "tcp", listener.addr)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	host, _, err := net.SplitHostPort(listener.addr)
+	require.NoError(t, err)
+	_, err = g.DialContext(t.Context(), "tcp", net.JoinHostPort(host, "443"))
+	var refused *outbound.RefusedError
+	require.ErrorAs(t, err, &refused, "the same host on another port is not trusted")
+}
+
+func TestGuard_leavesTimeForTheNextAddress(t *testing.T) {
+	t.Parallel()
+	lookup, _ := answers(addrs("2606:4700::1", "93.184.215.14"))
+	var budgets []time.Duration
+	g := &outbound.Guard{Lookup: lookup, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		deadline, _ := ctx.Deadline()
+		budgets = append(budgets, time.Until(deadline))
+		return nil, errRecorded
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	_, err := g.DialContext(ctx, "tcp", "example.com:443")
+	require.ErrorIs(t, err, errRecorded)
+	require.Len(t, budgets, 2)
+	require.InDelta(t, 30*time.Minute, budgets[0], float64(time.Minute))
+	require.InDelta(t, time.Hour, budgets[1], float64(time.Minute))
+}
+
+func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it sets the environment
+	proxy := listen(t)
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		t.Setenv(name, "http://"+proxy.addr)
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(page.Close)
+	transport := outbound.NewTransport(&outbound.Guard{Trusted: []string{strings.TrimPrefix(page.URL, "http://")}})
+	t.Cleanup(transport.CloseIdleConnections)
+	response, err := (&http.Client{Transport: transport}).Get(page.URL)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+
+	_, err = (&http.Client{Transport: transport}).Get("http://" + proxy.addr)
+	var refused *outbound.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Zero(t, proxy.accepted(t))
+}
+
+// counted is a listener that counts who came.
+type counted struct {
+	addr  string
+	inner net.Listener
+	done  chan struct{}
+	stop  sync.Once
+	count int64
+}
+
+func listen(t *testing.T) *counted {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := &counted{addr: inner.Addr().String(), inner: inner, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for {
+			conn, err := inner.Accept()
+			if err != nil {
+				return
+			}
+			l.count++
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.accepted(t) })
+	return l
+}
+
+// accepted stops listening and returns how many connections came. It comes itself last: the system hands connections
+// out in their order, so nobody before it is missed.
+func (l *counted) accepted(t *testing.T) int64 {
+	t.Helper()
+	l.stop.Do(func() {
+		conn, err := net.Dial("tcp", l.addr)
+		require.NoError(t, err)
+		_, err = conn.Read(make([]byte, 1))
+		require.Error(t, err, "the listener closes what it accepted")
+		require.NoError(t, conn.Close())
+		require.NoError(t, l.inner.Close())
+		<-l.done
+		l.count--
+	})
+	return l.count
+}

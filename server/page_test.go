@@ -1,0 +1,170 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// shelf is an organisation with 23 videos, many of which have the same views and some of which have none.
+func shelf(t *testing.T, a *app) *caller {
+	t.Helper()
+	c := a.newCaller(t, store.TierPremium)
+	for batch := range 4 {
+		c.bulk(http.StatusOK, series(batch*6, batch*6+5-batch/3))
+		if batch < 3 {
+			a.fetch(views(int64(100 + batch/2)))
+		}
+	}
+	require.Equal(t, int64(23), c.list("limit=1").Pagination.Total)
+	return c
+}
+
+func TestPages_agreeWithThemselves(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := shelf(t, a)
+		for _, limit := range []int32{1, 7, 22, 23, 24, 5000} {
+			seen := map[uuid.UUID]bool{}
+			pages := (23 + limit - 1) / limit
+			for page := int32(1); page <= pages+1; page++ {
+				got := c.list(fmt.Sprintf("order_by=latest_views&limit=%d&page=%d", limit, page))
+				p := got.Pagination
+				require.Equal(t, int64(23), p.Total)
+				require.Equal(t, page, p.Page)
+				require.Equal(t, limit, p.Limit)
+				require.Equal(t, int64(pages), p.TotalPages)
+				require.Equal(t, page < pages, p.HasMore)
+				require.Equal(t, p.HasMore, p.NextCursor != nil)
+				for _, v := range got.Data {
+					require.False(t, seen[v.AdID])
+					seen[v.AdID] = true
+				}
+			}
+			require.Len(t, seen, 23)
+		}
+		t.Run("a page far past the end is empty", func(t *testing.T) {
+			require.Empty(t, c.list("page=2147483647&limit=5000").Data)
+		})
+		t.Run("a list of nothing has no pages", func(t *testing.T) {
+			p := c.list("username=nobody").Pagination
+			require.Equal(t, int64(0), p.Total+p.TotalPages)
+			require.Equal(t, int32(5000), p.Limit, "the default")
+		})
+	})
+}
+
+// TestCursor_walksEverythingOnceWhileOthersWrite walks with random orders, limits and writes in between: what existed throughout
+// is met exactly once, wherever the written rows fall.
+func TestCursor_walksEverythingOnceWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := shelf(t, a)
+		throughout := map[uuid.UUID]bool{}
+		for _, v := range c.list("").Data {
+			throughout[v.AdID] = true
+		}
+		written := 1000
+		rapid.Check(t, func(rt *rapid.T) {
+			order := rapid.SampledFrom([]string{"created_at", "uploaded_at", "latest_views", "latest_likes"}).Draw(rt, "order")
+			query := url.Values{"order_by": {order}, "order_direction": {rapid.SampledFrom([]string{"asc", "desc"}).Draw(rt, "direction")}}
+			met := map[uuid.UUID]int{}
+			for page := int32(1); ; page++ {
+				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
+				got := c.list(query.Encode())
+				if got.Pagination.Page != page {
+					rt.Fatalf("page %d says that it is %d", page, got.Pagination.Page)
+				}
+				for _, v := range got.Data {
+					met[v.AdID]++
+				}
+				if got.Pagination.NextCursor == nil {
+					break
+				}
+				query.Set("cursor", *got.Pagination.NextCursor)
+				if written < 1012 && rapid.Bool().Draw(rt, "write") {
+					written++
+					c.track(numbered(written))
+				}
+			}
+			for id := range throughout {
+				if met[id] != 1 {
+					rt.Fatalf("a video was met %d times", met[id])
+				}
+			}
+		})
+	})
+}
+
+func TestCursor_isBoundToItsList(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := shelf(t, a)
+	const list = "order_by=latest_views&username=northwind.studio&limit=5"
+	next := *c.list(list).Pagination.NextCursor
+	refused := func(who *caller, query string) {
+		t.Helper()
+		p := who.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code)
+	}
+	require.Len(t, c.list(list+"&cursor="+next).Data, 5)
+	require.Len(t, c.list("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
+		"the same filters in other words, and another limit")
+
+	t.Run("another order", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
+	t.Run("another direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
+	t.Run("another filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
+	t.Run("one filter more", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
+	t.Run("a bit changed, anywhere", func(t *testing.T) {
+		raw, err := base64.RawURLEncoding.DecodeString(next)
+		require.NoError(t, err)
+		for i := range raw {
+			changed := append([]byte(nil), raw...)
+			changed[i] ^= 1 << (i % 8)
+			refused(c, list+"&cursor="+base64.RawURLEncoding.EncodeToString(changed))
+		}
+		refused(c, list+"&cursor="+next[:len(next)-2])
+		refused(c, list+"&cursor="+next+"AA")
+	})
+	t.Run("with a page it is refused", func(t *testing.T) {
+		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "conflict", p.Errors[0].Code)
+	})
+}
+
+func TestPages_maskedListsHaveOneResult(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := shelf(t, a)
+		full := c.list("order_by=latest_views")
+		cursor := *c.list("order_by=latest_views&limit=3").Pagination.NextCursor
+		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
+			require.NoError(t, a.SetTier(t.Context(), c.org.ID, tier))
+			a.Clock.Advance(1e9)
+			got := c.list("order_by=latest_views&limit=10")
+			require.Len(t, got.Data, 1)
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first of the asked order")
+			require.Nil(t, got.Data[0].LatestViews)
+			require.True(t, *got.Data[0].MetricsMasked)
+			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)
+			for _, query := range []string{"order_by=latest_views&page=2&limit=1", "order_by=latest_views&cursor=" + cursor} {
+				beyond := c.list(query)
+				require.Empty(t, beyond.Data, query)
+				require.Equal(t, int64(1), beyond.Pagination.Total)
+				require.False(t, beyond.Pagination.HasMore)
+			}
+			require.Equal(t, int64(0), c.list("username=nobody").Pagination.Total)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/store/memory"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+func number(t *testing.T, a answer, header string) int {
+	t.Helper()
+	n, err := strconv.Atoi(a.Header.Get(header))
+	require.NoError(t, err, "%s: %q", header, a.Header.Get(header))
+	return n
+}
+
+// limited starts a server that counts for real.
+func limited(t *testing.T, change ...func(*server.Options)) *app {
+	t.Helper()
+	return newApp(t, newSQLite(t), append([]func(*server.Options){func(o *server.Options) { o.RateStore = nil }}, change...)...)
+}
+
+func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	c := a.newCaller(t, store.TierLimited)
+	other := a.newToken(t, c.org, store.ScopeRead)
+	for range 5 {
+		c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	}
+	t.Run("another token of the organisation gives no more", func(t *testing.T) {
+		other.send(http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	})
+	t.Run("HEAD counts as its GET", func(t *testing.T) {
+		c.send(http.MethodHead, "/videos", nil).is(http.StatusTooManyRequests)
+	})
+	t.Run("another operation has its own bucket", func(t *testing.T) {
+		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
+		c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil).is(http.StatusNotFound)
+	})
+	t.Run("another organisation has its own bucket", func(t *testing.T) {
+		a.newCaller(t, store.TierLimited).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	})
+	t.Run("the tier decides the limit and keeps the count", func(t *testing.T) {
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
+		a.Clock.Advance(time.Second)
+		got := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		require.Equal(t, 30, number(t, got, "RateLimit-Limit"))
+		require.Equal(t, 22, number(t, got, "RateLimit-Remaining"))
+	})
+}
+
+func TestRateLimit_countsInvalidRequestsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	c := a.newCaller(t, store.TierBasic)
+	got := c.send(http.MethodGet, "/videos?limit=0", nil).is(http.StatusBadRequest)
+	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"))
+	require.Equal(t, `"listVideos";q=15;w=60`, got.Header.Get("RateLimit-Policy"))
+	require.Regexp(t, `^"listVideos";r=14;t=\d+$`, got.Header.Get("RateLimit"))
+	require.LessOrEqual(t, number(t, got, "RateLimit-Reset"), 60)
+}
+
+func TestRateLimit_limitsAddressesWithoutATokenAlone(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	c := a.newCaller(t, store.TierPremium)
+	for range 60 {
+		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+	}
+	a.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+}
+
+func TestRateLimit_waitsAsLongAsItSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pass := func(d time.Duration) { <-time.After(d) } // the bubble's clock jumps
+		// The store without its cleaner, which would outlive the bubble.
+		rates := server.LimiterRateStore(memory.NewStoreWithOptions(limiter.StoreOptions{}))
+		take := func(limit int64) server.Quota {
+			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
+			require.NoError(t, err)
+			return q
+		}
+		pass(1234567 * time.Microsecond)
+		for _, limit := range []int64{5, 15, 30, 120} {
+			for range 3 {
+				last := limit
+				for range limit {
+					q := take(limit)
+					require.False(t, q.Exceeded)
+					require.Less(t, q.Remaining, last, "what is left never rises within a window")
+					last = q.Remaining
+					pass(time.Millisecond)
+				}
+				require.Zero(t, last)
+				q := take(limit)
+				require.True(t, q.Exceeded)
+				require.Positive(t, q.Reset)
+				require.LessOrEqual(t, q.Reset, time.Minute)
+				pass(q.Reset - 2*time.Second)
+				q = take(limit)
+				require.True(t, q.Exceeded, "the window is not over yet")
+				pass(q.Reset)
+			}
+		}
+	})
+}
+
+// downRates is a shared rate store that is away.
+type downRates struct{}
+
+func (downRates) Take(context.Context, string, int64, time.Duration) (server.Quota, error) {
+	return server.Quota{}, errors.New("connection refused")
+}
+
+func TestRateLimit_goesOnInMemoryWhileTheSharedStoreIsAway(t *testing.T) {
+	t.Parallel()
+	a := limited(t, func(o *server.Options) { o.RateStore = downRates{} })
+	c := a.newCaller(t, store.TierLimited)
+	for range 5 {
+		c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	}
+	c.send(http.MethodGet, "/videos", nil).is(http.StatusTooManyRequests)
+	require.Contains(t, a.log.String(), "rate store does not answer")
+}

@@ -1,0 +1,110 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// refreshed are the two things that can be refreshed, with the names that work for them.
+func refreshed(c *caller) map[string][]string {
+	video, account := c.track(tiktokLink), c.followed(map[string]any{"link": accountLink}).AccountID
+	return map[string][]string{
+		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
+		"/refresh/accounts": {account.String(), accountLink, "tiktok.com/@Northwind.Studio/?x=1"},
+	}
+}
+
+// fetchAll delivers numbers for whatever is due.
+func fetchAll(a *app) {
+	a.t.Helper()
+	a.fetch(views(5))
+	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(1))} })
+}
+
+func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
+			c := a.newCaller(t, store.TierBasic)
+			for i, name := range refreshed(c)[path] {
+				ask := func() answer {
+					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
+				}
+				fetchAll(a)
+				at := a.Clock.Now()
+				a.Clock.Advance(4*time.Hour - time.Second)
+				got := decode[client.RefreshNotDue](ask().is(http.StatusOK))
+				require.NotEmpty(t, got.Message)
+				require.True(t, got.LatestUpdatedAt.Equal(at), "%s is not %s", got.LatestUpdatedAt, at)
+				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
+
+				a.Clock.Advance(time.Second)
+				for range 2 { // it is still to be fetched
+					scheduled := ask().is(http.StatusAccepted)
+					require.Empty(t, scheduled.body)
+					require.Empty(t, scheduled.Header.Get("Content-Type"))
+				}
+			}
+		}
+	})
+}
+
+func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		refreshed(c)
+		c.track(numbered(1))
+		c.followed(map[string]any{"link": "https://www.tiktok.com/@other"})
+		fetchAll(a)
+		a.Clock.Advance(5 * time.Hour)
+		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
+		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+		for kind, want := range map[string]string{"video": tiktokLink, "account": accountLink} {
+			claim, err := a.Claim(t.Context(), store.NewID(), link.TikTok, kind, store.LaneInteractive, 10, time.Minute)
+			require.NoError(t, err)
+			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
+			require.Equal(t, want, claim.Targets[0].Link)
+		}
+	})
+}
+
+func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for path, names := range refreshed(c) {
+		room := path[len("/refresh"):]
+		c.send(http.MethodDelete, room, map[string]any{"id": names[0]}).is(http.StatusOK)
+		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",
+			"https://www.tiktok.com/@nobody", numbered(9), "https://vm.tiktok.com/ZMdead0001/") {
+			p := c.send(http.MethodPost, path, map[string]any{"link": name}).refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Contains(t, p.Detail, name)
+		}
+		a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
+		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		for name, body := range map[string]any{"missing": map[string]any{}, "empty": map[string]any{"link": ""}, "a number": map[string]any{"link": 7}, "id": map[string]any{"id": names[0]}} {
+			require.NotEmpty(t, c.send(http.MethodPost, path, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		}
+		for _, wrong := range []string{path + "//", path + "/x", "/refresh/", "/refresh"} {
+			c.send(http.MethodPost, wrong, map[string]any{"link": names[0]}).is(http.StatusNotFound)
+		}
+		c.send(http.MethodGet, path+"/", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+	}
+}
+
+func probeRefreshVideo(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": x.video}), c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": x.link})}
+}
+
+func probeRefreshAccount(c *caller, x things) []answer {
+	return []answer{c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": x.account}), c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": x.accountLink})}
+}

@@ -1,0 +1,189 @@
+package server_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestRoutes_headIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.track(tiktokLink).String()
+	for _, target := range []string{"/authenticate", "/videos", "/videos?limit=0", "/videos/" + id, "/videos/" + id + "/history", "/livez", "/readyz", "/openapi.yaml"} {
+		get, head := c.send(http.MethodGet, target, nil), c.send(http.MethodHead, target, nil)
+		require.Equal(t, get.StatusCode, head.StatusCode, target)
+		require.Equal(t, get.Header.Get("Content-Type"), head.Header.Get("Content-Type"))
+		require.Empty(t, head.body)
+	}
+}
+
+func TestRoutes_otherMethodsAreRefusedWithThoseAllowed(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for path, allowed := range map[string][]string{
+		"/videos":                              {"DELETE", "GET", "HEAD", "OPTIONS", "POST"},
+		"/videos/" + unknownID:                 {"DELETE", "GET", "HEAD", "OPTIONS"},
+		"/videos/" + unknownID + "/history":    {"GET", "HEAD", "OPTIONS"},
+		"/videos/https%3A%2F%2Fx.y%2F/history": {"GET", "HEAD", "OPTIONS"},
+		"/authenticate":                        {"GET", "HEAD", "OPTIONS"},
+	} {
+		got := c.send(http.MethodPut, path, "{}")
+		got.refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		require.ElementsMatch(t, allowed, strings.Split(got.Header.Get("Allow"), ", "), path)
+		options := c.send(http.MethodOptions, path, nil).is(http.StatusNoContent)
+		require.Equal(t, got.Header.Get("Allow"), options.Header.Get("Allow"), path)
+	}
+	c.send("BREW", "/videos", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+}
+
+func TestRoutes_pagesOfOtherOriginsMayCall(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	h := a.send(t, http.MethodOptions, "/videos", nil, "Origin", "https://elsewhere.example.test", "Access-Control-Request-Method", "DELETE",
+		"Access-Control-Request-Headers", "authorization,content-type").is(http.StatusNoContent).Header
+	require.Equal(t, "*", h.Get("Access-Control-Allow-Origin"))
+	require.Equal(t, "DELETE, GET, POST", h.Get("Access-Control-Allow-Methods"))
+	require.Contains(t, h.Get("Access-Control-Allow-Headers"), "Authorization")
+	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "cookies are never sent along")
+	h = a.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil, "Origin", "https://elsewhere.example.test").Header
+	require.Contains(t, h.Get("Access-Control-Expose-Headers"), "RateLimit-Remaining")
+	require.Empty(t, a.send(t, http.MethodGet, "/readyz", nil).Header.Get("Access-Control-Allow-Origin"))
+}
+
+func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	for _, path := range []string{"/video", "/videos/", "/Videos", "/videos/x/y", "/videos/bulk/x", "/.git/config", "//videos", "/videos/..%2f..%2fetc"} {
+		got := a.send(t, http.MethodGet, path, nil)
+		require.Contains(t, []int{http.StatusNotFound, http.StatusUnauthorized}, got.StatusCode, path)
+	}
+}
+
+func TestRoutes_theAddressLeadsToSwaggerUI(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).is(http.StatusTemporaryRedirect).Header.Get("Location"))
+	page := a.send(t, http.MethodGet, "/docs/", nil).is(http.StatusOK)
+	require.Contains(t, page.Header.Get("Content-Type"), "text/html")
+	require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'")
+}
+
+func TestRoutes_requestIdsGoInAndOut(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	for sent, kept := range map[string]bool{
+		"abc": true, "a.b-c_1": true, strings.Repeat("a", 128): true,
+		strings.Repeat("a", 129): false, "a b": false, "é": false, "a\"b": false, "<x>": false,
+	} {
+		got := a.send(t, http.MethodGet, "/authenticate", nil, "X-Request-Id", sent)
+		require.Equal(t, kept, got.Header.Get("X-Request-Id") == sent, "%q", sent)
+		require.Len(t, got.Header.Values("X-Request-Id"), 1)
+	}
+	first, second := a.send(t, http.MethodGet, "/livez", nil), a.send(t, http.MethodGet, "/livez", nil)
+	require.NotEqual(t, first.Header.Get("X-Request-Id"), second.Header.Get("X-Request-Id"))
+}
+
+func TestRoutes_headersOfEveryAnswer(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
+	for _, path := range []string{"/videos", "/livez", "/nowhere"} {
+		h := a.send(t, http.MethodGet, path, nil).Header
+		require.Equal(t, theContract().doc.Info.Version, h.Get("API-Version"))
+		require.Equal(t, "true", h.Get("ReelTally-Sandbox"))
+		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
+		require.Equal(t, "default-src 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
+		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "the application is reached over https")
+	}
+	plain := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://127.0.0.1:8080" })
+	h := plain.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil).Header
+	require.Empty(t, h.Get("Strict-Transport-Security"))
+	require.Empty(t, h.Get("ReelTally-Sandbox"))
+	require.Equal(t, "private, no-cache", h.Get("Cache-Control"))
+	require.Contains(t, h.Get("Vary"), "Authorization")
+}
+
+func TestRoutes_health(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		a.send(t, http.MethodGet, "/livez", nil).is(http.StatusOK)
+		a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	})
+}
+
+// panicking is a resolver with a bug.
+type panicking struct{}
+
+func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
+
+func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
+	c := a.newCaller(t, store.TierPremium)
+	c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMabcdef1/"}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	require.Contains(t, a.log.String(), "a bug in /usr/src")
+	c.list("")
+}
+
+func TestRoutes_forwardedAddressesCountFromTrustedProxiesAlone(t *testing.T) {
+	t.Parallel()
+	spend := func(a *app, address string) int {
+		n := 0
+		for a.send(t, http.MethodGet, "/videos", nil, "X-Forwarded-For", address).StatusCode == http.StatusUnauthorized {
+			n++
+		}
+		return n
+	}
+	open := limited(t)
+	require.Equal(t, 60, spend(open, "203.0.113.1"))
+	require.Equal(t, 0, spend(open, "203.0.113.2"), "nobody is trusted, so the address is the connection's")
+
+	behind := limited(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	require.Equal(t, 60, spend(behind, "203.0.113.1"))
+	require.Equal(t, 60, spend(behind, "203.0.113.2"))
+	require.Equal(t, 60, spend(behind, "2001:db8:1:2::1"))
+	require.Equal(t, 0, spend(behind, "2001:db8:1:2::ffff"), "one host has a whole network of 64 bits")
+	require.Equal(t, 0, spend(behind, "198.51.100.9, 203.0.113.1"), "what stands before the last untrusted address is made up")
+}
+
+func TestNew_refusesWhatItCannotWorkWith(t *testing.T) {
+	t.Parallel()
+	good := newApp(t, newSQLite(t))
+	var options server.Options
+	newApp(t, good.DB, func(o *server.Options) { options = *o })
+	for name, spoil := range map[string]func(*server.Options){
+		"Store":             func(o *server.Options) { o.Store = nil },
+		"Now":               func(o *server.Options) { o.Now = nil },
+		"URL":               func(o *server.Options) { o.AppURL = "app.example.test" },
+		"ftp":               func(o *server.Options) { o.AppURL = "ftp://app.example.test" },
+		"cursor key":        func(o *server.Options) { o.CursorKey = []byte("short") },
+		"preview allowance": func(o *server.Options) { o.PreviewAllowance = -1 },
+	} {
+		o := options
+		spoil(&o)
+		_, err := server.New(o)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestDatabase_awayMakesTheServerUnready(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.list("")
+	a.databaseError.Store(new(driver.ErrBadConn))
+	got := c.send(http.MethodGet, "/videos", nil) // known still: it fails behind the limit
+	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
+}

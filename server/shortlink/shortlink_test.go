@@ -1,0 +1,392 @@
+package shortlink_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/server/outbound"
+	"github.com/reeltally/reeltally/server/shortlink"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	tiktokID   = "7106594312292453675"
+	tiktokLink = "https://www.tiktok.com/@user/video/" + tiktokID
+	reelLink   = "https://www.instagram.com/reel/DCXkB8LpR2q/"
+	facebookID = "1139247764231866"
+)
+
+func parse(t *testing.T, raw string) link.Link {
+	t.Helper()
+	l, err := link.Parse(raw)
+	require.NoError(t, err)
+	return l
+}
+
+func TestResolver_followsShortLinks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		short string
+		sites routes
+		want  string
+		asked []string
+	}{
+		"to a video": {
+			short: "https://vm.tiktok.com/ZMabc1234/",
+			sites: routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink + "?_r=1&_t=8abc")},
+			want:  tiktokLink,
+			asked: []string{"HEAD vm.tiktok.com/ZMabc1234/"},
+		},
+		"to an account": {
+			short: "vt.tiktok.com/ZSabc1234",
+			sites: routes{"vt.tiktok.com/ZSabc1234/": moved("https://www.tiktok.com/@User?_t=8abc&_r=1")},
+			want:  "https://www.tiktok.com/@user",
+		},
+		"to a slideshow": {
+			short: "https://www.tiktok.com/t/ZTabc1234/",
+			sites: routes{"www.tiktok.com/t/ZTabc1234/": found("https://www.tiktok.com/@user/photo/" + tiktokID)},
+			want:  "https://www.tiktok.com/@user/photo/" + tiktokID,
+		},
+		"to the mobile form of a video": {
+			short: "https://vm.tiktok.com/ZMabc1234/",
+			sites: routes{"vm.tiktok.com/ZMabc1234/": moved("https://m.tiktok.com/v/" + tiktokID + ".html?u_code=d")},
+			want:  "https://www.tiktok.com/@/video/" + tiktokID,
+		},
+		"over a second short link, keeping its query": {
+			short: "https://vm.tiktok.com/ZMabc1234/",
+			sites: routes{
+				"vm.tiktok.com/ZMabc1234/":        moved("https://www.tiktok.com/t/ZTabc1234/?k=1#top"),
+				"www.tiktok.com/t/ZTabc1234/?k=1": moved("/t/ZTabc9999/"),
+				"www.tiktok.com/t/ZTabc9999/":     moved("//vt.tiktok.com/ZSabc1234/"),
+				"vt.tiktok.com/ZSabc1234/":        moved("http://vt.tiktok.com:80/ZSabc1235/"),
+				"vt.tiktok.com/ZSabc1235/":        moved(tiktokLink),
+			},
+			want: tiktokLink,
+			asked: []string{
+				"HEAD vm.tiktok.com/ZMabc1234/", "HEAD www.tiktok.com/t/ZTabc1234/?k=1", "HEAD www.tiktok.com/t/ZTabc9999/",
+				"HEAD vt.tiktok.com/ZSabc1234/", "HEAD vt.tiktok.com/ZSabc1235/",
+			},
+		},
+		"where HEAD is not allowed": {
+			short: "https://fb.watch/3zYsXdnxjf/",
+			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/watch/?v=" + facebookID, head: 405}},
+			want:  "https://www.facebook.com/reel/" + facebookID,
+			asked: []string{"HEAD fb.watch/3zYsXdnxjf/", "GET fb.watch/3zYsXdnxjf/"},
+		},
+		"where HEAD finds nothing": {
+			short: "https://fb.watch/3zYsXdnxjf/",
+			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/reel/" + facebookID, head: 404}},
+			want:  "https://www.facebook.com/reel/" + facebookID,
+		},
+		"where HEAD fails": {
+			short: "https://fb.watch/3zYsXdnxjf/",
+			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/reel/" + facebookID, head: 500}},
+			want:  "https://www.facebook.com/reel/" + facebookID,
+		},
+		"where HEAD shows a page": {
+			short: "https://www.instagram.com/share/reel/BALvq0iKYQ",
+			sites: routes{"www.instagram.com/share/reel/BALvq0iKYQ/": {status: 302, location: reelLink + "?igsh=x", head: 200}},
+			want:  reelLink,
+		},
+		"to a login page that remembers the video": {
+			short: "https://www.facebook.com/share/v/1AbCdEfGhI/",
+			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": found(
+				"https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + facebookID)},
+			want:  "https://www.facebook.com/reel/" + facebookID,
+			asked: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
+		},
+		"to a login page that remembers the reel": {
+			short: "https://www.instagram.com/share/BAFg0zXyZ1",
+			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": found("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
+			want:  reelLink,
+		},
+		"to a login page that remembers another short link": {
+			short: "https://fb.watch/3zYsXdnxjf/",
+			sites: routes{
+				"fb.watch/3zYsXdnxjf/":                 found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
+				"www.facebook.com/share/v/1AbCdEfGhI/": found("https://www.facebook.com/reel/" + facebookID),
+			},
+			want: "https://www.facebook.com/reel/" + facebookID,
+		},
+		"to the TikTok login page": {
+			short: "https://vm.tiktok.com/ZMabc1234/",
+			sites: routes{"vm.tiktok.com/ZMabc1234/": found("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID)},
+			want:  tiktokLink,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.sites)
+			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
+			require.NoError(t, err)
+			require.Equal(t, c.want, got.Canonical)
+			require.NotEqual(t, link.Short, got.Kind)
+			if c.asked != nil {
+				require.Equal(t, c.asked, w.requests())
+			}
+		})
+	}
+}
+
+func TestResolver_refusesDeadEnds(t *testing.T) {
+	t.Parallel()
+	const short = "https://vm.tiktok.com/ZMabc1234/"
+	at := func(a answer) routes { return routes{"vm.tiktok.com/ZMabc1234/": a} }
+	for name, c := range map[string]struct {
+		short string
+		sites routes
+		code  string
+	}{
+		"the front page":                            {short, at(moved("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
+		"the front page by a relative address":      {short, at(moved("/")), shortlink.CodeNotFound},
+		"a login page":                              {short, at(moved("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
+		"a login page that remembers the front":     {short, at(moved("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
+		"the page for missing pages":                {short, at(moved("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
+		"status 404":                                {short, at(answer{status: 404}), shortlink.CodeNotFound},
+		"status 410":                                {short, at(answer{status: 410}), shortlink.CodeNotFound},
+		"a login page of Instagram":                 {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": found("/accounts/login/")}, shortlink.CodeNotFound},
+		"a login page of Facebook":                  {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
+		"a login page that remembers a group":       {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
+		"a live room":                               {short, at(moved("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
+		"a sound":                                   {short, at(moved("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"a group":                                   {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": found("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
+		"a foreign host":                            {short, at(moved("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"another platform":                          {short, at(moved("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
+		"another platform inside a redirector":      {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": found("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
+		"the store":                                 {short, at(moved("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
+		"an application":                            {short, at(moved("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"another port":                              {short, at(moved("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"a user name":                               {short, at(moved("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"a page without a redirect":                 {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
+		"a redirect without an address":             {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
+		"a redirect to no address":                  {short, at(moved("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
+		"a refusal":                                 {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
+		"too many requests":                         {short, at(answer{status: 429}), shortlink.CodeLinkUnresolved},
+		"a server error":                            {short, at(answer{status: 500}), shortlink.CodeLinkUnresolved},
+		"a gateway error":                           {short, at(answer{status: 503}), shortlink.CodeLinkUnresolved},
+		"itself":                                    {short, at(moved(short)), shortlink.CodeLinkUnresolved},
+		"a circle of two":                           {short, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
+		"a login page that remembers the same link": {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
+		"six redirects": {short, routes{
+			"vm.tiktok.com/ZMabc1234/": moved("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": moved("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": moved("/ZMabc0003/"),
+			"vm.tiktok.com/ZMabc0003/": moved("/ZMabc0004/"), "vm.tiktok.com/ZMabc0004/": moved("/ZMabc0005/"), "vm.tiktok.com/ZMabc0005/": moved(tiktokLink),
+		}, shortlink.CodeLinkUnresolved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.sites)
+			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
+			requireCode(t, err, c.code)
+			require.Equal(t, link.Link{}, got)
+			require.LessOrEqual(t, len(w.requests()), 6, "five hops, the last one at most twice")
+		})
+	}
+}
+
+// requireCode wants an error with the code, whose sentence is fit for a caller.
+func requireCode(t *testing.T, err error, code string) {
+	t.Helper()
+	var failed *shortlink.Error
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, code, failed.Code, failed.Detail)
+	require.Equal(t, code == shortlink.CodeLinkUnresolved, failed.Retryable)
+	require.True(t, strings.HasSuffix(failed.Detail, "."), failed.Detail)
+	require.NotContains(t, failed.Detail, "127.0.0.1")
+	require.NotContains(t, failed.Detail, publicAddress)
+}
+
+func TestResolver_asksForTheHeadAlone(t *testing.T) {
+	t.Parallel()
+	stopped := make(chan struct{})
+	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
+	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+	require.NoError(t, err)
+	require.Equal(t, tiktokLink, got.Canonical)
+	<-stopped // the server noticed that nobody reads on
+	for _, header := range w.headers() {
+		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
+			require.Empty(t, header.Get(name), name)
+		}
+		require.Contains(t, header.Get("User-Agent"), "ReelTally")
+	}
+}
+
+func TestResolver_keepsNoCookies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, routes{
+		"vm.tiktok.com/ZMabc1234/": {status: 302, location: "/ZMabc1235/", cookie: "session=1; Path=/"},
+		"vm.tiktok.com/ZMabc1235/": moved(tiktokLink),
+	})
+	r := w.resolver(t, shortlink.Options{})
+	for range 2 {
+		_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+		require.NoError(t, err)
+	}
+	require.Len(t, w.headers(), 4, "nothing is kept between calls")
+	for _, header := range w.headers() {
+		require.Empty(t, header.Get("Cookie"))
+	}
+}
+
+func TestResolver_asksNoAddressTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
+	_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+	require.ErrorContains(t, err, "circle")
+	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
+}
+
+func TestResolver_leavesOtherLinksAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	video := parse(t, tiktokLink)
+	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), video)
+	require.NoError(t, err)
+	require.Equal(t, video, got)
+	require.Empty(t, w.requests())
+}
+
+func TestResolver_saysWhenNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	short := parse(t, "https://vm.tiktok.com/ZMabc1234/")
+
+	t.Run("a slow platform", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
+		_, err := w.resolver(t, shortlink.Options{Timeout: 50 * time.Millisecond}).Resolve(t.Context(), short)
+		requireCode(t, err, shortlink.CodeLinkUnresolved)
+		require.ErrorContains(t, err, "vm.tiktok.com did not answer within 50ms")
+	})
+	t.Run("a caller who left", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-w.arrived
+			cancel()
+		}()
+		_, err := w.resolver(t, shortlink.Options{}).Resolve(ctx, short)
+		requireCode(t, err, shortlink.CodeLinkUnresolved)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+	t.Run("no connection", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, nil)
+		refused := errors.New("connection refused")
+		_, err := w.resolver(t, shortlink.Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }}).Resolve(t.Context(), short)
+		requireCode(t, err, shortlink.CodeLinkUnresolved)
+		require.ErrorIs(t, err, refused)
+	})
+	t.Run("no name", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, nil)
+		gone := &net.DNSError{Err: "no such host", Name: "vm.tiktok.com", IsNotFound: true}
+		_, err := w.resolver(t, shortlink.Options{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, gone }}).Resolve(t.Context(), short)
+		requireCode(t, err, shortlink.CodeLinkUnresolved)
+		require.ErrorIs(t, err, gone)
+	})
+	t.Run("a certificate of somebody else", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
+		w.roots = newWorld(t, nil).roots
+		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
+		requireCode(t, err, shortlink.CodeLinkUnresolved)
+		require.Empty(t, w.requests())
+	})
+	t.Run("a header of a megabyte", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
+		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
+		requireCode(t, err, shortlink.CodeLinkUnresolved)
+	})
+}
+
+func TestResolver_isNotRebound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved(tiktokLink)})
+	lookups := 0
+	var log bytes.Buffer
+	r := w.resolver(t, shortlink.Options{
+		Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			lookups++
+			if lookups%2 == 1 {
+				return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
+			}
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+		},
+		Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+	})
+	_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+	requireCode(t, err, shortlink.CodeLinkUnresolved)
+	var refused *outbound.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
+	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
+	require.Contains(t, log.String(), `"level":"WARN"`, "a platform's name that stands for an inner address is worth a line")
+	require.Contains(t, log.String(), `"msg":"short link not resolved"`)
+}
+
+func TestResolver_asksTheStandIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, routes{
+		"standin.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
+		"standin.example/shortlinks/www.tiktok.com/t/ZTabc1234/?k=1":   moved(tiktokLink),
+		"standin.example/shortlinks/vm.tiktok.com/ZMabc0001/":          moved("https://evil.net/"),
+		"standin.example/shortlinks/vm.tiktok.com/ZMabc0002/":          moved("http://127.0.0.1:1/@user/video/" + tiktokID),
+		"standin.example/shortlinks/www.facebook.com/share/1AbCdEfGh/": moved("/reel/" + facebookID),
+	})
+	for _, base := range []string{w.plain.URL + "/shortlinks", w.plain.URL + "/shortlinks/"} {
+		r := w.resolver(t, shortlink.Options{BaseURL: base})
+		got, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
+		require.NoError(t, err)
+		require.Equal(t, tiktokLink, got.Canonical)
+		got, err = r.Resolve(t.Context(), parse(t, "https://www.facebook.com/share/1AbCdEfGh/"))
+		require.NoError(t, err, "a relative redirect is one of the platform, not of the stand-in")
+		require.Equal(t, "https://www.facebook.com/reel/"+facebookID, got.Canonical)
+		for _, short := range []string{"https://vm.tiktok.com/ZMabc0001/", "https://vm.tiktok.com/ZMabc0002/"} {
+			_, err = r.Resolve(t.Context(), parse(t, short))
+			requireCode(t, err, shortlink.CodeUnsupportedLink)
+		}
+		_, err = r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc0003/"))
+		requireCode(t, err, shortlink.CodeNotFound)
+	}
+	require.Empty(t, w.dialed(), "the platforms themselves are never connected to")
+}
+
+func TestNew_wantsAnAddress(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"127.0.0.1:9090", "/shortlinks", "ftp://127.0.0.1/", "http://", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://%zz/"} {
+		_, err := shortlink.New(shortlink.Options{BaseURL: base})
+		require.ErrorContains(t, err, "want http://HOST/PATH", base)
+	}
+	for _, base := range []string{"", "http://127.0.0.1:9090/shortlinks", "https://sandbox", "http://[::1]:9090"} {
+		_, err := shortlink.New(shortlink.Options{BaseURL: base})
+		require.NoError(t, err, base)
+	}
+}
+
+func TestResolver_takesNothingOnTrustFromTheCaller(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, canonical := range []string{
+		"http://vm.tiktok.com/ZMabc1234/", "https://evil.net/ZMabc1234/", "https://user@vm.tiktok.com/", "https://vm.tiktok.com:80/", "%zz", "",
+		"https://fb.watch/3zYsXdnxjf/", // another platform's
+	} {
+		forged := link.Link{Platform: link.TikTok, Kind: link.Short, ID: "ZMabc1234", Canonical: canonical}
+		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), forged)
+		requireCode(t, err, shortlink.CodeUnsupportedLink)
+	}
+	require.Empty(t, w.dialed())
+}

@@ -1,0 +1,208 @@
+package shortlink_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server/shortlink"
+)
+
+// publicAddress is where all names of the platforms lead in a test's world.
+const publicAddress = "93.184.215.14"
+
+// answer is what a page answers.
+type answer struct {
+	status   int
+	location string
+	head     int           // the status for HEAD, without location; 0 is the same answer as for GET
+	cookie   string        // a Set-Cookie header
+	endless  chan struct{} // a body without end; closed when nobody reads on
+	silent   bool          // no answer at all
+}
+
+func moved(location string) answer {
+	return answer{status: http.StatusMovedPermanently, location: location}
+}
+
+func found(location string) answer { return answer{status: http.StatusFound, location: location} }
+
+// routes are the pages of a world, by host and path with query. A path that is missing is status 404.
+type routes map[string]answer
+
+// world is an internet of its own: a real TLS server that is all platforms at once, a name server that leads to it, and a book of every
+// connection. Names that begin with "ip-" stand for the address in them.
+type world struct {
+	sites   routes
+	secure  *httptest.Server
+	plain   *httptest.Server
+	roots   *x509.CertPool
+	arrived chan struct{}
+
+	mu       sync.Mutex
+	asked    []string
+	sent     []http.Header
+	contacts []string
+	done     chan struct{}
+}
+
+func newWorld(t *testing.T, sites routes) *world {
+	t.Helper()
+	w := &world{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
+	certificate := selfSigned(t)
+	w.roots = x509.NewCertPool()
+	w.roots.AddCert(certificate.Leaf)
+	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
+	w.secure.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	// Handshakes that the resolver breaks off are part of the tests.
+	w.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.secure.StartTLS()
+	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, "standin.example") }))
+	t.Cleanup(func() {
+		close(w.done)
+		w.secure.Close()
+		w.plain.Close()
+	})
+	return w
+}
+
+func (w *world) serve(rw http.ResponseWriter, r *http.Request, host string) {
+	page := host + r.URL.RequestURI()
+	w.mu.Lock()
+	w.asked = append(w.asked, r.Method+" "+page)
+	w.sent = append(w.sent, r.Header.Clone())
+	w.mu.Unlock()
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
+	a, ok := w.sites[page]
+	switch {
+	case !ok:
+		rw.WriteHeader(http.StatusNotFound)
+		return
+	case a.silent:
+		select {
+		case <-r.Context().Done():
+		case <-w.done:
+		}
+		return
+	case r.Method == http.MethodHead && a.head != 0:
+		rw.WriteHeader(a.head)
+		return
+	}
+	if a.cookie != "" {
+		rw.Header().Set("Set-Cookie", a.cookie)
+	}
+	if a.location != "" {
+		rw.Header().Set("Location", a.location)
+	}
+	rw.WriteHeader(a.status)
+	if a.endless != nil {
+		defer close(a.endless)
+		for {
+			if _, err := io.WriteString(rw, strings.Repeat("x", 1<<16)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// resolver makes a resolver that lives in this world. Names and connections are the world's unless o has its own.
+func (w *world) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
+	t.Helper()
+	if o.Lookup == nil {
+		o.Lookup = lookup
+	}
+	if o.Dial == nil {
+		o.Dial = w.dial
+	}
+	o.RootCAs = w.roots
+	r, err := shortlink.New(o)
+	require.NoError(t, err)
+	return r
+}
+
+func lookup(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if label, _, ok := strings.Cut(host, "."); ok && strings.HasPrefix(label, "ip-") {
+		text := strings.ReplaceAll(strings.TrimPrefix(label, "ip-"), "-", ".")
+		if after, ok0 := strings.CutPrefix(label, "ip-v6-"); ok0 {
+			text = strings.ReplaceAll(after, "-", ":")
+		}
+		addr, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, err
+		}
+		return []netip.Addr{addr}, nil
+	}
+	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
+}
+
+// dial leads the public address to the server and every other one to where it really is.
+func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	w.mu.Lock()
+	w.contacts = append(w.contacts, address)
+	w.mu.Unlock()
+	if address == net.JoinHostPort(publicAddress, "443") {
+		address = w.secure.Listener.Addr().String()
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func (w *world) requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.asked...)
+}
+
+func (w *world) headers() []http.Header {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]http.Header(nil), w.sent...)
+}
+
+// dialed returns the addresses that were connected to, the stand-in's excepted.
+func (w *world) dialed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.contacts...)
+}
+
+// selfSigned makes a certificate for all hosts of the platforms, and for hosts of others, so that only the resolver's
+// own care keeps it from them.
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		DNSNames: []string{
+			"tiktok.com", "*.tiktok.com", "instagram.com", "*.instagram.com", "facebook.com", "*.facebook.com", "fb.watch", "fb.me", "*.fb.me",
+			"evil.net", "*.evil.net",
+		},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}

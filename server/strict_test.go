@@ -1,0 +1,145 @@
+package server
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen"
+)
+
+func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"a":1,"b":[{"c":"x"}]}`:           "",
+		` {"a": "\ud83d\ude00 😀 \\u0000"} `: "",
+		`"text"`:                            "",
+		`{"a":1,"a":2}`:                     "/a duplicate_member",
+		`{"a":{"b":[0,{"c":1,"c":1}]}}`:     "/a/b/1/c duplicate_member",
+		`{"a":1,"\u0061":2}`:                "/a duplicate_member",
+		`{"a/b":1,"a/b":2}`:                 "/a~1b duplicate_member",
+		`{} {}`:                             " trailing_text",
+		`{}x`:                               " trailing_text",
+		"{}\x00":                            " trailing_text",
+		`{"a":"\u0000"}`:                    "/a encoding",
+		`{"\u0000":1}`:                      " encoding",
+		`["\ud800"]`:                        "/0 encoding",
+		`["\udc00\ud800"]`:                  "/0 encoding",
+		`["\ud800\u0041"]`:                  "/0 encoding",
+		"[\"\xff\"]":                        " encoding",
+		`{"a":`:                             "/a syntax",
+		``:                                  " syntax",
+		`{a:1}`:                             " syntax",
+		`[1,]`:                              "/1 syntax",
+		`{"a":01}`:                          " syntax",
+		`NaN`:                               " syntax",
+		strings.Repeat("[", 65) + strings.Repeat("]", 65): strings.Repeat("/0", 64) + " ",
+		strings.Repeat("[", 100_000):                      strings.Repeat("/0", 65) + " syntax",
+	} {
+		faults := checkJSON([]byte(body))
+		if want == "" || strings.HasSuffix(want, "/0 ") {
+			require.Empty(t, faults, body)
+			continue
+		}
+		require.Len(t, faults, 1, body)
+		require.Equal(t, want, *faults[0].Pointer+" "+faults[0].Code, body)
+	}
+}
+
+func TestCheckJSON_boundsWhatItReports(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
+		`{` + strings.Repeat(`"a":1,`, 300_000) + `"b":1}`, `[` + strings.Repeat(`"\u0000",`, 200_000) + `1]`,
+	} {
+		faults := checkJSON([]byte(body))
+		require.LessOrEqual(t, len(faults), maxFaults)
+		for _, f := range faults {
+			require.LessOrEqual(t, utf8.RuneCountInString(*f.Pointer), maxPlace)
+		}
+	}
+}
+
+func listVideosOperation(tb testing.TB) *operation {
+	tb.Helper()
+	ops, err := readOperations(gen.OpenAPI)
+	require.NoError(tb, err)
+	return ops.byRoute["GET /videos"]
+}
+
+// FuzzQuery holds the parser of queries to this: whatever it lets pass without a fault, net/url reads the same, and nothing of it is lost.
+func FuzzQuery(f *testing.F) {
+	op := listVideosOperation(f)
+	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "q=%C3%A9&limit=5"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		values, faults := checkQuery(raw, op)
+		for _, fault := range faults {
+			if fault.Detail == "" || fault.Code == "" || fault.Name == nil || !utf8.ValidString(fault.Detail) || !utf8.ValidString(*fault.Name) {
+				t.Fatalf("fault without words: %+v", fault)
+			}
+		}
+		if len(faults) > 0 {
+			return
+		}
+		want, err := url.ParseQuery(raw)
+		if err != nil {
+			t.Fatalf("net/url refuses %q: %v", raw, err)
+		}
+		require.Equal(t, want, values)
+		for _, v := range values {
+			require.Len(t, v, 1)
+			require.Empty(t, badText(v[0]))
+		}
+	})
+}
+
+// FuzzJSON holds the check of bodies to this: it never lets pass what is not exactly one JSON value, and of what it lets pass
+// nothing changes when Go decodes it.
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		faults := checkJSON(body)
+		if len(faults) > 0 {
+			for _, fault := range faults {
+				if fault.Pointer == nil || !utf8.ValidString(*fault.Pointer) || !utf8.ValidString(fault.Detail) {
+					t.Fatalf("fault without a place: %+v", fault)
+				}
+			}
+			return
+		}
+		if !json.Valid(body) {
+			t.Fatalf("not JSON: %q", body)
+		}
+		var value any
+		dec := json.NewDecoder(strings.NewReader(string(body)))
+		dec.UseNumber()
+		require.NoError(t, dec.Decode(&value))
+		walkText(t, value)
+	})
+}
+
+// walkText requires that no text of a value was replaced or holds a NUL.
+func walkText(t *testing.T, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case string:
+		require.NotContains(t, v, "\x00")
+	case []any:
+		for _, e := range v {
+			walkText(t, e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			walkText(t, name)
+			walkText(t, e)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package swagger_test
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/reeltally/reeltally/server/swagger"
+)
+
+// get asks the handler with a method, a path and pairs of header names and values.
+func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, http.NoBody)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	swagger.Handler("/openapi.json").ServeHTTP(w, r)
+	return w
+}
+
+// tags walks a page's elements, in order.
+func tags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
+	t.Helper()
+	for z := html.NewTokenizer(strings.NewReader(page)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			require.ErrorIs(t, z.Err(), io.EOF)
+			return
+		case html.StartTagToken, html.SelfClosingTagToken:
+			token, attributes := z.Token(), map[string]string{}
+			for _, a := range token.Attr {
+				attributes[a.Key] = a.Val
+			}
+			visit(token.Data, attributes)
+		default:
+		}
+	}
+}
+
+// parts are the files that the page loads.
+func parts(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	tags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+		switch name {
+		case "script":
+			found = append(found, attributes["src"])
+		case "link", "img":
+			found = append(found, attributes["href"]+attributes["src"])
+		}
+	})
+	return found
+}
+
+func TestHandler_serves(t *testing.T) {
+	t.Parallel()
+
+	t.Run("the page and everything it loads, each with its type", func(t *testing.T) {
+		t.Parallel()
+		types := map[string]string{}
+		for _, name := range append(parts(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
+			resp := get(t, http.MethodGet, "/docs/"+name)
+			require.Equal(t, http.StatusOK, resp.Code, name)
+			require.NotEmpty(t, resp.Body.String(), name)
+			types[name] = resp.Header().Get("Content-Type")
+		}
+		require.Equal(t, map[string]string{
+			"":                                 "text/html; charset=utf-8",
+			"favicon-16x16.png":                "image/png",
+			"favicon-32x32.png":                "image/png",
+			"swagger-ui.css":                   "text/css; charset=utf-8",
+			"page.css":                         "text/css; charset=utf-8",
+			"swagger-ui-bundle.js":             "text/javascript; charset=utf-8",
+			"initializer.js":                   "text/javascript; charset=utf-8",
+			"LICENSE":                          "text/plain; charset=utf-8",
+			"NOTICE":                           "text/plain; charset=utf-8",
+			"swagger-ui-bundle.js.LICENSE.txt": "text/plain; charset=utf-8",
+		}, types)
+	})
+
+	t.Run("a policy without inline scripts and other hosts, on errors too", func(t *testing.T) {
+		t.Parallel()
+		for _, target := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/nothing"} {
+			resp := get(t, http.MethodGet, target)
+			require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "+
+				"frame-ancestors 'none'; base-uri 'none'; form-action 'none'", resp.Header().Get("Content-Security-Policy"), target)
+			require.Equal(t, "nosniff", resp.Header().Get("X-Content-Type-Options"), target)
+			require.Equal(t, "no-referrer", resp.Header().Get("Referrer-Policy"), target)
+		}
+	})
+
+	t.Run("nothing else", func(t *testing.T) {
+		t.Parallel()
+		for _, target := range []string{
+			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
+		} {
+			require.Equal(t, http.StatusNotFound, get(t, http.MethodGet, target).Code, target)
+		}
+	})
+
+	t.Run("GET and HEAD alone", func(t *testing.T) {
+		t.Parallel()
+		resp := get(t, http.MethodPost, "/docs/")
+		require.Equal(t, http.StatusMethodNotAllowed, resp.Code)
+		require.Equal(t, "GET, HEAD", resp.Header().Get("Allow"))
+
+		resp = get(t, http.MethodHead, "/docs/")
+		require.Equal(t, http.StatusOK, resp.Code)
+		require.Equal(t, get(t, http.MethodGet, "/docs/").Header(), resp.Header())
+	})
+
+	t.Run("a redirect that holds under any path of a proxy", func(t *testing.T) {
+		t.Parallel()
+		resp := get(t, http.MethodGet, "/docs")
+		require.Equal(t, http.StatusTemporaryRedirect, resp.Code)
+		require.Equal(t, "docs/", resp.Header().Get("Location"))
+	})
+}
+
+func TestHandler_compresses(t *testing.T) {
+	t.Parallel()
+	plain := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js")
+	require.Empty(t, plain.Header().Get("Content-Encoding"))
+	content := plain.Body.String()
+
+	for accepted, compressed := range map[string]bool{
+		"gzip": true, "br, GZIP;q=0.5": true, "*": true, "gzip;q=1.0, *;q=0": true,
+		"br": false, "gzip;q=0": false, "gzip; q=0.000, *": false, "*;q=0": false, "identity": false,
+	} {
+		t.Run(accepted, func(t *testing.T) {
+			t.Parallel()
+			resp := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js", "Accept-Encoding", accepted)
+			require.Equal(t, http.StatusOK, resp.Code)
+			require.Equal(t, "Accept-Encoding", resp.Header().Get("Vary"))
+			if !compressed {
+				require.Empty(t, resp.Header().Get("Content-Encoding"))
+				require.Equal(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"))
+				return
+			}
+			require.Equal(t, "gzip", resp.Header().Get("Content-Encoding"))
+			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "one ETag would mean two byte sequences")
+			z, err := gzip.NewReader(resp.Body)
+			require.NoError(t, err)
+			decoded, err := io.ReadAll(z)
+			require.NoError(t, err)
+			require.Equal(t, sha256.Sum256([]byte(content)), sha256.Sum256(decoded))
+		})
+	}
+}
+
+func TestHandler_revalidates(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(parts(t), "") {
+		first := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip")
+		require.Equal(t, "no-cache", first.Header().Get("Cache-Control"), name)
+		again := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip", "If-None-Match", first.Header().Get("ETag"))
+		require.Equal(t, http.StatusNotModified, again.Code, name)
+		require.Empty(t, again.Body.String(), name)
+	}
+	elsewhere := httptest.NewRecorder()
+	swagger.Handler("../openapi.json").ServeHTTP(elsewhere, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
+	require.NotEqual(t, get(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "the page names another contract")
+}
+
+func TestPage_isStrict(t *testing.T) {
+	t.Parallel()
+
+	t.Run("scripts and styles are files", func(t *testing.T) {
+		t.Parallel()
+		tags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+			require.NotEqual(t, "style", name)
+			if name == "script" {
+				require.NotEmpty(t, attributes["src"])
+			}
+			for attribute, value := range attributes {
+				require.False(t, strings.HasPrefix(attribute, "on") || attribute == "style", attribute)
+				require.NotContains(t, value, "javascript:")
+			}
+		})
+	})
+
+	t.Run("no other host is named", func(t *testing.T) {
+		t.Parallel()
+		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
+		for _, name := range parts(t) {
+			if name == "swagger-ui-bundle.js" || strings.HasSuffix(name, ".png") {
+				continue // the bundle names hosts in texts and defaults; the policy and the browser's test see that it asks none
+			}
+			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
+				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s; that one is a name, which nothing is loaded from", name)
+			}
+		}
+		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
+	})
+
+	t.Run("the place of the contract is escaped", func(t *testing.T) {
+		t.Parallel()
+		const hostile = `/a"><script>alert(1)</script>&`
+		w := httptest.NewRecorder()
+		swagger.Handler(hostile).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
+		var places []string
+		tags(t, w.Body.String(), func(_ string, attributes map[string]string) {
+			if place, ok := attributes["data-contract"]; ok {
+				places = append(places, place)
+			}
+		})
+		require.Equal(t, []string{hostile}, places)
+	})
+}

@@ -1,0 +1,227 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+const unknownID = "01938c36-9999-7999-8999-999999999999"
+
+func TestTrack_tracksALink(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		first := c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
+		result := decode[client.TrackVideoResult](first)
+		require.Nil(t, result.Error)
+		require.Equal(t, "https://app.example.test/video/tiktok/"+result.VideoID.String(), result.DirectURL)
+
+		t.Run("again, in another spelling, it says that it already is", func(t *testing.T) {
+			again := c.send(http.MethodPost, "/videos", map[string]any{
+				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).is(http.StatusOK)
+			second := decode[client.TrackVideoResult](again)
+			require.Equal(t, result.VideoID, second.VideoID)
+			require.Equal(t, result.DirectURL, second.DirectURL)
+			require.Contains(t, *second.Error, "already")
+		})
+		t.Run("null and empty collections are accepted", func(t *testing.T) {
+			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(1)+`","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(2)+`","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+		})
+		t.Run("its content type may have parameters and any case", func(t *testing.T) {
+			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json;charset=ISO-8859-1"} {
+				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).is(http.StatusOK)
+			}
+		})
+	})
+}
+
+func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch", "Été 🌞"}}).is(http.StatusOK)
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+c.track(tiktokLink).String(), nil).is(http.StatusOK))
+		require.Equal(t, []string{"Launch", "Été 🌞"}, v.LabelNames)
+
+		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
+		page := c.list("collections=" + v.LabelIds[0].String())
+		require.Len(t, page.Data, 2, "a root collection of that name is used, not made again")
+
+		t.Run("unknown ones fail and nothing is tracked", func(t *testing.T) {
+			p := c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
+				refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Contains(t, p.Detail, unknownID)
+			require.Len(t, p.Errors, 1)
+			require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
+			require.Len(t, c.list("").Data, 2)
+		})
+	})
+}
+
+func TestTrack_refusesWhatIsNoVideo(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for raw, code := range map[string]server.Code{
+		"not a link at all":                  server.CodeInvalidURL,
+		"https://example.com/clip":           server.CodeUnsupportedPlatform,
+		"https://www.tiktok.com/about":       server.CodeUnsupportedLink,
+		"https://www.tiktok.com/@northwind":  server.CodeWrongKind,
+		"https://www.youtube.com/@northwind": server.CodeWrongKind,
+	} {
+		p := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).refuses(http.StatusBadRequest, code)
+		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
+		require.Equal(t, string(code), p.Errors[0].Code)
+	}
+	for name, body := range map[string]any{
+		"link missing":         map[string]any{},
+		"link null":            map[string]any{"link": nil},
+		"link a number":        map[string]any{"link": 7},
+		"link empty":           map[string]any{"link": ""},
+		"link too long":        map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
+		"an id that is none":   map[string]any{"link": tiktokLink, "collection_ids": []string{"{" + unknownID + "}"}},
+		"an id as urn":         map[string]any{"link": tiktokLink, "collection_ids": []string{"urn:uuid:" + unknownID}},
+		"a name that is blank": map[string]any{"link": tiktokLink, "collection_names": []string{"  "}},
+		"a name of 101":        map[string]any{"link": tiktokLink, "collection_names": []string{strings.Repeat("é", 101)}},
+		"another case":         map[string]any{"Link": tiktokLink},
+	} {
+		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+	}
+	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Len(t, p.Errors, 4, "all faults at once: %s", p.Detail)
+
+	var many strings.Builder
+	for n := range 50_000 {
+		fmt.Fprintf(&many, `"m%d":0,`, n)
+	}
+	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 100_000)+`":0}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Len(t, p.Errors, 1000, "as many as fit")
+	require.Empty(t, c.list("").Data)
+}
+
+func TestTrack_resolvesShortLinks(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		const short = "https://vm.tiktok.com/ZMabcdef1/"
+		c := a.newCaller(t, store.TierPremium)
+		t.Run("one that fails for now may be tried again", func(t *testing.T) {
+			a.platforms.redirect(short, "")
+			c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		})
+		t.Run("one that is dead leads nowhere", func(t *testing.T) {
+			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
+		})
+		t.Run("one that leads to an account is the wrong kind", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", "https://www.tiktok.com/@northwind.studio")
+			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
+		})
+		a.platforms.redirect(short, tiktokLink+"?_t=8")
+		id := c.track(short)
+		require.Equal(t, id, c.track(tiktokLink))
+		t.Run("the network is asked once, for all organisations", func(t *testing.T) {
+			before := a.platforms.calls()
+			c.track(short)
+			a.newCaller(t, store.TierBasic).track(short)
+			require.Equal(t, before, a.platforms.calls())
+		})
+		t.Run("reads and stops take it as well", func(t *testing.T) {
+			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).is(http.StatusOK))
+			require.Equal(t, id, v.AdID)
+			require.Len(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
+			require.Empty(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMdead0001%2F").Data)
+			c.send(http.MethodDelete, "/videos", map[string]any{"id": short}).is(http.StatusOK)
+		})
+	})
+}
+
+func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for name, stop := range map[string]func(id uuid.UUID) answer{
+			"by id in the path": func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
+			"by id in upper case": func(id uuid.UUID) answer {
+				return c.send(http.MethodDelete, "/videos/"+strings.ToUpper(id.String()), nil)
+			},
+			"by id in the body": func(id uuid.UUID) answer {
+				return c.send(http.MethodDelete, "/videos", map[string]any{"id": id})
+			},
+			"by link": func(uuid.UUID) answer {
+				return c.send(http.MethodDelete, "/videos", map[string]any{"id": tiktokLink + "?x=1"})
+			},
+		} {
+			id := c.track(tiktokLink)
+			a.fetch(views(100))
+			require.NotEmpty(t, decode[client.Message](stop(id).is(http.StatusOK)).Message, name)
+
+			v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
+			require.True(t, v.Removed)
+			require.NotNil(t, v.LatestViews)
+			require.Len(t, decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).is(http.StatusOK)), 1)
+			require.Empty(t, c.list("").Data)
+			require.Len(t, c.list("include_removed=true").Data, 1)
+
+			stop(id).refuses(http.StatusNotFound, server.CodeNotFound)
+		}
+		id := c.track(tiktokLink)
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
+		require.False(t, v.Removed, "tracked again under the same id")
+	})
+}
+
+func TestStop_refusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, id := range []string{unknownID, "00000000-0000-0000-0000-000000000000", tiktokLink, "https://www.tiktok.com/@northwind", "nonsense", "bulk"} {
+		p := c.send(http.MethodDelete, "/videos", map[string]any{"id": id}).refuses(http.StatusNotFound, server.CodeNotFound)
+		require.Contains(t, p.Detail, id)
+	}
+	c.send(http.MethodDelete, "/videos/"+unknownID, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+	for _, id := range []string{"nonsense", "%7B" + unknownID + "%7D", "urn:uuid:" + unknownID, strings.ReplaceAll(unknownID, "-", "")} {
+		p := c.send(http.MethodDelete, "/videos/"+id, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "ad_id", *p.Errors[0].Name)
+		require.Equal(t, "format", p.Errors[0].Code)
+	}
+}
+
+// TestTrack_isIdempotentUnderConcurrency sends one link 64 times at once: one video, and exactly one answer that it is new.
+func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		ids, fresh := map[uuid.UUID]bool{}, 0
+		for range 64 {
+			all.Go(func() {
+				got, err := c.TrackVideoWithResponse(t.Context(), client.TrackVideoRequest{Link: tiktokLink})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || got.JSON200 == nil {
+					t.Errorf("tracking: %v %s", err, got.Status())
+					return
+				}
+				ids[got.JSON200.VideoID] = true
+				if got.JSON200.Error == nil {
+					fresh++
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, ids, 1)
+		require.Equal(t, 1, fresh)
+		require.Len(t, c.list("").Data, 1)
+	})
+}

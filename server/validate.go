@@ -1,0 +1,323 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/gen/api"
+)
+
+// Codes of faults; those of a schema's keywords bear the keyword's name in snake case.
+const (
+	faultRequired      = "required"
+	faultUnknownMember = "unknown_member"
+	faultType          = "type"
+	faultFormat        = "format"
+	faultEmpty         = "empty"
+)
+
+// validate holds a request against the contract and refuses it with every fault that it has. What a schema cannot say (a
+// start after its end) is checked where it is read.
+func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		op := s.operations.of(c)
+		if op == nil {
+			return next(c)
+		}
+		r := c.Request()
+		path, faults := pathParams(c, op)
+		query, queryFaults := checkQuery(r.URL.RawQuery, op)
+		faults = append(faults, queryFaults...)
+		body, bodyFaults, err := readBody(r, op)
+		if err != nil {
+			return err
+		}
+		faults = append(faults, bodyFaults...)
+		faults = append(faults, contractFaults(r, op, path, query, body, len(bodyFaults) == 0)...)
+		if len(faults) > 0 {
+			return invalid(faults...)
+		}
+		if op.hasBody {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		return next(c)
+	}
+}
+
+// pathParams decodes the path's parameters once. echo routes on RawPath where it is set, and its values are then still
+// encoded.
+func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
+	params := make(map[string]string, len(op.path))
+	var faults []api.Fault
+	for _, name := range op.path {
+		value := c.Param(name)
+		if c.Request().URL.RawPath != "" {
+			decoded, err := url.PathUnescape(value)
+			if err != nil {
+				faults = append(faults, namedFault(api.FaultLocationPath, name, faultSyntax, "%s is not percent-encoded correctly", name))
+				continue
+			}
+			value = decoded
+		}
+		if what := badText(value); what != "" {
+			faults = append(faults, namedFault(api.FaultLocationPath, name, faultEncoding, "%s contains %s", name, what))
+		}
+		params[name] = value
+	}
+	return params, faults
+}
+
+// readBody reads the body of an operation that takes one. An operation that takes none ignores it, as HTTP has it.
+func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
+	if !op.hasBody {
+		return nil, nil, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return nil, nil, err
+		}
+		return nil, nil, &Error{Code: CodeInvalidRequest, Detail: "The body could not be read to its end.", Cause: err}
+	}
+	if len(body) == 0 {
+		if op.route.Operation.RequestBody.Value.Required {
+			return nil, []api.Fault{bodyFault("", faultRequired, "this operation needs a JSON body")}, nil
+		}
+		return nil, nil, nil
+	}
+	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, nil, problem(CodeUnsupportedMedia, "Content-Encoding must not be given; %s was.", quote(e))
+	}
+	sent := r.Header.Get(echo.HeaderContentType)
+	if media, _, err := mime.ParseMediaType(sent); err != nil || media != echo.MIMEApplicationJSON {
+		if sent == "" {
+			return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json; none was given.")
+		}
+		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
+	}
+	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // whatever its parameters and case
+	return body, checkJSON(body), nil
+}
+
+// contractFaults are those that the schemas name.
+func contractFaults(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) []api.Fault {
+	clone := *r // the filter replaces the body of the request that it is given
+	clone.Body = io.NopCloser(bytes.NewReader(body))
+	clone.GetBody = nil
+	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
+		Request: &clone, PathParams: path, QueryParams: query, Route: op.route,
+		Options: &openapi3filter.Options{
+			MultiError:              true,
+			SkipSettingDefaults:     true, // a default written into a PATCH would change what was not sent
+			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
+			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // auth.go has done it
+			SchemaValidationOptions: formats,
+		}})
+	found := faultCollector{at: map[string]int{}}
+	found.walk(err, nil)
+	return found.faults
+}
+
+// faultCollector words what the filter returns, as one fault for each place: the first, but a wrong format says more than a
+// wrong length.
+type faultCollector struct {
+	faults []api.Fault
+	at     map[string]int // place → index of its fault
+}
+
+func (c *faultCollector) add(f api.Fault) {
+	place := string(f.Location)
+	if f.Name != nil {
+		place += " " + *f.Name
+	}
+	if f.Pointer != nil {
+		place += " " + *f.Pointer
+	}
+	switch i, seen := c.at[place]; {
+	case seen && f.Code == faultFormat:
+		c.faults[i] = f
+	case !seen && len(c.faults) < maxFaults:
+		c.at[place] = len(c.faults)
+		c.faults = append(c.faults, f)
+	}
+}
+
+// walk looks at each layer of the filter's error. in is the parameter that the error is about, nil for the body.
+func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
+	switch e := err.(type) { //nolint:errorlint // each layer is looked at on its own
+	case nil:
+	case openapi3.MultiError:
+		for _, inner := range e {
+			c.walk(inner, in)
+		}
+	case *openapi3filter.RequestError:
+		switch {
+		case errors.Is(e.Err, openapi3filter.ErrInvalidRequired):
+			c.add(fault(e.Parameter, nil, faultRequired, "is missing"))
+		case errors.Is(e.Err, openapi3filter.ErrInvalidEmptyValue):
+			c.add(fault(e.Parameter, nil, faultEmpty, "is empty; leave it out or give it a value"))
+		default:
+			c.walk(e.Err, e.Parameter)
+		}
+	case *openapi3filter.ParseError:
+		want := "value"
+		if in != nil && in.Schema != nil {
+			want = article(in.Schema.Value.Type.Slice())
+		}
+		c.add(fault(in, nil, faultType, "must be %s, not %s", want, quote(fmt.Sprint(e.Value))))
+	case *openapi3.SchemaError:
+		c.keyword(e, in)
+	default:
+		c.add(fault(in, nil, faultSyntax, "cannot be read"))
+	}
+}
+
+// keyword words the failure of one keyword of a schema.
+func (c *faultCollector) keyword(e *openapi3.SchemaError, in *openapi3.Parameter) {
+	at, schema := e.JSONPointer(), e.Schema
+	add := func(code, format string, args ...any) { c.add(fault(in, at, code, format, args...)) }
+	switch e.SchemaField {
+	case "type":
+		add(faultType, "must be %s, not %s", article(schema.Type.Slice()), kindOf(e.Value))
+	case "nullable":
+		add("nullable", "must not be null")
+	case "enum":
+		add("enum", "must be one of %s, not %s", list(schema.Enum), show(e.Value))
+	case "minimum":
+		add("minimum", "must be at least %v, not %s", *schema.Min, show(e.Value))
+	case "maximum":
+		add("maximum", "must be at most %v, not %s", int64(*schema.Max), show(e.Value))
+	case "minLength":
+		if schema.MinLength == 1 {
+			add("min_length", "is empty")
+		} else {
+			add("min_length", "must have at least %d characters", schema.MinLength)
+		}
+	case "maxLength":
+		add("max_length", "must have at most %d characters", *schema.MaxLength)
+	case "minItems":
+		add("min_items", "must have at least %d entries", schema.MinItems)
+	case "maxItems":
+		add("max_items", "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
+	case "pattern":
+		add("pattern", "does not have the form %s: %s", schema.Pattern, show(e.Value))
+	case "format":
+		add(faultFormat, "must be %s, not %s", formatName(schema.Format), show(e.Value))
+	case "required":
+		add(faultRequired, "is missing")
+	case "properties":
+		// The filter names the member in its sentence alone.
+		name, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported"))
+		if err != nil {
+			name = e.Reason
+		}
+		at = append(at, name)
+		add(faultUnknownMember, "is not known here; known are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
+	default:
+		add(strings.ToLower(e.SchemaField), "does not fit the contract")
+	}
+}
+
+// fault places a fault in a parameter, or in the body when there is none, and begins its sentence with the name of the place.
+func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
+	text := fmt.Sprintf(format, args...)
+	if in == nil {
+		var pointer strings.Builder
+		for _, part := range at {
+			pointer.WriteString("/" + escapePointer(part))
+		}
+		name := "the body"
+		if len(at) > 0 {
+			name = strings.Trim(quote(strings.Join(at, ".")), `"`)
+		}
+		return bodyFault(cut(pointer.String()), code, "%s %s", name, text)
+	}
+	name := in.Name
+	if len(at) > 0 {
+		name += ", entry " + strings.Join(at, ".") + ","
+	}
+	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
+}
+
+// article writes a JSON type as a sentence wants it.
+func article(types []string) string {
+	words := map[string]string{"integer": "a whole number", "number": "a number", "boolean": "true or false",
+		"string": "a string", "array": "an array", "object": "an object"}
+	var out []string
+	for _, t := range types {
+		out = append(out, words[t])
+	}
+	return strings.Join(out, " or ")
+}
+
+func formatName(format string) string {
+	switch format {
+	case "uuid":
+		return "a UUID such as 01938c32-8f07-7a46-93be-1d2c3b4a5968"
+	case "date":
+		return fmt.Sprintf("a date that exists, YYYY-MM-DD, in the years %d to %d", firstYear, lastYear)
+	case "date-time":
+		return fmt.Sprintf("a time with an offset in the years %d to %d, such as 2026-02-22T00:31:05Z (a + in a query is written %%2B)", firstYear, lastYear)
+	}
+	return "a " + format
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}
+
+func length(v any) int {
+	if a, ok := v.([]any); ok {
+		return len(a)
+	}
+	return 0
+}
+
+// show writes an offending value for a sentence.
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		return quote(v)
+	case []any, map[string]any:
+		return kindOf(v)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return kindOf(v)
+	}
+	return string(out)
+}
+
+func list(values []any) string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = fmt.Sprint(v)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// ListVideos lists tracked videos.
+func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) (api.ListVideosResponseObject, error) {
+	caller := CallerFrom(ctx)
+	list, err := s.readVideoList(ctx, r.Params)
+	if err != nil {
+		return nil, err
+	}
+	found := store.VideoPage{}
+	if !list.nowhere {
+		if found, err = caller.Org.Videos(ctx, list.query); err != nil {
+			return nil, err
+		}
+	}
+	return s.toVideoPage(list, found, caller.View)
+}
+
+// videoList is what a list of videos was asked for.
+type videoList struct {
+	query   store.VideoQuery
+	page    pageRequest
+	filters api.VideoFilters
+	order   api.VideoOrder
+	sorted  api.OrderDirection
+	nowhere bool // the link of the filter leads to no video at all
+}
+
+// readVideoList reads what the schemas have let pass, and checks what they cannot say.
+func (s *Server) readVideoList(ctx context.Context, p api.ListVideosParams) (videoList, error) {
+	l := videoList{order: api.VideoOrderLatestUpdatedAt, sorted: direction(p.OrderDirection)}
+	if p.OrderBy != nil {
+		l.order = *p.OrderBy
+	}
+	var faults []api.Fault
+	l.filters, l.query, faults = readVideoFilters(p)
+	if p.Link != nil {
+		target, err := s.linkOf(ctx, link.Video, *p.Link)
+		switch f := refusedLink(err); {
+		case f == nil && err != nil:
+			return l, err
+		case f != nil && f.leadsNowhere():
+			l.nowhere = true
+			l.filters.Link = p.Link
+		case f != nil:
+			faults = append(faults, queryFault("link", f.Code, "%s", f.Detail))
+		default:
+			l.query.Link, l.filters.Link = &target, &target.Canonical
+		}
+	}
+	page, pageFaults := s.readPage(p.Page, p.Limit, p.Cursor, scopeOf(ctx, "listVideos", []any{l.filters, l.order, l.sorted}))
+	if faults = append(faults, pageFaults...); len(faults) > 0 {
+		return l, invalid(faults...)
+	}
+	l.page = page
+	l.query.Order = store.Order{Column: string(l.order), Descending: l.sorted == api.OrderDirectionDesc}
+	l.query.Window = page.window(CallerFrom(ctx).View)
+	return l, nil
+}
+
+// readVideoFilters returns the filters as the answer repeats them and as the store takes them; the link is left to the
+// caller, since it may have to be resolved.
+func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
+	var faults []api.Fault
+	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
+	to, errTo := fromAPITimePtr(p.LatestUpdatedAtEnd)
+	if errFrom != nil || errTo != nil {
+		faults = append(faults, queryFault("latest_updated_at_start", faultFormat, "latest_updated_at_start or latest_updated_at_end is not a time"))
+	}
+	if p.UploadedAtStart != nil && p.UploadedAtEnd != nil && p.UploadedAtStart.After(p.UploadedAtEnd.Time) {
+		faults = append(faults, queryFault("uploaded_at_start", faultRange, "uploaded_at_start %s is after uploaded_at_end %s", p.UploadedAtStart, p.UploadedAtEnd))
+	}
+	if from != nil && to != nil && *from > *to {
+		faults = append(faults, queryFault("latest_updated_at_start", faultRange, "latest_updated_at_start %s is after latest_updated_at_end %s", *p.LatestUpdatedAtStart, *p.LatestUpdatedAtEnd))
+	}
+	username, hashtag := folded(p.Username, link.FoldUsername), folded(p.Hashtag, store.FoldTag)
+	filters := api.VideoFilters{
+		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
+		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved),
+		UploadedAtRange:      api.DateRange{Start: p.UploadedAtStart, End: p.UploadedAtEnd},
+		LatestUpdatedAtRange: api.TimeRange{Start: toAPITimePtr(from), End: toAPITimePtr(to)},
+	}
+	if filters.Collections == nil {
+		filters.Collections = []string{}
+	}
+	query := store.VideoQuery{
+		Username: username, LinkedAccountID: p.LinkedAccountID, UploadedFrom: fromAPIDatePtr(p.UploadedAtStart),
+		UploadedTo: fromAPIDatePtr(p.UploadedAtEnd), UpdatedFrom: from, UpdatedTo: to, Shop: p.AdInfoShop,
+		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
+		IncludeRemoved: isTrue(p.IncludeRemoved),
+	}
+	if isTrue(p.HasMetrics) { // false does not filter: it says what the flag says when it is left out
+		query.HasMetrics = p.HasMetrics
+	}
+	if p.Platform != nil {
+		platform, name := link.Platform(*p.Platform), string(*p.Platform)
+		query.Platform, filters.Platform = &platform, &name
+	}
+	return filters, query, faults
+}
+
+// faultRange is a start after its end, or outside of what is kept.
+const faultRange = "range"
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func folded(s *string, fold func(string) string) *string {
+	if s == nil {
+		return nil
+	}
+	f := fold(*s)
+	return &f
+}
+
+func (s *Server) toVideoPage(l videoList, found store.VideoPage, view View) (api.ListVideosResponseObject, error) {
+	facts, err := s.facts(l.page, view, found.Total, found.Next)
+	if err != nil {
+		return nil, err
+	}
+	if l.page.beyond(view) {
+		found.Videos = nil // the one result is on the first page
+	}
+	page := api.VideoPage{Filters: l.filters, Data: make([]api.Video, len(found.Videos)), Pagination: api.VideoPagination{
+		Total: facts.total, Page: int32(l.page.page), Limit: int32(l.page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
+		HasMore: facts.hasMore, NextCursor: facts.nextCursor, OrderBy: l.order, OrderDirection: l.sorted,
+	}}
+	for i, v := range found.Videos {
+		page.Data[i] = ToAPIVideo(v, view)
+	}
+	return api.ListVideos200JSONResponse{Body: page}, nil
+}
+
+// GetVideo reads one video.
+func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
+	caller := CallerFrom(ctx)
+	ref, err := s.videoRef(ctx, r.AdID)
+	if err != nil {
+		return nil, err
+	}
+	v, err := caller.Org.Video(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetVideo200JSONResponse{Body: ToAPIVideo(v, caller.View)}, nil
+}
+
+// videoRef reads "a UUID or a URL". What can mean no video is not found.
+func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, error) {
+	id, l, err := s.reference(ctx, link.Video, raw)
+	return store.VideoRef{ID: id, Link: l}, err
+}
+
+// ToAPIVideo converts a video, as far as the view shows it.
+func ToAPIVideo(v store.Video, view View) api.Video {
+	out := api.Video{
+		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),
+		Platform: api.Platform(v.Platform), AdLink: v.Link, CreatedAt: toAPITime(v.CreatedAt), Removed: v.Removed,
+		LinkedAccountID: v.LinkedAccountID, UploadedAt: toAPIDatePtr(v.UploadedAt), SongName: v.SongName, SongLink: v.SongLink,
+		VideoLength: v.VideoLength, Title: v.Title, NotSafe: v.NotSafe, Private: v.Private, HiddenStats: v.HiddenStats,
+		AdInfoShop: v.AdInfoShop, AdIsAd: v.AdIsAd, LabelIds: make([]uuid.UUID, len(v.Labels)), LabelNames: make([]string, len(v.Labels)),
+
+		LatestViews: view.Count(v.LatestViews), LatestLikes: view.Count(v.LatestLikes), LatestComments: view.Count(v.LatestComments),
+		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
+		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
+		OutlierMultiplier: view.Number(v.OutlierMultiplier), Increase1D: view.Number(v.Increase1d), Increase7D: view.Number(v.Increase7d),
+		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.Mark(),
+	}
+	if v.AdProductIDShop != nil {
+		out.AdProductIDShop = *v.AdProductIDShop
+	}
+	for i, l := range v.Labels {
+		out.LabelIds[i], out.LabelNames[i] = l.ID, l.Name
+	}
+	return out
+}

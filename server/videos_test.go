@@ -1,0 +1,388 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func (c *caller) video(ref string) client.Video {
+	c.t.Helper()
+	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).is(http.StatusOK))
+}
+
+func TestVideo_beforeItsFirstFetch(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
+		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
+		created := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
+		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"ad_id":%q,"username":"","display_username":"","platform":"youtube",
+			"ad_link":%q,"created_at":%q,"removed":false,"linked_account_id":null,"uploaded_at":null,"song_name":null,"song_link":null,
+			"video_length":null,"title":"","not_safe":false,"private":false,"hidden_stats":false,"latest_views":null,"latest_likes":null,
+			"latest_comments":null,"latest_bookmarks":null,"latest_shares":null,"latest_engagement":null,"latest_updated_at":null,
+			"outlier_multiplier":0,"increase_1d":0,"increase_7d":0,"increase_14d":0,"increase_30d":0,"ad_info_shop":false,"ad_is_ad":false,
+			"ad_product_id_shop":"","label_ids":[],"label_names":[]}`,
+			c.org.ID, id, decode[client.Video](got).AdLink, created), string(got.body))
+	})
+}
+
+func TestVideo_afterAFetch(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track("https://www.facebook.com/reel/1234567890123456")
+		uploaded := time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)
+		a.fetch(func(store.Target) store.VideoFacts {
+			return store.VideoFacts{Views: new(int64(3_000_000_000)), Likes: new(int64(7)), Comments: new(int64(0)), Title: new("<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade"),
+				Username: new("north~100087"), AccountID: new("100087"), UploadedAt: &uploaded, LengthSeconds: new(12.5), SongName: new("song"),
+				SongLink: new("https://music.example.test/1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true)}
+		})
+		v := c.video(id.String())
+		require.Equal(t, "north~100087", v.Username)
+		require.Equal(t, "north", v.DisplayUsername)
+		require.Equal(t, "2026-02-28", v.UploadedAt.String())
+		require.Equal(t, "<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade", v.Title)
+		require.Equal(t, int64(3_000_000_000), *v.LatestViews)
+		require.Equal(t, int64(0), *v.LatestComments)
+		require.Nil(t, v.LatestShares, "not given is not 0")
+		require.Equal(t, int64(7), *v.LatestEngagement)
+		require.Equal(t, "12.5", *v.VideoLength)
+		require.True(t, v.NotSafe && v.Private && v.HiddenStats && v.AdIsAd)
+		require.NotNil(t, v.LinkedAccountID)
+		require.True(t, v.LatestUpdatedAt.Equal(a.Clock.Now()))
+		require.Len(t, c.list("username=North~100087").Data, 1)
+		require.Len(t, c.list("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
+		require.Empty(t, c.list("username=north").Data, "the suffix is part of the name")
+	})
+}
+
+// awkwardLinks are links whose encoding in a path has gone wrong somewhere.
+var awkwardLinks = []string{
+	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
+	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
+}
+
+func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track(tiktokLink)
+		for _, raw := range awkwardLinks {
+			upper := url.QueryEscape(raw) // escapes the slashes, which PathEscape does as well
+			upper = strings.ReplaceAll(upper, "+", "%20")
+			for _, escaped := range []string{upper, lowerEscapes(upper)} {
+				for _, suffix := range []string{"", "/history"} {
+					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).is(http.StatusOK)
+				}
+				v := decode[client.Video](c.send(http.MethodGet, "/videos/"+escaped, nil).is(http.StatusOK))
+				require.Equal(t, id, v.AdID, raw)
+			}
+			require.Len(t, c.list("link="+url.QueryEscape(raw)).Data, 1, raw)
+		}
+		require.Equal(t, id, c.video(strings.ToUpper(id.String())).AdID)
+		viaSDK, err := c.GetVideoWithResponse(t.Context(), tiktokLink+"?a=1&b=2")
+		require.NoError(t, err)
+		require.Equal(t, id, viaSDK.JSON200.AdID)
+	})
+}
+
+func lowerEscapes(s string) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' {
+			out.WriteString(strings.ToLower(s[i : i+3]))
+			i += 2
+			continue
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
+
+func TestVideo_notFound(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, ref := range []string{"bulk", unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", "urn:uuid:" + unknownID,
+		tiktokLink, "https://www.tiktok.com/@northwind", "https://example.com/", "../../etc/passwd", "..", "null", "15%off", "%2F", "a b", strings.Repeat("é", 2048)} {
+		for _, suffix := range []string{"", "/history"} {
+			if ref == ".." {
+				ref = "%2e%2e"
+			}
+			p := c.send(http.MethodGet, "/videos/"+url.PathEscape(ref)+suffix, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+			require.Contains(t, p.Detail, "no video")
+		}
+	}
+	t.Run("GET /videos/bulk is no operation of its own", func(t *testing.T) {
+		c.send(http.MethodGet, "/videos/bulk", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+	})
+	t.Run("what no text may contain is invalid", func(t *testing.T) {
+		for _, broken := range []string{"a%00b", "%ff%fe"} {
+			p := c.send(http.MethodGet, "/videos/"+broken, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Equal(t, "encoding", p.Errors[0].Code)
+		}
+		for _, length := range []int{2049, 30_000} {
+			c.send(http.MethodGet, "/videos/"+strings.Repeat("a", length), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		}
+	})
+}
+
+func TestVideo_unencodedLinkInThePathIsExplained(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, path := range []string{tiktokLink, "https:/www.tiktok.com/@a/video/1", tiktokLink + "/history", "www.tiktok.com/@a/video/1"} {
+		p := c.send(http.MethodGet, "/videos/"+path, nil).refuses(http.StatusBadRequest, server.CodeURLNotEncoded)
+		require.Contains(t, p.Detail, "%2F")
+		require.Contains(t, p.Detail, "GET /videos?link=")
+	}
+}
+
+// library is an organisation with five videos whose numbers, days and captions differ.
+func library(t *testing.T, a *app) *caller {
+	t.Helper()
+	c := a.newCaller(t, store.TierPremium)
+	for n, facts := range []store.VideoFacts{
+		{Views: new(int64(100)), Likes: new(int64(5)), Title: new("One #Summer dress"), UploadedAt: new(january(10)), Username: new("anna"), AccountID: new("1")},
+		{Views: new(int64(300)), Likes: new(int64(1)), Title: new("Two #summer #shop"), UploadedAt: new(january(20)), ShopAd: new(true), ShopProductID: new("p1"), Username: new("anna"), AccountID: new("1")},
+		{Views: new(int64(200)), Bookmarks: new(int64(9)), Title: new("Three 100% _wool_ \\ Größe"), UploadedAt: new(january(31)), ShopAd: new(true), Username: new("bert"), AccountID: new("2")},
+		{Views: new(int64(200)), Shares: new(int64(4)), Comments: new(int64(3)), Title: new("Four"), Username: new("bert"), AccountID: new("2")},
+	} {
+		names := []string{"Odd"}
+		if n%2 == 0 {
+			names = []string{"Even", "a, b"}
+		}
+		c.send(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://www.tiktok.com/video/%d", 7300000000000000000+n), "collection_names": names}).is(http.StatusOK)
+		a.fetch(func(store.Target) store.VideoFacts { return facts })
+	}
+	c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
+	return c
+}
+
+func january(d int) time.Time {
+	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
+}
+
+// found tells which videos of the library a query finds, sorted by name.
+func found(c *caller, query string) string {
+	c.t.Helper()
+	page := c.list(query)
+	names := make([]string, len(page.Data))
+	for i, v := range page.Data {
+		if names[i], _, _ = strings.Cut(v.Title, " "); v.Title == "" {
+			names[i] = "Five"
+		}
+	}
+	if !strings.Contains(query, "order_by") {
+		slices.Sort(names)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestVideos_filters(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := library(t, a)
+		all := "Five Four One Three Two"
+		collections := map[string]string{}
+		for _, v := range c.list("").Data {
+			for i, name := range v.LabelNames {
+				collections[name] = v.LabelIds[i].String()
+			}
+		}
+		third := c.list("q=wool").Data[0]
+		at := func(n time.Duration) string {
+			return url.QueryEscape(third.LatestUpdatedAt.Add(n).Format("2006-01-02T15:04:05.999999-07:00"))
+		}
+		for query, want := range map[string]string{
+			"":                               all,
+			"&&":                             all,
+			"username=anna":                  "One Two",
+			"username=%20@ANNA%20":           "One Two",
+			"username=nobody":                "",
+			"linked_account_id=" + unknownID: "",
+			"linked_account_id=" + third.LinkedAccountID.String():                                 "Four Three",
+			"uploaded_at_start=2026-01-20":                                                        "Three Two",
+			"uploaded_at_end=2026-01-20":                                                          "One Two",
+			"uploaded_at_start=2026-01-20&uploaded_at_end=2026-01-20":                             "Two",
+			"latest_updated_at_start=" + at(0):                                                    "Four Three",
+			"latest_updated_at_end=" + at(0):                                                      "One Three Two",
+			"latest_updated_at_start=" + at(1000) + "&latest_updated_at_end=2100-01-01T00:00:00Z": "Four",
+			"ad_info_shop=true":                                                                   "Three Two",
+			"ad_info_shop=false":                                                                  "Five Four One",
+			"ad_product_id_shop=true":                                                             "Two",
+			"ad_product_id_shop=false":                                                            all,
+			"has_metrics=true":                                                                    "Four One Three Two",
+			"has_metrics=false":                                                                   all,
+			"collections=Odd":                                                                     "Four Two",
+			"collections=Odd,Even":                                                                "Four One Three Two",
+			"collections=Odd%2CEven":                                                              "Four One Three Two",
+			"collections=" + collections["a, b"]:                                                  "One Three",
+			"collections=" + collections["a, b"] + ",Odd,nonexistent":                             "Four One Three Two",
+			"collections=nonexistent":                                                             "",
+			"platform=youtube":                                                                    "Five",
+			"platform=instagram":                                                                  "",
+			"hashtag=summer":                                                                      "One Two",
+			"hashtag=%23SUMMER":                                                                   "One Two",
+			"hashtag=summ":                                                                        "",
+			"q=DRESS":                                                                             "One",
+			"q=summer%20two":                                                                      "Two",
+			"q=100%25":                                                                            "Three",
+			"q=%25":                                                                               "Three",
+			"q=_":                                                                                 "Three",
+			"q=%5C":                                                                               "Three",
+			"q=gr%C3%B6%C3%9Fe":                                                                   "Three",
+			"link=" + url.QueryEscape("https://youtu.be/dQw4w9WgXcQ"): "Five",
+			"link=" + url.QueryEscape(tiktokLink):                     "",
+			"username=anna&ad_info_shop=true&hashtag=shop":            "Two",
+			"ad_info_shop=True&has_metrics=TRUE":                      "Three Two",
+		} {
+			require.Equal(t, want, found(c, query), query)
+		}
+		t.Run("stopped videos are left out unless they are asked for", func(t *testing.T) {
+			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
+			require.Equal(t, "Five Four One Two", found(c, ""))
+			require.Equal(t, all, found(c, "include_removed=true"))
+			require.Empty(t, found(c, "q=wool&include_removed=false"))
+		})
+	})
+}
+
+func TestVideos_echoTheFilters(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	got := c.send(http.MethodGet, "/videos?username=@Anna&linked_account_id="+unknownID+"&uploaded_at_start=2026-01-01&uploaded_at_end=2026-01-31"+
+		"&latest_updated_at_start=2026-02-01T01:00:00%2B01:00&ad_info_shop=false&ad_product_id_shop=true&has_metrics=true&collections=A,B"+
+		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).is(http.StatusOK)
+	var page map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(got.body, &page))
+	l, err := link.Parse("https://youtu.be/dQw4w9WgXcQ")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"username":"anna","linked_account_id":"`+unknownID+`","uploaded_at_range":{"start":"2026-01-01","end":"2026-01-31"},
+		"latest_updated_at_range":{"start":"2026-02-01T00:00:00.000000+00:00","end":null},"ad_info_shop":false,"ad_product_id_shop":true,
+		"has_metrics":true,"collections":["A","B"],"link":"`+l.Canonical+`","platform":"youtube","hashtag":"summer","q":"dress","include_removed":true}`,
+		string(page["filters"]))
+	require.JSONEq(t, `{"username":null,"linked_account_id":null,"uploaded_at_range":{"start":null,"end":null},"latest_updated_at_range":{"start":null,"end":null},
+		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false}`,
+		string(decode[map[string]json.RawMessage](c.send(http.MethodGet, "/videos", nil))["filters"]))
+}
+
+func TestVideos_order(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := library(t, a)
+		for query, want := range map[string]string{
+			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
+			"order_by=created_at":                             "Five Four Three Two One",
+			"order_by=uploaded_at":                            "Three Two One Five Four",
+			"order_by=uploaded_at&order_direction=asc":        "One Two Three Four Five",
+			"order_by=latest_updated_at":                      "Four Three Two One Five",
+			"order_by=latest_views":                           "Two Four Three One Five",
+			"order_by=latest_views&order_direction=asc":       "One Three Four Two Five",
+			"order_by=latest_likes":                           "One Two Five Four Three",
+			"order_by=latest_comments":                        "Four Five Three Two One",
+			"order_by=latest_bookmarks":                       "Three Five Four Two One",
+			"order_by=latest_shares&order_direction=asc":      "Four One Two Three Five",
+			"order_by=latest_engagement":                      "Three Four One Two Five",
+			"order_by=latest_engagement&order_direction=desc": "Three Four One Two Five",
+		} {
+			require.Equal(t, want, found(c, query), query)
+		}
+		p := c.list("").Pagination
+		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default")
+		require.Equal(t, client.OrderDirectionDesc, p.OrderDirection)
+	})
+}
+
+func TestVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for query, want := range map[string]string{ // query → location name and code of the fault
+		"limit=0":                              "limit minimum",
+		"limit=5001":                           "limit maximum",
+		"limit=20000":                          "limit maximum",
+		"limit=-1":                             "limit minimum",
+		"limit=":                               "limit empty",
+		"limit=ten":                            "limit type",
+		"limit=1e3":                            "limit type",
+		"limit=1.0":                            "limit type",
+		"limit=0x10":                           "limit type",
+		"limit=99999999999999999999":           "limit type",
+		"limit=NaN":                            "limit type",
+		"page=0":                               "page minimum",
+		"page=4294967296":                      "page type",
+		"order_by=views":                       "order_by enum",
+		"order_by=latest_views;DROP":           "order_by syntax",
+		"order_direction=up":                   "order_direction enum",
+		"order_direction=DESC":                 "order_direction enum",
+		"username=":                            "username min_length",
+		"username=@":                           "username pattern",
+		"username=%20":                         "username pattern",
+		"username=a%00b":                       "username encoding",
+		"username=%ff":                         "username encoding",
+		"username=" + strings.Repeat("a", 201): "username max_length",
+		"linked_account_id=1":                  "linked_account_id format",
+		"linked_account_id=%7B" + unknownID + "%7D":                                                      "linked_account_id format",
+		"uploaded_at_start=2026-02-30":                                                                   "uploaded_at_start format",
+		"uploaded_at_start=2026-1-1":                                                                     "uploaded_at_start format",
+		"uploaded_at_start=0000-01-01":                                                                   "uploaded_at_start format",
+		"uploaded_at_end=9999-12-31":                                                                     "uploaded_at_end format",
+		"uploaded_at_start=2026-01-01T00:00:00Z":                                                         "uploaded_at_start format",
+		"uploaded_at_start=2026-02-02&uploaded_at_end=2026-02-01":                                        "uploaded_at_start range",
+		"latest_updated_at_start=2026-02-02":                                                             "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T00:00:00":                                                    "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T00:00:00+00:00":                                              "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T00:00:00%2B99:99":                                            "latest_updated_at_start format",
+		"latest_updated_at_end=294277-01-01T00:00:00Z":                                                   "latest_updated_at_end format",
+		"latest_updated_at_start=2026-02-02T00:00:01Z&latest_updated_at_end=2026-02-02T01:00:00%2B01:00": "latest_updated_at_start range",
+		"ad_info_shop=yes":                                                                               "ad_info_shop type",
+		"ad_info_shop=":                                                                                  "ad_info_shop empty",
+		"has_metrics=maybe":                                                                              "has_metrics type",
+		"collections=":                                                                                   "collections empty",
+		"collections=a,,b":                                                                               "collections min_length",
+		"collections=a&collections=b":                                                                    "collections repeated_parameter",
+		"platform=vimeo":                                                                                 "platform enum",
+		"platform=TikTok":                                                                                "platform enum",
+		"hashtag=%23":                                                                                    "hashtag pattern",
+		"q=%20%20":                                                                                       "q pattern",
+		"link=nonsense":                                                                                  "link invalid_url",
+		"link=https://example.com/x":                                                                     "link unsupported_platform",
+		"link=https://www.tiktok.com/@northwind":                                                         "link wrong_kind",
+		"cursor=abc":                                                                                     "cursor invalid_cursor",
+		"cursor=%21":                                                                                     "cursor pattern",
+		"limit=1&limit=2":                                                                                "limit repeated_parameter",
+		"limit=1&limit=1":                                                                                "limit repeated_parameter",
+		"%zz=1":                                                                                          "%zz syntax",
+		"q=%zz":                                                                                          "q syntax",
+		"a=1;b=2":                                                                                        "a syntax",
+		"Limit=1":                                                                                        "Limit unknown_parameter",
+		"limit[]=1":                                                                                      "limit[] unknown_parameter",
+		"paginated=true":                                                                                 "paginated unknown_parameter",
+	} {
+		p := c.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Len(t, p.Errors, 1, "%s: %s", query, p.Detail)
+		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
+		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
+	}
+	t.Run("all faults at once, each with what is allowed", func(t *testing.T) {
+		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Len(t, p.Errors, 5)
+		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")
+	})
+}

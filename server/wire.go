@@ -1,0 +1,52 @@
+package server
+
+import (
+	openapi_types "github.com/oapi-codegen/runtime/types"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// timeLayout is the one spelling of times in answers: UTC, six digits, a numeric offset, which every version of Python's
+// datetime.fromisoformat reads.
+const timeLayout = "2006-01-02T15:04:05.000000-07:00"
+
+func toAPITime(i store.Instant) string { return i.Time().Format(timeLayout) }
+
+func toAPITimePtr(i *store.Instant) *string {
+	if i == nil {
+		return nil
+	}
+	s := toAPITime(*i)
+	return &s
+}
+
+func toAPIDate(d store.Date) openapi_types.Date { return openapi_types.Date{Time: d.Time()} }
+
+func toAPIDatePtr(d *store.Date) *openapi_types.Date {
+	if d == nil {
+		return nil
+	}
+	out := toAPIDate(*d)
+	return &out
+}
+
+func fromAPIDatePtr(d *openapi_types.Date) *store.Date {
+	if d == nil {
+		return nil
+	}
+	out := store.DateOf(d.Time)
+	return &out
+}
+
+// fromAPITimePtr reads a time that the validator has let pass.
+func fromAPITimePtr(s *string) (*store.Instant, error) {
+	if s == nil {
+		return nil, nil //nolint:nilnil // absent in, absent out
+	}
+	t, err := parseTime(*s)
+	if err != nil {
+		return nil, err
+	}
+	out := store.InstantOf(t)
+	return &out, nil
+}
