@@ -1,0 +1,126 @@
+package browser
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+)
+
+// listVideos is the operation's part of the page, as the beginning of selectors.
+const listVideos = "#operations-videos-listVideos "
+
+// authorise pastes a token.
+func (b *tab) authorise(token string) {
+	b.t.Helper()
+	b.do(chromedp.Click(".auth-wrapper .authorize"),
+		chromedp.SendKeys(".modal-ux input", token),
+		chromedp.Click(".modal-ux button.authorize"),
+		chromedp.Click(".modal-ux .btn-done"))
+}
+
+// execute opens an operation, sends it as it stands, and waits for the answer.
+func (b *tab) execute(operation string) {
+	b.t.Helper()
+	b.do(chromedp.Click(operation+".opblock-summary-control"),
+		chromedp.Click(operation+".try-out__btn"),
+		chromedp.Click(operation+".execute"),
+		chromedp.WaitVisible(operation+".live-responses-table .response"))
+}
+
+func TestDocs_tryItOut(t *testing.T) {
+	t.Parallel()
+	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
+	i := start(t)
+	id := i.track(t, link)
+	b := open(t)
+
+	b.do(prefer("light"),
+		chromedp.Navigate(i.url+"/docs"),
+		chromedp.WaitVisible(listVideos))
+	var at, note, shown, sandbox string
+	b.do(chromedp.Location(&at),
+		chromedp.Text("aside", &note),
+		chromedp.Text(".servers select", &shown),
+		chromedp.Text("#sandbox", &sandbox))
+	require.Equal(t, i.url+"/docs/", at)
+	require.Contains(t, note, "reeltally token create")
+	require.Empty(t, sandbox)
+	require.Contains(t, shown, i.url, "the page calls the server that it comes from")
+	b.picture("docs-light")
+
+	b.authorise(i.token)
+	b.execute(listVideos)
+	var asked, status, answer string
+	b.do(chromedp.Text(listVideos+".request-url", &asked),
+		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
+		chromedp.Text(listVideos+".live-responses-table .response .highlight-code", &answer),
+		chromedp.ScrollIntoView(listVideos+".live-responses-table"))
+	require.Contains(t, status, "200")
+	require.Contains(t, asked, i.url+"/videos", "what was not filled in is not sent")
+	require.NotContains(t, asked, "?")
+	require.Contains(t, answer, `"ad_id": "`+id+`"`)
+	require.Contains(t, answer, `"ad_link": "`+link+`"`)
+	b.picture("docs-answer")
+
+	var stored int
+	b.do(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
+	require.Zero(t, stored, "the token is kept nowhere")
+	b.isClean(i.url)
+}
+
+func TestDocs_behindAProxy(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	target, err := url.Parse(i.url)
+	require.NoError(t, err)
+	proxy := httptest.NewServer(http.StripPrefix("/reeltally", httputil.NewSingleHostReverseProxy(target)))
+	t.Cleanup(proxy.Close)
+
+	b := open(t)
+	b.do(chromedp.Navigate(proxy.URL+"/reeltally/docs"), chromedp.WaitVisible(listVideos))
+	b.authorise(i.token)
+	b.execute(listVideos)
+	var asked, status string
+	b.do(chromedp.Text(listVideos+".request-url", &asked),
+		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status))
+	require.Contains(t, asked, proxy.URL+"/reeltally/videos")
+	require.Contains(t, status, "200")
+	b.isClean(proxy.URL)
+}
+
+func TestDocs_saysThatNumbersAreMadeUp(t *testing.T) {
+	t.Parallel()
+	i := start(t, func(o *server.Options) { o.Sandbox = true })
+	b := open(t)
+	var sandbox string
+	b.do(chromedp.Navigate(i.url+"/docs/"),
+		chromedp.WaitVisible(listVideos),
+		chromedp.Text("#sandbox", &sandbox))
+	require.Contains(t, sandbox, "made up")
+	b.isClean(i.url)
+}
+
+func TestDocs_followsTheSystemsColours(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	b := open(t)
+	const background = `getComputedStyle(document.documentElement).backgroundColor`
+	var dark, light string
+	b.do(prefer("dark"),
+		chromedp.Navigate(i.url+"/docs/"),
+		chromedp.WaitVisible(listVideos),
+		chromedp.Evaluate(background, &dark))
+	b.picture("docs-dark")
+	b.do(prefer("light"),
+		chromedp.WaitReady("html:not(.dark-mode)"),
+		chromedp.Evaluate(background, &light))
+	require.NotEqual(t, dark, light)
+	b.isClean(i.url)
+}

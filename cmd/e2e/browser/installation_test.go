@@ -1,0 +1,71 @@
+package browser
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/server/shortlink"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// installation is a ReelTally that a test looks at.
+type installation struct {
+	url   string // http://HOST:PORT
+	token string // of a premium organisation, with all scopes
+}
+
+// start runs the server on a fresh database.
+func start(t *testing.T, change ...func(*server.Options)) installation {
+	t.Helper()
+	db := storetest.New(t, "sqlite")
+	resolver, err := shortlink.New(shortlink.Options{})
+	require.NoError(t, err)
+	key, err := db.Secret(t.Context(), "cursor")
+	require.NoError(t, err)
+	o := server.Options{
+		Store: db.Store, Resolver: resolver, AppURL: "https://app.example.test", CursorKey: key, Now: db.Clock.Now, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	api, err := server.New(o)
+	require.NoError(t, err)
+	web := httptest.NewServer(api.Handler())
+	t.Cleanup(func() {
+		web.Close()
+		api.Close()
+	})
+
+	org, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	_, token, err := db.CreateToken(t.Context(), org.ID, "browser", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
+	require.NoError(t, err)
+	return installation{url: web.URL, token: token}
+}
+
+// track tracks a video and returns its id.
+func (i installation) track(t *testing.T, link string) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"link": link})
+	require.NoError(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.url+"/videos", strings.NewReader(string(body)))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+i.token)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, resp.Body.Close()) }()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	var answer struct{ VideoID string }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&answer))
+	require.NotEmpty(t, answer.VideoID)
+	return answer.VideoID
+}

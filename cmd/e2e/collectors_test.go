@@ -1,0 +1,49 @@
+package e2e_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const sigterm = syscall.SIGTERM
+
+// Two collectors share one PostgreSQL: each of 5,000 due videos is asked for once, by one of them.
+func TestCollectors_twoShareTheWork(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "postgres")
+	s.collector.stop(t, sigterm)
+	const youtube, tiktok, bulk = 4500, 500, 50
+	videos := append(s.videos(t, link.YouTube, youtube, 4), s.videos(t, link.TikTok, tiktok, 4)...)
+	for chunk := range slices.Chunk(videos, bulk) {
+		a, b := s.bulk(t, urls(chunk))
+		require.Equal(t, http.StatusOK, a.status, string(a.body))
+		require.True(t, b.TrackingEnqueued)
+	}
+	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, s.control+"calls", "", nil).status)
+	first, second := s.startCollector(t), s.startCollector(t)
+	s.awaitNumbers(t, youtube+tiktok, time.Minute)
+
+	times := map[string]int{}
+	for _, source := range []string{"tiktok", "youtube"} {
+		for _, batch := range s.batches(t, source) {
+			for _, id := range batch {
+				times[id]++
+			}
+		}
+	}
+	for _, v := range videos {
+		require.Equal(t, 1, times[v.ID], "how often %s was asked for", v.ID)
+	}
+	for _, c := range []*process{first, second} {
+		require.Positive(t, strings.Count(c.stderr.String(), `"msg":"fetched"`), "both took part")
+		c.stop(t, sigterm)
+	}
+}

@@ -1,0 +1,39 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var shellBlocks = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+
+// Every command in the operators' documentation is run, in the order in which it stands there, as a reader would paste it.
+func TestDocs_commandsWork(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"operating.md"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+			require.NoError(t, err)
+			script := "set -eu\n"
+			blocks := shellBlocks.FindAllStringSubmatch(string(text), -1)
+			require.NotEmpty(t, blocks)
+			for _, b := range blocks {
+				script += b[1]
+			}
+			c := exec.CommandContext(t.Context(), "bash", "-c", script)
+			c.Dir = t.TempDir()
+			c.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + c.Dir}
+			out, err := c.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), "REELTALLY_SANDBOX=true")
+			require.Contains(t, string(out), `"platform":"youtube","kind":"video","id":"dQw4w9WgXcQ"`)
+			require.Regexp(t, `rt_[0-9A-Za-z]{46}`, string(out))
+		})
+	}
+}

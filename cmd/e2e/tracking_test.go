@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// forms are five ways to write the link of a video of each platform; the first ID is the video's own, the second that of a
+// short link where the form is one.
+var forms = map[link.Platform][5]func(v video, short string) string{
+	link.TikTok: {
+		func(v video, _ string) string { return v.url },
+		func(v video, _ string) string { return v.url + "?is_from_webapp=1&sender_device=pc" },
+		func(v video, _ string) string { return "https://m.tiktok.com/v/" + v.ID + ".html" },
+		func(v video, _ string) string { return "tiktok.com/@" + strings.ToUpper(v.Handle) + "/video/" + v.ID },
+		func(_ video, short string) string { return "https://vm.tiktok.com/ZMVide" + short + "/" },
+	},
+	link.Instagram: {
+		func(v video, _ string) string { return v.url },
+		func(v video, _ string) string { return "https://instagram.com/p/" + v.ID + "/?igsh=MzRlODBiNWFlZA==" },
+		func(v video, _ string) string { return "https://www.instagram.com/reels/" + v.ID + "/" },
+		func(v video, _ string) string { return "https://www.instagram.com/tv/" + v.ID },
+		func(_ video, short string) string { return "https://www.instagram.com/share/reel/Vide" + short },
+	},
+	link.YouTube: {
+		func(v video, _ string) string { return "https://www.youtube.com/shorts/" + v.ID },
+		func(v video, _ string) string { return "https://youtu.be/" + v.ID + "?si=AbCdEf" },
+		func(v video, _ string) string { return "https://m.youtube.com/watch?app=desktop&v=" + v.ID + "&t=12s" },
+		func(v video, _ string) string { return "https://www.youtube.com/embed/" + v.ID },
+		func(v video, _ string) string { return "https://www.youtube.com/live/" + v.ID + "?feature=share" },
+	},
+	link.Facebook: {
+		func(v video, _ string) string { return v.url },
+		func(v video, _ string) string { return "https://www.facebook.com/watch/?v=" + v.ID },
+		func(v video, _ string) string { return "https://m.facebook.com/reel/" + v.ID + "/?s=single_unit" },
+		func(v video, _ string) string { return "https://www.facebook.com/someone/videos/" + v.ID + "/" },
+		func(_ video, short string) string { return "https://www.facebook.com/share/r/Vide" + short + "/" },
+	},
+}
+
+func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, engine)
+			ids := map[string]bool{}
+			for _, p := range link.Platforms {
+				for i, v := range s.videos(t, p, len(forms[p]), 1) {
+					url := forms[p][i](v, "Abc"+string(rune('d'+i)))
+					var made struct{ VideoID, Error string }
+					a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": url})
+					require.Equal(t, http.StatusOK, a.status, "%s: %s", url, a.body)
+					a.into(t, &made)
+					require.Empty(t, made.Error, url)
+					require.NotContains(t, ids, made.VideoID)
+					ids[made.VideoID] = true
+				}
+			}
+			for _, v := range s.awaitNumbers(t, 20, fetched) {
+				require.True(t, ids[v.ID])
+				require.Positive(t, *v.Views)
+				l, err := link.Parse(v.Link)
+				require.NoError(t, err)
+				truth, ok := s.world.Video(l.Platform, l.ID, time.Now())
+				require.True(t, ok)
+				require.Equal(t, truth.Title, v.Title, v.Link)
+				require.LessOrEqual(t, *v.Views, truth.Views)
+				require.Greater(t, *v.Views, truth.Views*9/10)
+			}
+		})
+	}
+}
+
+func TestBulk_badLinksStopNobody(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, engine)
+			bad := map[string]string{
+				"not a link":              "invalid_url",
+				"https://example.com/v/1": "unsupported_platform",
+				"https://www.youtube.com/playlist?list=PLFgquLnL59alCl_2TQvOiD5Vgm1hCaGSI": "unsupported_link",
+				"https://www.tiktok.com/@someone":                                          "wrong_kind",
+				"https://vm.tiktok.com/ZMGoneabc/":                                         "not_found",
+			}
+			links := urls(append(s.videos(t, link.TikTok, 25, 2), s.videos(t, link.YouTube, 20, 2)...))
+			for url := range bad {
+				links = append(links, url)
+			}
+			a, b := s.bulk(t, links)
+			require.Equal(t, http.StatusMultiStatus, a.status)
+			require.False(t, b.Success)
+			require.True(t, b.TrackingEnqueued)
+			require.Equal(t, []int{50, 45, 5}, []int{b.Summary.Total, b.Summary.Succeeded, b.Summary.Failed})
+			for _, r := range b.Results {
+				require.Equal(t, bad[r.URL], r.Code, r.URL)
+			}
+			for _, v := range s.awaitNumbers(t, 45, fetched) {
+				require.Positive(t, *v.Views)
+			}
+		})
+	}
+}

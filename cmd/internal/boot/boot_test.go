@@ -1,0 +1,296 @@
+package boot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type grammar struct {
+	boot.Logging
+	boot.Database
+	boot.Metrics
+	Key   boot.Secret `setting:"REELTALLY_KEY" help:"A key."`
+	Count int         `setting:"REELTALLY_COUNT" default:"3" help:"How many."`
+}
+
+// echo prints what it was given.
+func echo(_ context.Context, p boot.Process) error {
+	var g grammar
+	if _, err := boot.Parse(p, &g, boot.Describe("It echoes.")); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%s %d %v %s", g.LogLevel, g.Count, g.Key, g.Key.Reveal())
+	return err
+}
+
+func TestParse_readsFlagsAndVariables(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"REELTALLY_COUNT": "7", "REELTALLY_KEY": "s3cret", "REELTALLY_LOG_LEVEL": ""}
+	status, out, _ := boottest.Run(t, echo, nil, env)
+	require.Zero(t, status)
+	require.Equal(t, "info 7 (hidden) s3cret", out, "an empty variable is one that is not set")
+	_, out, _ = boottest.Run(t, echo, nil, env, "--count", "8", "--log-level=warn")
+	require.Equal(t, "warn 8 (hidden) s3cret", out, "a flag wins")
+	_, out, _ = boottest.Run(t, echo, nil, nil)
+	require.Equal(t, "info 3  ", out)
+}
+
+func TestParse_namesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env   map[string]string
+		args  []string
+		wants []string
+	}{
+		"a value that is no number":  {map[string]string{"REELTALLY_COUNT": "many"}, nil, []string{"--count (REELTALLY_COUNT)", `"many"`}},
+		"a value that is not listed": {map[string]string{"REELTALLY_LOG_LEVEL": "loud"}, nil, []string{"--log-level (REELTALLY_LOG_LEVEL)", `"debug"`, `"loud"`}},
+		"a flag that is not known":   {nil, []string{"--what"}, []string{"--what"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, out, err := boottest.Run(t, echo, nil, c.env, c.args...)
+			require.Equal(t, 2, status)
+			require.Empty(t, out)
+			for _, want := range append(c.wants, "program --help") {
+				require.Contains(t, err, want)
+			}
+		})
+	}
+}
+
+func TestParse_helpExplainsEachSetting(t *testing.T) {
+	t.Parallel()
+	status, out, err := boottest.Run(t, echo, nil, map[string]string{"REELTALLY_KEY": "s3cret"}, "--help")
+	require.Zero(t, status)
+	require.Empty(t, err)
+	words := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"It echoes.", "How many (REELTALLY_COUNT, default 3).", "A key (REELTALLY_KEY).",
+		"(REELTALLY_DATABASE_URL, default sqlite:data/reeltally.db)", "(REELTALLY_LOG_LEVEL, default info)", "(REELTALLY_METRICS_LISTEN)"} {
+		require.Contains(t, words, want)
+	}
+	require.NotContains(t, out, "s3cret")
+}
+
+func TestSecret_isNeverShown(t *testing.T) {
+	t.Parallel()
+	out := boottest.NewOutput()
+	s := boot.Secret("s3cret")
+	slog.New(slog.NewJSONHandler(out, nil)).InfoContext(t.Context(), "shown", "key", s, "keys", fmt.Sprintf("%v %+v %#v %s", s, s, s, s))
+	require.NotContains(t, out.String(), "s3cret")
+	require.NotContains(t, boot.Bad("key", "REELTALLY_KEY", s, "another").Error(), "s3cret")
+	require.Contains(t, boot.Bad("key", "REELTALLY_KEY", "seen", "another").Error(), `--key (REELTALLY_KEY) is "seen"; it must be another`)
+}
+
+func TestStatus_tellsUsageFromFailure(t *testing.T) {
+	t.Parallel()
+	fails := func(err error) func(context.Context, boot.Process) error {
+		return func(context.Context, boot.Process) error { return err }
+	}
+	status, _, stderr := boottest.Run(t, fails(errors.New("broken")), nil, nil)
+	require.Equal(t, 1, status)
+	require.Equal(t, "program: broken\n", stderr)
+	status, _, _ = boottest.Run(t, fails(boot.UsageError{Err: errors.New("wrong")}), nil, nil)
+	require.Equal(t, 2, status)
+	p := boottest.Start(t, func(ctx context.Context, _ boot.Process) error { <-ctx.Done(); return ctx.Err() }, nil, nil)
+	require.Zero(t, p.Stop(), "being told to stop is no failure")
+	require.Empty(t, p.Stderr.String())
+}
+
+func TestTogether_stopsInReverseOrder(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	order := make(chan string, 3)
+	started := make(chan struct{}, 3)
+	part := func(name string) boot.Part {
+		return boot.Part{Name: name, Run: func(ctx context.Context) error {
+			started <- struct{}{}
+			<-ctx.Done()
+			order <- name
+			return nil
+		}}
+	}
+	done := make(chan error)
+	go func() { done <- boot.Together(ctx, part("first"), part("second"), part("third")) }()
+	for range 3 {
+		<-started
+	}
+	stop()
+	require.NoError(t, <-done)
+	require.Equal(t, []string{"third", "second", "first"}, []string{<-order, <-order, <-order})
+}
+
+func TestTogether_oneThatFailsEndsAll(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	err := boot.Together(t.Context(),
+		boot.Part{Run: func(ctx context.Context) error { <-ctx.Done(); return nil }},
+		boot.Part{Run: func(context.Context) error { return broken }})
+	require.ErrorIs(t, err, broken)
+}
+
+func TestServe_finishesWhatItBegan(t *testing.T) {
+	t.Parallel()
+	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
+	require.NoError(t, err)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-leave
+		_, _ = fmt.Fprint(w, "whole, ", r.Context().Err()) // a request does not see that the program stops
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	served, answered := make(chan error, 1), make(chan string, 1)
+	go func() { served <- boot.Serve(ctx, l, handler, slog.New(slog.DiscardHandler)) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	go func() {
+		text, err := fetch(t, client, boot.URL(l))
+		answered <- text + errorText(err)
+	}()
+	<-entered
+	stop()
+	require.Eventually(t, func() bool {
+		c, err := new(http.Client).Get(boot.URL(l))
+		if err == nil {
+			_ = c.Body.Close()
+		}
+		return err != nil
+	}, 5*time.Second, 5*time.Millisecond, "nothing new is taken")
+	close(leave)
+	require.Equal(t, "whole, <nil>", <-answered)
+	require.NoError(t, <-served)
+}
+
+func get(t *testing.T, c *http.Client, url string) string {
+	t.Helper()
+	text, err := fetch(t, c, url)
+	require.NoError(t, err)
+	return text
+}
+
+func fetch(t *testing.T, c *http.Client, url string) (string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(answer.Body)
+	return string(body), errors.Join(err, answer.Body.Close())
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestListen_saysWhatToDo(t *testing.T) {
+	t.Parallel()
+	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	_, err = boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", l.Addr().String())
+	var taken *boot.PortInUseError
+	require.ErrorAs(t, err, &taken)
+	require.ErrorContains(t, err, l.Addr().String()+" is in use by another program: choose another address by --listen or REELTALLY_LISTEN")
+	_, err = boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "nonsense")
+	require.ErrorContains(t, err, "nonsense")
+	require.ErrorContains(t, err, "REELTALLY_LISTEN")
+}
+
+func TestMetrics_areServed(t *testing.T) {
+	t.Parallel()
+	registry := boot.NewRegistry()
+	handler := boot.Measured(registry, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	api, err := boot.Listen(t.Context(), "", "", "127.0.0.1:0")
+	require.NoError(t, err)
+	out := boottest.NewOutput()
+	part, wanted, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Part(t.Context(), registry, slog.New(slog.NewTextHandler(out, nil)))
+	require.NoError(t, err)
+	require.True(t, wanted)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- boot.Together(ctx, part, boot.Part{Run: func(ctx context.Context) error {
+			return boot.Serve(ctx, api, handler, slog.New(slog.DiscardHandler))
+		}})
+	}()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	get(t, client, boot.URL(api))
+	line := out.Await(t, time.Second, "serving metrics")
+	text := get(t, client, line[strings.Index(line, "http://"):])
+	require.Contains(t, text, `reeltally_http_request_seconds_count{method="GET",status="418"} 1`)
+	require.Contains(t, text, "reeltally_build_info{version=")
+	require.Contains(t, text, "go_goroutines")
+	stop()
+	require.NoError(t, <-done)
+	_, wanted, err = boot.Metrics{}.Part(t.Context(), registry, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.False(t, wanted)
+}
+
+func TestOpen_caresForTheSchema(t *testing.T) {
+	t.Parallel()
+	quiet := slog.New(slog.DiscardHandler)
+	open := func(t *testing.T, url string, m boot.Migration) error {
+		t.Helper()
+		st, err := boot.Database{DatabaseURL: boot.Secret(url)}.Open(t.Context(), quiet, m)
+		if err == nil {
+			require.NoError(t, st.CheckSchema(t.Context()))
+			require.NoError(t, st.Close())
+		}
+		return err
+	}
+	t.Run("a new SQLite file gets it", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, open(t, storetest.Empty(t, "sqlite"), boot.MigrateNew))
+	})
+	t.Run("several programs may find the new file at once", func(t *testing.T) {
+		t.Parallel()
+		url := storetest.Empty(t, "sqlite")
+		errs := make(chan error)
+		for range 4 {
+			go func() { errs <- open(t, url, boot.MigrateOlder) }()
+		}
+		for range 4 {
+			require.NoError(t, <-errs)
+		}
+	})
+	t.Run("an empty PostgreSQL is left to the operator", func(t *testing.T) {
+		t.Parallel()
+		url := storetest.Empty(t, "postgres")
+		var schema *store.SchemaError
+		err := open(t, url, boot.MigrateOlder)
+		require.ErrorAs(t, err, &schema)
+		require.ErrorContains(t, err, "run `reeltally migrate`")
+		require.NoError(t, open(t, url, boot.MigrateAll))
+		require.NoError(t, open(t, url, boot.MigrateNew))
+	})
+	t.Run("a database that is no database is refused without its password", func(t *testing.T) {
+		t.Parallel()
+		err := open(t, "mysql://me:s3cret@host/db", boot.MigrateNew)
+		require.ErrorContains(t, err, "sqlite:PATH or postgres://")
+		require.NotContains(t, err.Error(), "s3cret")
+	})
+}

@@ -1,0 +1,153 @@
+// Package collect runs the collector from its settings: as a program of its own, and as a part of `reeltally up`.
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store"
+)
+
+// Config says which sources there are. Each needs its credential; without one it does not take part.
+type Config struct {
+	YouTubeAPIKey  boot.Secret `name:"youtube-api-key" setting:"REELTALLY_YOUTUBE_API_KEY" placeholder:"KEY" help:"A key of the YouTube Data API: makes YouTube a source."`
+	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Where the YouTube Data API is served."`
+	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Units a day that the key's project may spend, of all calls but videos.batchGetStats; -1 when there is no limit."`
+	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Units a day for videos.batchGetStats, which YouTube counts apart; -1 when there is no limit."`
+
+	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors that are bought from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
+	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"The key of each vendor, in the same order."`
+	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Where each vendor is served, in the same order; without it, where its description says."`
+}
+
+// Vars are what the help of Config's flags refers to.
+func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
+
+func usagef(format string, args ...any) error {
+	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // for the operator, not for programs
+}
+
+// HasYouTube says whether YouTube is a source.
+func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
+
+// HasVendor says whether a vendor is a source.
+func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
+
+// Check returns the first setting that cannot be used.
+func (c Config) Check() error {
+	switch {
+	case c.YouTubeUnits < -1 || c.YouTubeUnits == 0:
+		return boot.Bad("youtube-units", "REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, "1 or more, or -1 when there is no limit")
+	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
+		return boot.Bad("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, "1 or more, or -1 when there is no limit")
+	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
+		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: name the vendor whose key it is, one of %s, or the path of a JSON description",
+			strings.Join(vendor.Shipped(), ", "))
+	case len(c.Vendor) == 0 && len(c.VendorBaseURL) > 0:
+		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: name the vendor that is served there, one of %s, or the path of a JSON description",
+			strings.Join(vendor.Shipped(), ", "))
+	case len(c.Vendor) != len(c.VendorKey):
+		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_KEY has %d: each vendor needs its own key, in the same order",
+			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorKey))
+	case len(c.VendorBaseURL) > 0 && len(c.VendorBaseURL) != len(c.Vendor):
+		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_BASE_URL has %d: give one for each, in the same order, or none",
+			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
+	}
+	return nil
+}
+
+// Sources makes the sources, in the order in which they are asked: the platforms' own before vendors. None configured
+// is an error that says how to configure one.
+func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	client := fetch.New(fetch.Options{Logger: logger})
+	var sources []collector.Source
+	if c.HasYouTube() {
+		s, err := youtube.New(youtube.Options{BaseURL: c.YouTubeBaseURL, APIKey: c.YouTubeAPIKey.Reveal(), Client: client,
+			CommonLimit: c.YouTubeUnits, StatsLimit: c.YouTubeStats, Now: time.Now})
+		if err != nil {
+			return nil, usagef("REELTALLY_YOUTUBE_BASE_URL: %w", err)
+		}
+		sources = append(sources, s)
+	}
+	for i, name := range c.Vendor {
+		description, err := vendor.Load(name)
+		if err != nil {
+			return nil, usagef("REELTALLY_VENDOR: %w", err)
+		}
+		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
+		if len(c.VendorBaseURL) > 0 {
+			o.BaseURL = c.VendorBaseURL[i]
+		}
+		s, err := vendor.New(description, o)
+		if err != nil {
+			return nil, usagef("REELTALLY_VENDOR_BASE_URL, REELTALLY_VENDOR_KEY: %w", err)
+		}
+		sources = append(sources, s)
+	}
+	if len(sources) == 0 {
+		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
+			strings.Join(vendor.Shipped(), ", "))
+	}
+	return sources, nil
+}
+
+// Part makes the collector a part of a program: it stops when all in its hands is written or given back.
+func Part(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Part, error) {
+	c, err := collector.New(collector.Options{Store: st, Sources: Measured(registry, sources), Now: time.Now, Logger: logger})
+	if err != nil {
+		return boot.Part{}, err
+	}
+	return boot.Part{Name: "collector", Run: c.Run}, nil
+}
+
+// Command is the program cmd/collector.
+func Command(ctx context.Context, p boot.Process) (err error) {
+	var settings struct {
+		boot.Logging
+		boot.Database
+		boot.Metrics
+		Config
+	}
+	if _, err := boot.Parse(p, &settings, Vars(), boot.Describe("ReelTally's collector: it asks the sources for the numbers of what is tracked. Several may share one PostgreSQL.")); err != nil {
+		return err
+	}
+	logger := settings.Logger(p.Stderr)
+	sources, err := settings.Sources(logger)
+	if err != nil {
+		return err
+	}
+	st, err := settings.Open(ctx, logger, boot.MigrateOlder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	registry := boot.NewRegistry()
+	var parts []boot.Part
+	metrics, wanted, err := settings.Part(ctx, registry, logger)
+	if err != nil {
+		return err
+	}
+	if wanted {
+		parts = append(parts, metrics)
+	}
+	collecting, err := Part(st, sources, registry, logger)
+	if err != nil {
+		return err
+	}
+	return boot.Together(ctx, append(parts, collecting)...)
+}

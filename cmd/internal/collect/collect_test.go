@@ -1,0 +1,115 @@
+package collect_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCommand_needsASource(t *testing.T) {
+	t.Parallel()
+	status, _, stderr := boottest.Run(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+	require.Equal(t, 2, status)
+	for _, want := range []string{"no source is configured", "REELTALLY_YOUTUBE_API_KEY", "REELTALLY_VENDOR_KEY", "ensembledata", "reeltally sandbox"} {
+		require.Contains(t, stderr, want)
+	}
+}
+
+func TestCommand_collectsUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	p := boottest.Start(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"),
+		"REELTALLY_VENDOR": "ensembledata,scrapecreators", "REELTALLY_VENDOR_KEY": "one-key,two-key", "REELTALLY_YOUTUBE_API_KEY": "yt-key"})
+	line := p.Stderr.Await(t, 20*time.Second, `"collecting"`)
+	require.Contains(t, line, `["youtube","vendor:ensembledata","vendor:scrapecreators"]`, "the platforms' own first, vendors in the order given")
+	require.Zero(t, p.Stop())
+	p.Stderr.Await(t, time.Second, "stopped collecting")
+	require.NotContains(t, p.Stderr.String(), "-key", "no credential is logged")
+}
+
+func TestConfig_namesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env   map[string]string
+		wants []string
+	}{
+		"a key without a vendor":        {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR is not", "ensembledata"}},
+		"an address without a vendor":   {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR is not"}},
+		"a vendor without a key":        {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"names 1 (apify)", "REELTALLY_VENDOR_KEY has 0"}},
+		"two vendors with one key":      {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"names 2", "has 1", "its own key"}},
+		"two vendors with one address":  {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"BASE_URL has 1"}},
+		"a vendor that nobody knows":    {map[string]string{"REELTALLY_VENDOR": "nobody", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{`"nobody"`, "scrapecreators"}},
+		"a description that is missing": {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},
+		"a vendor's address":            {map[string]string{"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "s3cret", "REELTALLY_VENDOR_BASE_URL": "gopher://x"}, []string{"REELTALLY_VENDOR_BASE_URL", "gopher"}},
+		"YouTube's address":             {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_BASE_URL": "gopher://x"}, []string{"REELTALLY_YOUTUBE_BASE_URL", "gopher"}},
+		"a budget of nothing":           {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 when there is no limit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.env["REELTALLY_DATABASE_URL"] = storetest.Empty(t, "sqlite")
+			status, _, stderr := boottest.Run(t, collect.Command, nil, c.env)
+			require.Equal(t, 2, status)
+			for _, want := range c.wants {
+				require.Contains(t, stderr, want)
+			}
+			require.NotContains(t, stderr, "s3cret")
+		})
+	}
+}
+
+// source answers as it is told.
+type source struct {
+	collector.Source
+	results []collector.Result
+	err     error
+}
+
+func (source) Name() string { return "test" }
+
+func (s source) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+	return s.results, s.err
+}
+
+func TestMeasured_countsCallsAndResults(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	video := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo}
+	measured := collect.Measured(registry, []collector.Source{
+		source{results: []collector.Result{{Target: video, Class: collector.OK}, {Target: video, Class: collector.Gone}}},
+		source{err: &collector.Failure{Class: collector.RateLimited}},
+		source{err: errors.New("broken")},
+	})
+	for _, s := range measured {
+		_, _ = s.Fetch(t.Context(), nil, nil)
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	var lines []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			lines = append(lines, f.GetName()+" "+strings.Join(labels, " "))
+		}
+	}
+	require.Equal(t, []string{
+		"reeltally_source_call_seconds class=error source=test", "reeltally_source_call_seconds class=ok source=test",
+		"reeltally_source_call_seconds class=rate_limited source=test",
+		"reeltally_source_results_total class=gone kind=video source=test", "reeltally_source_results_total class=ok kind=video source=test",
+	}, lines)
+}

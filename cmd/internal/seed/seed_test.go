@@ -1,0 +1,194 @@
+package seed_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/seed"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func world() *sandbox.World { return sandbox.New(sandbox.Options{}).World() }
+
+func ignore(seed.Progress) {}
+
+// empty makes an organisation with a fixed id.
+func empty(t *testing.T, db *storetest.DB) *store.Org {
+	t.Helper()
+	id := uuid.MustParse("01900000-0000-7000-8000-000000000001")
+	_, err := db.LoadOrganisation(t.Context(), store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
+		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
+	require.NoError(t, err)
+	return db.Org(id)
+}
+
+func planOf(db *storetest.DB, videos int) seed.Plan {
+	return seed.Plan{Videos: videos, Days: 90, PerAccount: 5, Platforms: link.Platforms, Today: store.DateOf(db.Clock.Now()), Batch: 1000}
+}
+
+func videosOf(t *testing.T, o *store.Org) []store.Video {
+	t.Helper()
+	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	require.NoError(t, err)
+	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	return page.Videos
+}
+
+func TestFill_isTheWorldsTruth(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, w := empty(t, db), world()
+		var last seed.Progress
+		require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), func(p seed.Progress) { last = p }))
+		videos := videosOf(t, o)
+		require.Len(t, videos, 60)
+		require.Equal(t, 60, last.Videos)
+		platforms, tagged, labelled := map[link.Platform]int{}, 0, 0
+		now := db.Clock.Now()
+		today := store.DateOf(now)
+		for _, v := range videos {
+			platforms[v.Platform]++
+			truth, ok := w.Video(v.Platform, v.ExternalID, now)
+			require.True(t, ok)
+			require.Equal(t, truth.Title, v.Title)
+			require.Equal(t, truth.Account.Handle, v.Username)
+			require.Equal(t, store.DateOf(truth.UploadedAt), *v.UploadedAt)
+			points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
+			require.NoError(t, err)
+			require.NotEmpty(t, points)
+			for _, p := range points {
+				midnight := p.Day.Time().Add(-time.Second)
+				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
+				if v.Platform == link.TikTok || v.Platform == link.Instagram { // their ids tell the upload's time at any clock
+					require.Equal(t, history[0].Views, *p.Views, "%s %s on %s", v.Platform, v.ExternalID, p.Day)
+					require.Equal(t, history[0].Likes, p.Likes)
+				}
+			}
+			if truth.State == sandbox.Public {
+				require.Equal(t, today, points[0].Day)
+				require.GreaterOrEqual(t, truth.Views, *v.LatestViews, "what is fetched next goes on from here")
+			}
+			require.LessOrEqual(t, v.CreatedAt, store.InstantOf(now))
+			if len(v.Labels) > 0 {
+				labelled++
+			}
+			if len(store.Hashtags(v.Title)) > 0 {
+				tagged++
+			}
+		}
+		require.Len(t, platforms, 4)
+		for p, n := range platforms {
+			require.GreaterOrEqual(t, n, 10, p)
+		}
+		require.Greater(t, labelled, 10)
+		require.Equal(t, 60, tagged)
+		accounts, err := o.Accounts(t.Context(), store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(accounts.Accounts), 12)
+	})
+}
+
+func TestFill_showsOneOfEachTurn(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o, w := empty(t, db), world()
+	require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), ignore))
+	now := db.Clock.Now()
+	today := store.DateOf(now)
+	seen, gaps := map[sandbox.Category]int{}, 0
+	for _, v := range videosOf(t, o) {
+		truth, _ := w.Video(v.Platform, v.ExternalID, now)
+		seen[truth.Category]++
+		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
+		require.NoError(t, err)
+		for i := 1; i < len(points); i++ {
+			if points[i-1].Day-points[i].Day > 1 {
+				gaps++
+			}
+		}
+		switch truth.State {
+		case sandbox.Deleted:
+			require.Less(t, points[0].Day, today, "a deleted video has no point since")
+		case sandbox.Private:
+			require.True(t, v.Private)
+			require.Less(t, points[0].Day, today)
+		case sandbox.Public, sandbox.Restricted:
+		}
+		if truth.Category == sandbox.Viral && v.Platform == link.TikTok {
+			require.Greater(t, v.OutlierMultiplier, 3.0)
+		}
+	}
+	for _, c := range []sandbox.Category{sandbox.Viral, sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
+		require.NotZero(t, seen[c], c)
+	}
+	require.Equal(t, 1, gaps)
+}
+
+func TestFill_isDeterministicOnEveryEngine(t *testing.T) {
+	t.Parallel()
+	a, b := storetest.New(t, "sqlite"), storetest.New(t, "postgres")
+	b.Clock.Set(a.Clock.Now())
+	first, second := empty(t, a), empty(t, b)
+	require.NoError(t, seed.Fill(t.Context(), first, world(), planOf(a, 60), ignore))
+	require.NoError(t, seed.Fill(t.Context(), second, world(), planOf(b, 60), ignore))
+	require.Equal(t, videosOf(t, first), videosOf(t, second))
+	today := store.DateOf(a.Clock.Now())
+	one, err := first.OrganisationHistory(t.Context(), today-90, today)
+	require.NoError(t, err)
+	two, err := second.OrganisationHistory(t.Context(), today-90, today)
+	require.NoError(t, err)
+	require.Equal(t, one, two)
+	require.Len(t, one, 90)
+}
+
+func TestFill_goesOnWhereItWasBrokenOff(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		whole := storetest.New(t, "sqlite")
+		whole.Clock.Set(db.Clock.Now())
+		reference := empty(t, whole)
+		require.NoError(t, seed.Fill(t.Context(), reference, world(), planOf(db, 80), ignore))
+
+		o := empty(t, db)
+		ctx, breakOff := context.WithCancel(t.Context())
+		err := seed.Fill(ctx, o, world(), planOf(db, 80), func(seed.Progress) { breakOff() })
+		require.ErrorIs(t, err, context.Canceled)
+		part := len(videosOf(t, o))
+		require.NotZero(t, part)
+		require.Less(t, part, 80)
+		require.NoError(t, seed.Fill(t.Context(), o, world(), planOf(db, 80), ignore))
+		require.Equal(t, videosOf(t, reference), videosOf(t, o))
+		today := store.DateOf(db.Clock.Now())
+		one, err := reference.OrganisationHistory(t.Context(), today-90, today)
+		require.NoError(t, err)
+		two, err := o.OrganisationHistory(t.Context(), today-90, today)
+		require.NoError(t, err)
+		require.Equal(t, one, two)
+
+		err = seed.Fill(t.Context(), o, world(), planOf(db, 90), ignore)
+		require.ErrorIs(t, err, seed.ErrNotEmpty, "another plan is another seed")
+	})
+}
+
+func TestPlan_refusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	for _, change := range []func(*seed.Plan){
+		func(p *seed.Plan) { p.Videos = 0 }, func(p *seed.Plan) { p.Days = 0 }, func(p *seed.Plan) { p.Days = 731 },
+		func(p *seed.Plan) { p.PerAccount = 0 }, func(p *seed.Plan) { p.Platforms = nil },
+	} {
+		p := planOf(db, 10)
+		change(&p)
+		require.Error(t, p.Check())
+	}
+	require.NoError(t, planOf(db, 10).Check())
+}

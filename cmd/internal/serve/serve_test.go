@@ -1,0 +1,98 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/cmd/internal/serve"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	// The limiter's counter in memory is swept by a goroutine that ends when the counter is collected as garbage.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
+}
+
+const soon = 20 * time.Second
+
+// address takes the API's address from the log.
+func address(t *testing.T, p *boottest.Program) string {
+	t.Helper()
+	var line struct{ Address string }
+	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, soon, `"serving"`)), &line))
+	return line.Address
+}
+
+// get returns status and header of an answer.
+func get(t *testing.T, url string) (int, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode, answer.Header
+}
+
+func TestCommand_servesOnAFreePort(t *testing.T) {
+	t.Parallel()
+	p := boottest.Start(t, serve.Command, nil, map[string]string{
+		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
+		"REELTALLY_METRICS_LISTEN": "127.0.0.1:0", "REELTALLY_SANDBOX": "true"})
+	base := address(t, p)
+	status, _ := get(t, base+"/readyz")
+	require.Equal(t, http.StatusOK, status)
+	status, header := get(t, base+"/videos")
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Equal(t, "true", header.Get("ReelTally-Sandbox"))
+	p.Stderr.Await(t, soon, "serving metrics")
+	require.Zero(t, p.Stop())
+	p.Stderr.Await(t, soon, "stopped serving")
+}
+
+func TestCommand_refusesASchemaThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_LISTEN": "127.0.0.1:0"},
+		"--database-url", storetest.Empty(t, "postgres"))
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "run `reeltally migrate`")
+}
+
+func TestCommand_saysThatThePortIsTaken(t *testing.T) {
+	t.Parallel()
+	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen=127.0.0.1:0")
+	taken := address(t, first)[len("http://"):]
+	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen", taken)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, taken+" is in use by another program")
+	require.Contains(t, stderr, "REELTALLY_LISTEN")
+}
+
+func TestConfig_namesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for variable, value := range map[string]string{
+		"REELTALLY_LISTEN":             "nowhere",
+		"REELTALLY_APP_URL":            "ftp://example.com",
+		"REELTALLY_SHORTLINK_BASE_URL": "example.com",
+		"REELTALLY_PREVIEW_ALLOWANCE":  "0",
+		"REELTALLY_TRUSTED_PROXIES":    "10.0.0.0/8,home",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+			require.Equal(t, 2, status)
+			require.Contains(t, stderr, variable)
+			require.Contains(t, stderr, "it must be")
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/store"
+)
+
+type orgCommands struct {
+	Create          orgCreate          `cmd:"" help:"Make an organisation."`
+	List            orgList            `cmd:"" help:"List the organisations."`
+	SetTier         orgSetTier         `cmd:"" help:"Change an organisation's tier."`
+	SetSubscription orgSetSubscription `cmd:"" help:"Change an organisation's subscription."`
+}
+
+// identifier is an id among the arguments.
+type identifier struct{ uuid.UUID }
+
+// UnmarshalText reads an id; the error quotes what was given.
+func (i *identifier) UnmarshalText(text []byte) error {
+	if err := i.UUID.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%q is no id: it must be like 01900000-0000-7000-8000-000000000000", text)
+	}
+	return nil
+}
+
+type orgCreate struct {
+	operator
+	Name         string `required:"" placeholder:"NAME" help:"What it is called, 1 to 100 characters."`
+	Tier         string `default:"premium" enum:"limited,basic,premium" placeholder:"TIER" help:"limited, basic or premium."`
+	Subscription string `default:"active" enum:"active,none" placeholder:"STATE" help:"active, or none for the free plan."`
+	JSON         bool   `name:"json" help:"Answer with JSON: {\"organisation_id\"}."`
+}
+
+// Run makes the organisation.
+func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
+	return c.with(ctx, p, func(st *store.Store) error {
+		o, err := st.CreateOrganisation(ctx, c.Name, store.Tier(c.Tier), store.Subscription(c.Subscription))
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return writeJSON(p.Stdout, struct {
+				ID uuid.UUID `json:"organisation_id"`
+			}{o.ID})
+		}
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s made: %s (tier %s, subscription %s)\nIts first token: reeltally token create --org %s --name NAME\n",
+			o.Name, o.ID, o.Tier, o.Subscription, o.ID)
+		return err
+	})
+}
+
+type orgList struct {
+	operator
+	JSON bool `name:"json" help:"Answer with JSON: a list of objects."`
+}
+
+type orgJSON struct {
+	ID           uuid.UUID          `json:"organisation_id"`
+	Name         string             `json:"name"`
+	Tier         store.Tier         `json:"tier"`
+	Subscription store.Subscription `json:"subscription"`
+	CreatedAt    time.Time          `json:"created_at"`
+}
+
+// Run lists the organisations, the oldest first.
+func (c *orgList) Run(ctx context.Context, p boot.Process) error {
+	return c.with(ctx, p, func(st *store.Store) error {
+		orgs, err := st.Organisations(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			out := make([]orgJSON, len(orgs))
+			for i, o := range orgs {
+				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time()}
+			}
+			return writeJSON(p.Stdout, out)
+		}
+		rows := [][]any{{"ID", "NAME", "TIER", "SUBSCRIPTION", "CREATED"}}
+		for _, o := range orgs {
+			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime)})
+		}
+		return writeTable(p.Stdout, rows)
+	})
+}
+
+type orgSetTier struct {
+	operator
+	ID   identifier `arg:"" help:"The organisation."`
+	Tier string     `arg:"" enum:"limited,basic,premium" help:"limited, basic or premium."`
+}
+
+// Run changes the tier.
+func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
+	return c.with(ctx, p, func(st *store.Store) error {
+		if err := st.SetTier(ctx, c.ID.UUID, store.Tier(c.Tier)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.Stdout, "Organisation %s has tier %s now.\n", c.ID, c.Tier)
+		return err
+	})
+}
+
+type orgSetSubscription struct {
+	operator
+	ID           identifier `arg:"" help:"The organisation."`
+	Subscription string     `arg:"" enum:"active,none" help:"active, or none for the free plan."`
+}
+
+// Run changes the subscription.
+func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
+	return c.with(ctx, p, func(st *store.Store) error {
+		if err := st.SetSubscription(ctx, c.ID.UUID, store.Subscription(c.Subscription)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.Stdout, "Organisation %s has subscription %s now.\n", c.ID, c.Subscription)
+		return err
+	})
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// writeTable writes rows in columns, the first row being the heading.
+func writeTable(w io.Writer, rows [][]any) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		for i, cell := range r {
+			if i > 0 {
+				_, _ = fmt.Fprint(t, "\t")
+			}
+			_, _ = fmt.Fprint(t, cell)
+		}
+		_, _ = fmt.Fprintln(t)
+	}
+	return t.Flush()
+}

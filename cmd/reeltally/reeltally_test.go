@@ -1,0 +1,266 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	// The limiter's counter in memory is swept by a goroutine that ends when the counter is collected as garbage.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
+}
+
+const soon = 30 * time.Second
+
+// operatorAt returns a function that runs the tool on a database to its end and expects it to succeed.
+func operatorAt(t *testing.T, url string) func(args ...string) string {
+	t.Helper()
+	return func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, args...)
+		require.Zero(t, status, stderr)
+		require.Empty(t, stderr)
+		return stdout
+	}
+}
+
+// fields decodes one JSON object and says which members it has.
+func fields(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	require.Equal(t, 1, strings.Count(text, "\n"), "one line")
+	return v
+}
+
+func TestOrg_livesThroughTheTool(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.NewURL(t, engine)
+			operator := operatorAt(t, url)
+			made := fields(t, operator("org", "create", "--name", "Über & Co", "--tier", "basic", "--subscription", "none", "--json"))
+			require.Len(t, made, 1)
+			id := made["organisation_id"].(string)
+			require.NoError(t, uuid.Validate(id))
+			require.Contains(t, operator("org", "create", "--name=Second"), "tier premium, subscription active")
+			require.Contains(t, operator("org", "set-tier", id, "limited"), "tier limited")
+			require.Contains(t, operator("org", "set-subscription", id, "active"), "subscription active")
+			var listed []orgJSON
+			require.NoError(t, json.Unmarshal([]byte(operator("org", "list", "--json")), &listed))
+			require.Len(t, listed, 2)
+			require.Equal(t, []any{"Über & Co", store.TierLimited, store.SubscriptionActive}, []any{listed[0].Name, listed[0].Tier, listed[0].Subscription})
+			table := operator("org", "list")
+			require.Contains(t, table, "NAME")
+			require.Regexp(t, id+`\s+Über & Co\s+limited\s+active`, table)
+		})
+	}
+}
+
+func TestToken_livesThroughTheTool(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	operator := operatorAt(t, db.URL)
+	org := fields(t, operator("org", "create", "--name", "N", "--json"))["organisation_id"].(string)
+	made := fields(t, operator("token", "create", "--org", org, "--name", "Reader", "--scopes", "read", "--expires", "720h", "--json"))
+	require.Len(t, made, 2)
+	secret, id := made["token"].(string), made["id"].(string)
+	identity, err := db.Authenticate(t.Context(), secret)
+	require.NoError(t, err)
+	require.Equal(t, org, identity.Organisation.ID.String())
+	require.Equal(t, []store.Scope{store.ScopeRead}, identity.Token.Scopes)
+	require.WithinDuration(t, time.Now().Add(720*time.Hour), identity.Token.ExpiresAt.Time(), time.Minute)
+
+	shown := operator("token", "create", "--org", org, "--name", "Both")
+	first, _, _ := strings.Cut(shown, "\n")
+	require.True(t, store.WellFormedToken(first), "the first line is the token alone: %q", shown)
+	require.Contains(t, shown, "valid until it is revoked")
+
+	listed := operator("token", "list", "--org", org)
+	require.Regexp(t, id+`\s+Reader\s+read\s+valid`, listed)
+	require.NotContains(t, listed, "rt_")
+	require.Contains(t, operator("token", "revoke", id), "is revoked")
+	require.Contains(t, operator("token", "revoke", id), "is revoked", "again is no error")
+	_, err = db.Authenticate(t.Context(), secret)
+	require.ErrorIs(t, err, store.ErrTokenRevoked)
+	var tokens []tokenJSON
+	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", org, "--json")), &tokens))
+	require.Len(t, tokens, 2)
+	require.NotNil(t, tokens[0].RevokedAt)
+	require.Nil(t, tokens[1].ExpiresAt)
+	require.Nil(t, tokens[1].LastUsedAt)
+	require.Equal(t, []store.Scope{store.ScopeRead, store.ScopeWrite}, tokens[1].Scopes)
+}
+
+func TestCommands_sayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t, "sqlite")
+	nobody := store.NewID().String()
+	for _, c := range []struct {
+		args   string
+		status int
+		wants  []string
+	}{
+		{"org create", 2, []string{"--name"}},
+		{"org create --name= ", 1, []string{"1 to 100"}},
+		{"org create --name N --tier gold", 2, []string{"--tier", `"premium"`, `"gold"`}},
+		{"org create --name N --subscription maybe", 2, []string{"--subscription", `"maybe"`}},
+		{"org set-tier nonsense basic", 2, []string{"nonsense"}},
+		{"org set-tier " + nobody + " gold", 2, []string{`"gold"`}},
+		{"org set-tier " + nobody + " basic", 1, []string{"no such organisation", nobody}},
+		{"org set-subscription " + nobody + " none", 1, []string{"no such organisation", nobody}},
+		{"token create --name N --org " + nobody, 1, []string{"no such organisation", nobody}},
+		{"token create --name N --org " + nobody + " --scopes admin", 2, []string{"--scopes", `"admin"`, "read, write"}},
+		{"token create --name N --org " + nobody + " --expires=-1h", 2, []string{"--expires", "-1h"}},
+		{"token create --name N --org " + nobody + " --expires soon", 2, []string{"--expires", `"soon"`}},
+		{"token list --org " + nobody, 1, []string{"no such organisation"}},
+		{"token revoke " + nobody, 1, []string{"no such token"}},
+		{"seed --videos 0", 2, []string{"--videos"}},
+		{"seed --days 731", 2, []string{"731", "1 to 730"}},
+		{"seed --orgs 0", 2, []string{"--orgs"}},
+		{"seed --orgs 2 --org " + nobody, 2, []string{"--org"}},
+		{"seed --org " + nobody, 1, []string{"no such organisation"}},
+		{"sandbox --listen nowhere", 1, []string{"nowhere"}},
+		{"dance", 2, []string{"dance"}},
+		{"", 2, []string{"expected one of"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, strings.Fields(c.args)...)
+			require.Equal(t, c.status, status, stderr)
+			require.Empty(t, stdout)
+			for _, want := range c.wants {
+				require.Contains(t, stderr, want)
+			}
+		})
+	}
+}
+
+func TestMigrate_bringsTheSchema(t *testing.T) {
+	t.Parallel()
+	url := storetest.Empty(t, "postgres")
+	env := map[string]string{"REELTALLY_DATABASE_URL": url}
+	status, _, stderr := boottest.Run(t, run, nil, env, "org", "list")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "run `reeltally migrate`")
+	operator := operatorAt(t, url)
+	require.Contains(t, operator("migrate"), "migrations applied: [1")
+	require.Contains(t, operator("migrate"), "nothing to do")
+	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
+
+	operator = operatorAt(t, storetest.Empty(t, "sqlite"))
+	require.Contains(t, operator("org", "list"), "SUBSCRIPTION", "a new SQLite file needs no migrate")
+	require.Contains(t, operator("migrate"), "nothing to do")
+}
+
+func TestLinks_answersLineByLine(t *testing.T) {
+	t.Parallel()
+	input := "https://youtu.be/dQw4w9WgXcQ\r\n\nno link\n" + strings.Repeat("x", 3<<20) + "\nhttps://www.tiktok.com/@A.b/video/7301234567890123456\nhttps://vm.tiktok.com/ZMabcdefg/"
+	status, stdout, _ := boottest.Run(t, run, strings.NewReader(input), nil, "links")
+	require.Zero(t, status)
+	nothing := `{"platform":null,"kind":null,"id":null,"handle":null,"canonical":null}`
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	require.Equal(t, []string{
+		`{"platform":"youtube","kind":"video","id":"dQw4w9WgXcQ","handle":null,"canonical":"https://www.youtube.com/watch?v=dQw4w9WgXcQ"}`,
+		nothing, nothing, nothing,
+		`{"platform":"tiktok","kind":"video","id":"7301234567890123456","handle":"a.b","canonical":"https://www.tiktok.com/@a.b/video/7301234567890123456"}`,
+	}, lines[:5])
+	require.Contains(t, lines[5], `"kind":"short"`)
+	require.Len(t, lines, 6)
+}
+
+func TestLinks_answersBeforeItAsksForMore(t *testing.T) {
+	t.Parallel()
+	in, feed := io.Pipe()
+	p := boottest.Start(t, run, in, nil, "links")
+	for i := range 3 {
+		_, err := fmt.Fprintf(feed, "https://www.youtube.com/watch?v=dQw4w9WgXc%c\n", "QAE"[i])
+		require.NoError(t, err)
+		p.Stdout.Await(t, soon, "dQw4w9WgXc"+string("QAE"[i]))
+	}
+	require.NoError(t, feed.Close())
+	require.Zero(t, p.Wait())
+}
+
+func TestSandbox_printsItsSettingsAlone(t *testing.T) {
+	t.Parallel()
+	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
+	p.Stdout.Await(t, soon, "REELTALLY_SHORTLINK_BASE_URL=")
+	settings := map[string]string{}
+	for line := range strings.Lines(p.Stdout.String()) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		require.True(t, ok && strings.HasPrefix(name, "REELTALLY_"), line)
+		settings[name] = value
+	}
+	require.Equal(t, "true", settings["REELTALLY_SANDBOX"])
+	require.NotEmpty(t, settings["REELTALLY_VENDOR"])
+	require.NotEmpty(t, settings["REELTALLY_YOUTUBE_API_KEY"])
+	base := strings.TrimSuffix(settings["REELTALLY_SHORTLINK_BASE_URL"], "/shortlinks")
+	require.Contains(t, getText(t, base+"/_control/calls", ""), "youtube", "it answers once the settings are there")
+	require.Zero(t, p.Stop())
+}
+
+func TestVersion_isPrinted(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^reeltally \S+\n$`, operatorAt(t, storetest.Empty(t, "sqlite"))("version"))
+}
+
+func TestSeed_isTheSameAgain(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t, "sqlite")
+	seedOnce := func() []string {
+		var ids []string
+		for line := range strings.Lines(seedInto(t, url, "--orgs", "2", "--videos", "20", "--days", "10", "--json")) {
+			ids = append(ids, fields(t, line)["organisation_id"].(string))
+		}
+		return ids
+	}
+	ids := seedOnce()
+	require.Len(t, ids, 2)
+	require.Equal(t, ids, seedOnce(), "going on where nothing is left to do")
+
+	org := fields(t, operatorAt(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
+	require.Contains(t, seedInto(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
+	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "only an empty organisation is filled")
+}
+
+func seedInto(t *testing.T, url string, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, append([]string{"seed"}, args...)...)
+	require.Zero(t, status, stderr)
+	require.Contains(t, stderr, "points_per_second")
+	return stdout
+}
+
+func getText(t *testing.T, url, token string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	require.NoError(t, err)
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
+	return string(body)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// started is what `up` has printed.
+type started struct {
+	*boottest.Program
+	base, token string
+}
+
+func startUp(t *testing.T, env map[string]string) started {
+	t.Helper()
+	env["REELTALLY_LISTEN"] = "127.0.0.1:0"
+	p := boottest.Start(t, run, nil, env, "up")
+	p.Stdout.Await(t, soon, "Ctrl-C stops.")
+	_, base, _ := strings.Cut(p.Stdout.Await(t, soon, "ReelTally answers at "), " at ")
+	return started{p, base, strings.TrimSpace(p.Stdout.Await(t, soon, "  rt_"))}
+}
+
+func TestUp_keepsItsTokenAndItsData(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t, engine)
+			url := db.URL
+			if engine == "sqlite" {
+				url = storetest.Empty(t, engine)
+			}
+			dir := t.TempDir()
+			u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
+			require.Contains(t, u.Stdout.String(), "MADE UP by the sandbox")
+			count := func(u started) int {
+				var list struct{ Pagination struct{ Total int } }
+				require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/videos?limit=1", u.token)), &list))
+				return list.Pagination.Total
+			}
+			require.Equal(t, 60, count(u))
+			require.Zero(t, u.Stop())
+			u.Stdout.Await(t, soon, "Stopped.")
+			require.Empty(t, u.Stderr.String(), "nothing to warn of")
+
+			began := time.Now()
+			again := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
+			require.Less(t, time.Since(began), 5*time.Second)
+			require.Equal(t, u.token, again.token)
+			require.Equal(t, 60, count(again))
+			require.Zero(t, again.Stop())
+		})
+	}
+}
+
+func TestUp_keepsItsTokenToItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url := "sqlite:" + filepath.Join(dir, "data", "reeltally.db")
+	first := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+	require.Zero(t, first.Stop())
+	path := filepath.Join(dir, "data", tokenFile)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	operator := operatorAt(t, url)
+	var tokens []tokenJSON
+	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoID().String(), "--json")), &tokens))
+	require.Len(t, tokens, 1)
+	operator("token", "revoke", tokens[0].ID.String())
+	second := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+	require.NotEqual(t, first.token, second.token, "a revoked token is replaced")
+	require.Contains(t, getText(t, second.base+"/authenticate", second.token), "Demo")
+	require.Zero(t, second.Stop())
+
+	require.NoError(t, os.WriteFile(path, []byte("nonsense\n"), 0o600))
+	third := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+	require.NotEqual(t, second.token, third.token, "so is one that is none")
+	require.Zero(t, third.Stop())
+}
+
+func TestUp_usesARealSourceWhereThereIsAKey(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_YOUTUBE_API_KEY": "a-real-key",
+		"REELTALLY_LOG_LEVEL": "info"})
+	require.Contains(t, u.Stdout.String(), "All numbers of tiktok, instagram, facebook are MADE UP")
+	var list struct{ Data []struct{ Platform string } }
+	require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/videos", u.token)), &list))
+	require.Len(t, list.Data, 60)
+	for _, v := range list.Data {
+		require.NotEqual(t, "youtube", v.Platform, "made-up videos are of platforms that the sandbox stands for")
+	}
+	require.Zero(t, u.Stop())
+	require.NotContains(t, u.Stderr.String(), "a-real-key")
+
+	all := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_YOUTUBE_API_KEY": "a-real-key",
+		"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "another"})
+	require.NotContains(t, all.Stdout.String(), "MADE UP")
+	require.Contains(t, all.Stdout.String(), `{"link": "LINK"}`)
+	require.Zero(t, all.Stop())
+}
+
+func TestUp_saysThatThePortIsTaken(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+	taken := strings.TrimPrefix(u.base, "http://")
+	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "up", "--listen", taken)
+	require.Equal(t, 1, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, taken+" is in use by another program: choose another address by --listen or REELTALLY_LISTEN")
+	require.Zero(t, u.Stop())
+}
