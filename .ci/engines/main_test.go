@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var both = []string{"sqlite", "postgres"}
+
+// goTest runs real tests, the functions of body, and returns what run makes of their events.
+func goTest(t *testing.T, engines []string, body string) (output string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module toy\n\ngo 1.26\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "toy_test.go"), []byte("package toy\n\nimport \"testing\"\n\n"+body), 0o600))
+	test := exec.CommandContext(t.Context(), "go", "test", "-json", "./...")
+	test.Dir = dir
+	test.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	events, _ := test.Output() // fails when a test does
+	var out bytes.Buffer
+	err = run(bytes.NewReader(events), &out, engines, nil)
+	return out.String(), err
+}
+
+// replay returns what run makes of events written by hand, one a line.
+func replay(engines []string, events ...string) (output string, err error) {
+	var out bytes.Buffer
+	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, engines, nil)
+	return out.String(), err
+}
+
+// row returns the cells of the line that starts with name.
+func row(t *testing.T, table, name string) []string {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		if cells := strings.Fields(line); len(cells) > 0 && cells[0] == name {
+			return cells[1:]
+		}
+	}
+	require.Failf(t, "no such row", "%s in\n%s", name, table)
+	return nil
+}
+
+func TestRun_listsCases(t *testing.T) {
+	t.Parallel()
+
+	t.Run("passes when each case passed on each engine", func(t *testing.T) {
+		t.Parallel()
+		table, err := goTest(t, both, `
+func TestA(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) { t.Run("keeps a name", func(t *testing.T) {}) })
+	}
+}
+
+func TestB(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {})
+	}
+}
+
+func TestPlain(t *testing.T) { t.Run("postgresql", func(t *testing.T) {}) }
+`)
+		require.NoError(t, err)
+		require.Equal(t, []string{"sqlite", "postgres"}, row(t, table, "toy"))
+		require.Equal(t, []string{"ok", "ok"}, row(t, table, "TestA/*/keeps_a_name"))
+		require.Equal(t, []string{"ok", "ok"}, row(t, table, "TestB/*"))
+		require.NotContains(t, table, "TestPlain")
+		require.NotContains(t, table, "TestA/*  ", "a test with subtests is no case itself")
+		require.Contains(t, table, "2 cases, each passed on sqlite and postgres.")
+	})
+
+	t.Run("fails when a case ran on one engine only", func(t *testing.T) {
+		t.Parallel()
+		table, err := goTest(t, both, `
+func TestA(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { t.Run("x", func(t *testing.T) {}) })
+	t.Run("postgres", func(t *testing.T) {
+		t.Run("x", func(t *testing.T) {})
+		t.Run("y", func(t *testing.T) {})
+	})
+}
+`)
+		require.ErrorContains(t, err, "toy TestA/*/y, sqlite: did not run")
+		require.NotContains(t, err.Error(), "TestA/*/x")
+		require.Equal(t, []string{"-", "ok"}, row(t, table, "TestA/*/y"))
+	})
+
+	t.Run("fails when a case was skipped, failed or broke down", func(t *testing.T) {
+		t.Parallel()
+		table, err := goTest(t, both, `
+func TestA(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {})
+	t.Run("postgres", func(t *testing.T) { t.Skip("no server") })
+}
+
+func TestB(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { t.Error("wrong") })
+	t.Run("postgres", func(t *testing.T) {})
+}
+
+func TestC(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {})
+	t.Run("postgres", func(t *testing.T) {
+		t.Run("dies", func(t *testing.T) { panic("the whole process ends") })
+	})
+}
+`)
+		require.ErrorContains(t, err, "toy TestA/*, postgres: skipped")
+		require.ErrorContains(t, err, "toy TestB/*, sqlite: failed")
+		require.Equal(t, []string{"ok", "skipped"}, row(t, table, "TestA/*"))
+		require.Equal(t, []string{"FAIL", "ok"}, row(t, table, "TestB/*"))
+		require.Equal(t, []string{"-", "FAIL"}, row(t, table, "TestC/*/dies"))
+	})
+
+	t.Run("fails when no case ran", func(t *testing.T) {
+		t.Parallel()
+		_, err := goTest(t, both, "func TestPlain(t *testing.T) {}\n")
+		require.ErrorContains(t, err, "no case ran")
+	})
+
+	t.Run("fails when a test did not end", func(t *testing.T) {
+		t.Parallel()
+		_, err := replay(both, `{"Action":"run","Package":"toy","Test":"TestA/sqlite"}`)
+		require.ErrorContains(t, err, "TestA/*, sqlite: did not end")
+	})
+
+	t.Run("counts the worst of several runs", func(t *testing.T) {
+		t.Parallel()
+		var events []string
+		for _, action := range []string{"run", "fail", "run", "pass"} {
+			events = append(events, `{"Action":"`+action+`","Package":"toy","Test":"TestA/sqlite"}`)
+		}
+		_, err := replay(both, events...)
+		require.ErrorContains(t, err, "TestA/*, sqlite: failed")
+	})
+}
+
+func TestRun_writesWhatGoTestWrites(t *testing.T) {
+	t.Parallel()
+
+	t.Run("the last line of a package that passed, and no table without engines", func(t *testing.T) {
+		t.Parallel()
+		output, err := goTest(t, nil, `func TestA(t *testing.T) { t.Log("all is well") }`)
+		require.NoError(t, err)
+		require.Regexp(t, `^ok  \ttoy\t[0-9.]+s\n$`, output)
+	})
+
+	t.Run("all that failed tests wrote, and no more", func(t *testing.T) {
+		t.Parallel()
+		output, err := goTest(t, nil, `
+func TestA(t *testing.T) {
+	t.Run("good", func(t *testing.T) { t.Log("all is well") })
+	t.Run("bad", func(t *testing.T) { t.Error("the reason") })
+}
+`)
+		require.ErrorContains(t, err, "failed:\n  toy TestA/bad\n  toy TestA\n  toy")
+		require.Regexp(t, `(?s)^    toy_test.go:\d+: the reason\n.*--- FAIL: TestA/bad .*--- FAIL: TestA .*\nFAIL\nFAIL\ttoy\t[0-9.]+s\n$`, output)
+		require.NotContains(t, output, "all is well")
+		require.NotContains(t, output, "=== RUN")
+	})
+
+	t.Run("a panic with its stack", func(t *testing.T) {
+		t.Parallel()
+		output, err := goTest(t, nil, `func TestA(t *testing.T) { panic("the reason") }`)
+		require.ErrorContains(t, err, "toy TestA")
+		require.Contains(t, output, "panic: the reason")
+		require.Contains(t, output, "toy_test.go:")
+	})
+
+	t.Run("what does not build", func(t *testing.T) {
+		t.Parallel()
+		output, err := goTest(t, nil, `func TestA(t *testing.T) { nowhere() }`)
+		require.ErrorContains(t, err, "does not build")
+		require.Contains(t, output, "undefined: nowhere")
+		require.Contains(t, output, "FAIL\ttoy [build failed]")
+	})
+
+	t.Run("the output of a package that did not end", func(t *testing.T) {
+		t.Parallel()
+		output, err := replay(nil, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
+		require.ErrorContains(t, err, "failed:\n  toy")
+		require.Equal(t, "half a\n", output)
+	})
+
+	t.Run("lines that are no events as they are", func(t *testing.T) {
+		t.Parallel()
+		output, err := replay(nil, "a cry from the depths")
+		require.NoError(t, err)
+		require.Equal(t, "a cry from the depths\n", output)
+	})
+}
+
+func TestPrinter_givesSignsOfLifeInSilence(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := newPrinter(&out)
+	p.signOfLife()
+	require.Equal(t, "... 0 tests ended, building\n", out.String())
+	out.Reset()
+	p.add(event{Action: "start", Package: "slow"})
+	p.add(event{Action: "pass", Package: "slow", Test: "TestA"})
+	p.signOfLife()
+	require.Equal(t, "... 1 tests ended, running: slow\n", out.String())
+	p.say("ok\n")
+	out.Reset()
+	p.signOfLife()
+	require.Empty(t, out.String(), "something was just written")
+	p.signOfLife()
+	require.NotEmpty(t, out.String())
+}

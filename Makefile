@@ -1,0 +1,124 @@
+# The developer's commands; `make` alone lists them. Needs Go; what else a target needs it sets up or asks for.
+#
+# A comment behind a target's name, two number signs before it, is its line in the list.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # two suites at once on one small machine measure each other
+
+BIN := .cache/bin
+# ./... leaves out folders with a dot.
+PACKAGES := ./... ./.ci/engines
+SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
+WITH_POSTGRES := .ci/postgres/with-postgres
+COMPOSE := docker compose
+NEED_CC := .ci/need cc gcc libc6-dev
+NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl
+
+# Options for one run: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
+PKG ?=
+ARGS ?=
+FUZZTIME ?= 10s
+export FUZZTIME
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##### Run
+
+.PHONY: run
+run: ## server, collector, sandbox and a demo organisation on SQLite under ./data (ARGS='--help' for options)
+	@CGO_ENABLED=0 go run ./cmd/reeltally up $(ARGS)
+
+.PHONY: up
+up: ## PostgreSQL, server and collector in containers, up when healthy (docker-compose.yml says what .env must hold)
+	@$(COMPOSE) version >/dev/null 2>&1 || { echo "up: needs Docker with its compose plugin: https://docs.docker.com/compose/install" >&2; exit 1; }
+	$(COMPOSE) up --build --detach --wait || { $(COMPOSE) logs --tail=20; exit 1; }
+
+.PHONY: down
+down: ## stop the containers; the data stays in its volume
+	$(COMPOSE) down
+
+##### Test
+
+.PHONY: check
+check: gen-check lint test ## all that CI checks: gen-check, lint, test
+
+# With PKG or ARGS a part is run, and whether every case met every engine is not asked.
+# The race detector needs a C compiler.
+.PHONY: test
+test: ## every test on SQLite and PostgreSQL, race detector on (PKG=./store/... and ARGS='-run X' for a part)
+	@$(NEED_CC)
+	@$(if $(PKG),,$(NEED_END_TO_END))
+	@CGO_ENABLED=1 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
+		test -race -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
+
+.PHONY: e2e
+e2e: ## the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
+	@$(NEED_END_TO_END)
+	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (10s), in all packages or in PKG
+	@.ci/fuzz $(PKG)
+
+.PHONY: contract
+contract: ## judge openapi.yaml and the server: Spectral, OWASP, Redocly, breaking changes, Schemathesis (needs Node and Python)
+	@.ci/contract/check $(ARGS)
+
+##### Generate and lint
+
+.PHONY: gen
+gen: ## write gen/ anew from openapi.yaml
+	go generate ./gen/...
+
+.PHONY: swagger-ui
+swagger-ui: ## fetch the pinned Swagger UI anew
+	@.ci/swagger-ui
+
+.PHONY: gen-check
+gen-check: ## fail when gen/ is not what openapi.yaml generates
+	@.ci/gen-check
+
+.PHONY: lint
+lint: lint-go lint-modules lint-scripts lint-secrets ## format, vet, golangci-lint, modules, shell scripts, secrets
+
+# go vet also reads the generated code, which golangci-lint leaves out.
+.PHONY: lint-go
+lint-go: $(BIN)/golangci-lint
+	go vet $(PACKAGES)
+	$(BIN)/golangci-lint run $(PACKAGES)
+
+.PHONY: lint-modules
+lint-modules:
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: lint-scripts
+lint-scripts:
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
+	else echo "no shellcheck on this machine: the scripts of .ci are left to CI"; fi
+
+.PHONY: lint-secrets
+lint-secrets: $(BIN)/gitleaks
+	$(BIN)/gitleaks dir . --config=.ci/gitleaks.toml --no-banner --no-color --redact --verbose
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## format all Go code
+	$(BIN)/golangci-lint fmt
+
+.PHONY: clean
+clean: ## remove built tools, caches, test output, and ./data, the database of make run
+	rm -rf .cache bin bench/latest.json data
+
+##### Tools: pinned in .ci/tools, built from source once. Nothing of theirs gets into the project's go.mod.
+
+TOOL_INSTALL = @echo "building $(@F), once" && mkdir -p $(BIN) && CGO_ENABLED=0 GOBIN=$(abspath $(BIN)) go -C $(<D) install
+
+$(BIN)/golangci-lint: .ci/tools/go.mod
+	$(TOOL_INSTALL) github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@
+
+# A module of its own: its dependencies and golangci-lint's do not build together.
+$(BIN)/gitleaks: .ci/tools/gitleaks/go.mod
+	$(TOOL_INSTALL) github.com/zricethezav/gitleaks/v8 && touch $@
