@@ -56,16 +56,20 @@ func budgetNames(s Source) []string {
 	return names
 }
 
-// claimSize returns how many targets like t may be claimed for one round; 0 when no source could be asked for any.
-func (ws ways) claimSize(t Target) int {
+// size is how many targets may be claimed for one round, and how many of them one call takes.
+type size struct{ targets, batch int }
+
+// claimSize returns the size for targets like t; zero when no source could be asked for any.
+func (ws ways) claimSize(t Target) size {
 	for _, w := range ws {
 		batch, ok := w.source.Serves(t)
 		if !ok || !slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
 			continue
 		}
-		return max(batch, fewest)
+		batch = max(1, batch)
+		return size{(fewest + batch - 1) / batch * batch, batch}
 	}
-	return 0
+	return size{}
 }
 
 // allows says whether none of a plan's buckets is closed.
@@ -154,7 +158,7 @@ func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *
 		a.open = batch
 	default:
 		for _, t := range batch {
-			a.done = append(a.done, outcome(t, Result{Class: f.Class, Detail: f.Detail}, w.source.Name(), now))
+			a.done = append(a.done, c.outcome(t, Result{Class: f.Class, Detail: f.Detail}, w.source.Name(), now))
 		}
 		if strikes+1 >= toleratedFailures {
 			until = now.Add(jitter(step(pauses, strikes+1-toleratedFailures)))

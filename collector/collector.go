@@ -50,7 +50,9 @@ const (
 	// callsAtOnce bounds the calls of one claim where a source takes few targets a call.
 	callsAtOnce = 8
 	// fewest is how many targets are claimed at once at the least.
-	fewest    = 16
+	fewest = 16
+	// fillAhead is how much too early a target may be asked for where a call has room.
+	fillAhead = 15 * time.Minute
 	heartbeat = 2 * time.Second
 	deadAfter = 10 * time.Second
 )
@@ -68,6 +70,7 @@ type Collector struct {
 	log     *slog.Logger
 	workers int
 	poll    time.Duration
+	plan    plan
 }
 
 // New returns a collector; Run makes it work.
@@ -167,38 +170,45 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bo
 	if err != nil || len(lanes) == 0 {
 		return false, err
 	}
+	if err := c.replan(ctx); err != nil {
+		return false, err
+	}
 	ways, err := c.open(ctx)
 	if err != nil {
 		return false, err
 	}
 	size := ways.claimSize(Target{Platform: p, Kind: k})
-	if size == 0 {
+	if size.targets == 0 {
 		return false, nil // every source is paused; what is due stays so
 	}
 	held, within := lease, callTime
 	if k == KindAccount {
 		held, within = accountLease, accountCallTime
 	}
-	claim, err := c.store.Claim(ctx, c.id, p, string(k), draw(lanes), size, held)
+	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: size.targets, Lease: held}
+	if size.batch > 1 {
+		request.Ahead = fillAhead
+	}
+	claim, err := c.store.Claim(ctx, request)
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
 	return true, c.collect(ctx, claim, ways, within)
 }
 
-// draw picks one of the lanes by weight.
-func draw(lanes []store.Lane) store.Lane {
-	sum := 0
-	for _, l := range lanes {
-		sum += laneWeights[l]
-	}
-	n := rand.IntN(sum) //nolint:gosec // chance, not secrecy
-	for _, l := range lanes {
-		if n -= laneWeights[l]; n < 0 {
-			return l
+// draw puts lanes in an order by chance and weight.
+func draw(lanes []store.Lane) []store.Lane {
+	left, order := slices.Clone(lanes), make([]store.Lane, 0, len(lanes))
+	for len(left) > 0 {
+		sum := 0
+		for _, l := range left {
+			sum += laneWeights[l]
 		}
+		n := rand.IntN(sum) //nolint:gosec // chance, not secrecy
+		at := slices.IndexFunc(left, func(l store.Lane) bool { n -= laneWeights[l]; return n < 0 })
+		order, left = append(order, left[at]), slices.Delete(left, at, at+1)
 	}
-	return lanes[0]
+	return order
 }
 
 // collect fetches a claim, for as long as within, and acknowledges each answer as it comes. What no source could be asked
@@ -222,7 +232,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		left = append(others, a.open...)
 		for _, o := range a.refused {
 			refused[o.Target.ExternalID] = o
-			if ways[i+1:].claimSize(ask(o.Target, c.now())) > 0 {
+			if ways[i+1:].claimSize(ask(o.Target, c.now())).targets > 0 {
 				left = append(left, o.Target)
 			}
 		}
@@ -234,7 +244,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 	}
 	for _, t := range unserved {
 		if _, said := refused[t.ExternalID]; !said {
-			refused[t.ExternalID] = outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
+			refused[t.ExternalID] = c.outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
 		}
 	}
 	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
@@ -242,6 +252,11 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
 	}
 	return errors.Join(errs...)
+}
+
+// outcome is outcome with the stretch that is in force.
+func (c *Collector) outcome(t store.Target, r Result, source string, now time.Time) store.Outcome {
+	return outcome(t, r, source, c.plan.of(t.Platform, Kind(t.Kind)), now)
 }
 
 // served says whether any source, paused or not, can ask for a target.
@@ -342,7 +357,7 @@ func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answ
 		return a, err
 	}
 	for i, r := range results {
-		o := outcome(batch[i], r, w.source.Name(), a.at)
+		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())

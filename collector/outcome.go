@@ -14,24 +14,28 @@ const (
 	parked = "parked"
 )
 
-const (
-	slowly = 24 * time.Hour
-	weekly = 7 * 24 * time.Hour
-)
+const weekly = 7 * 24 * time.Hour
 
-// outcome turns a source's answer for one target into what is written and when the target is due again.
-func outcome(t store.Target, r Result, source string, now time.Time) store.Outcome {
-	o := store.Outcome{Target: t, Source: source, State: active, Detail: r.Detail, Suspect: t.Suspect}
+// outcome turns a source's answer for one target into what is written and when the target is due again, given how far
+// turns are spaced out.
+func outcome(t store.Target, r Result, source string, spaced stretch, now time.Time) store.Outcome {
+	o := store.Outcome{Target: t, Source: source, State: active, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	if r.Sandbox {
 		o.Source = "sandbox"
 	}
 	wait := func(d time.Duration) { o.NextAt = store.InstantOf(now.Add(jitter(d))) }
+	refused := func() {
+		if o.Attempts = t.Attempts + 1; o.Attempts >= refusedParked {
+			o.State = parked
+		}
+		wait(step(refusedWaits, o.Attempts-1))
+	}
 	yes := true
 	switch r.Class {
 	case OK:
 		if r.Account != nil {
 			o.Attempts, o.Suspect, o.Detail = 0, nil, ""
-			o.NextAt = store.InstantOf(nextRegular(t, nil, now))
+			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 			return o
 		}
 		if s := weigh(t, r.Facts, now); s != nil {
@@ -41,7 +45,8 @@ func outcome(t store.Target, r Result, source string, now time.Time) store.Outco
 		}
 		o.Facts, o.Suspect, o.Detail = wantedOf(r), nil, ""
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
-		o.NextAt = store.InstantOf(nextRegular(t, r.Facts.UploadedAt, now))
+		o.Pace = paceOf(t, r.Facts, now)
+		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 	case Gone:
 		o.Attempts = t.Attempts + 1
 		if o.Attempts >= goneConfirmed {
@@ -50,10 +55,10 @@ func outcome(t store.Target, r Result, source string, now time.Time) store.Outco
 		wait(step(goneWaits, o.Attempts-1))
 	case Private:
 		o.Private = &yes
-		wait(slowly)
+		refused()
 	case Restricted:
 		o.NotSafe = &yes
-		wait(slowly)
+		refused()
 	case Unsupported:
 		o.State = parked
 		wait(weekly)

@@ -20,7 +20,7 @@ func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 
 	of := func(details bool) store.Outcome {
 		given := facts
-		return outcome(claimed, Result{Target: Target{NeedDetails: details}, Class: OK, Facts: &given}, "vendor", now)
+		return outcome(claimed, Result{Target: Target{NeedDetails: details}, Class: OK, Facts: &given}, "vendor", 0, now)
 	}
 	full := of(true)
 	require.Equal(t, &facts, full.Facts)

@@ -1,36 +1,142 @@
 package collector
 
 import (
+	"hash/fnv"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
 )
 
 // When a target is asked for again. All of it is pure: the time comes in, a time goes out.
+//
+// While the budgets allow, a target is asked for once a day, in its own second of the UTC day, and several times a day
+// while it is young or moves. When a budget is short, turns are spaced out, stage by stage and in each the lowest lane
+// first: what is old and hardly moves down to once a week; then the further turns of a day; then all else down to once a
+// week. capacity.go says how far.
 
 const (
-	youngAge      = 3 * 24 * time.Hour // a video's numbers move most in its first days
-	youngInterval = 6 * time.Hour
+	youngAge = 3 * 24 * time.Hour // a video's numbers move most in its first days
+	stillAge = 30 * 24 * time.Hour
+	// Growth of the views in a day, as a share of them.
+	movingGrowth = 0.1
+	stillGrowth  = 0.01
+	movingViews  = 100 // fewer a day are no movement, whatever their share
+	// growthSpan is the least time between two counts that says how fast they grow.
+	growthSpan = time.Hour
+	// fastTurns is how often a day a fast target is asked for.
+	fastTurns = 4
+	// longestDays is the most days between two turns, however short the budget.
+	longestDays = 7
 	// detailsLife is for how long title, account and the like are believed before they are asked for again.
 	detailsLife = 7 * 24 * time.Hour
 )
 
-// nextRegular returns the next turn after a fetch that succeeded: the target's own second of the next UTC day, so that
-// each day has a point and the load is flat, and for a young video sooner.
-func nextRegular(t store.Target, uploaded *time.Time, now time.Time) time.Time {
-	next := store.DateOf(now).Time().Add(24*time.Hour + store.SlotOf(t.Platform, t.ExternalID))
-	if uploaded != nil && now.Sub(*uploaded) < youngAge {
-		if soon := now.Add(youngInterval); soon.Before(next) {
+// paceOf says how a video's numbers move, from what was known of them before and what a source says now.
+func paceOf(t store.Target, f *Facts, now time.Time) store.Pace {
+	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < youngAge {
+		return store.PaceFast
+	}
+	if f.Views == nil || t.Views == nil || t.FetchedAt == nil {
+		return store.PaceSteady
+	}
+	span := now.Sub(t.FetchedAt.Time())
+	if span < growthSpan {
+		return t.Pace
+	}
+	perDay := math.Abs(float64(*f.Views)-float64(*t.Views)) / (span.Hours() / 24)
+	growth := perDay / max(1, float64(*t.Views))
+	switch {
+	case growth >= movingGrowth && perDay >= movingViews:
+		return store.PaceFast
+	case growth < stillGrowth && f.UploadedAt != nil && now.Sub(*f.UploadedAt) >= stillAge:
+		return store.PaceStill
+	}
+	return store.PaceSteady
+}
+
+// stretch is how far the turns of a platform's targets are spaced out: 0 not at all, to stretchMost.
+type stretch float64
+
+// lowestFirst are the lanes in the order in which they give way.
+var lowestFirst = []store.Lane{store.LaneFree, store.LaneBasic, store.LanePremium}
+
+// The stages, in this order. Each goes through the lanes.
+const (
+	stageStill = iota
+	stageFast
+	stageAll
+	stages
+)
+
+var stretchMost = stretch(stages * len(lowestFirst))
+
+// share is how far a stage has gone in a lane, 0 to 1.
+func (s stretch) share(stage int, lane store.Lane) float64 {
+	at := slices.Index(lowestFirst, lane)
+	if at < 0 {
+		at = len(lowestFirst) - 1 // somebody waits
+	}
+	return min(1, max(0, float64(s)-float64(stage*len(lowestFirst)+at)))
+}
+
+// days returns the mean number of days between two days on which a target is asked for, 1 to longestDays.
+func (s stretch) days(lane store.Lane, pace store.Pace) float64 {
+	stage := stageAll
+	if pace == store.PaceStill {
+		stage = stageStill
+	}
+	return 1 + (longestDays-1)*s.share(stage, lane)
+}
+
+// turns returns the mean number of turns on such a day.
+func (s stretch) turns(lane store.Lane, pace store.Pace) float64 {
+	if pace != store.PaceFast {
+		return 1
+	}
+	return fastTurns - (fastTurns-1)*s.share(stageFast, lane)
+}
+
+// perDay is how often a day a target is asked for.
+func (s stretch) perDay(lane store.Lane, pace store.Pace) float64 {
+	return s.turns(lane, pace) / s.days(lane, pace)
+}
+
+// next returns the next turn after a fetch that succeeded.
+func (s stretch) next(t store.Target, pace store.Pace, now time.Time) time.Time {
+	today, every := store.DateOf(now), s.days(t.BaseLane, pace)
+	day := today + 1
+	for turnsBy(t, day, every) == turnsBy(t, today, every) {
+		day++
+	}
+	next := day.Time().Add(store.SlotOf(t.Platform, t.ExternalID))
+	if turns := s.turns(t.BaseLane, pace); turns > 1 {
+		if soon := now.Add(time.Duration(float64(24*time.Hour) / turns)); soon.Before(next) {
 			return soon
 		}
 	}
 	return next
 }
 
+// turnsBy counts a target's days of turn up to a day, of which there is one in every so many. Each target has its own by
+// hash, so that each day has as many.
+func turnsBy(t store.Target, day store.Date, every float64) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("day/" + string(t.Platform) + "/" + t.ExternalID))
+	return math.Floor((float64(day) + float64(h.Sum64()%1024)/1024*every) / every)
+}
+
 // retries are the waits after the first, second, … failure in a row; the last one repeats.
 var retries = []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 	2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute}
+
+// refusedWaits are the waits after a source said for the first, second, … time that it may not show the video. From
+// refusedParked on, it is parked.
+var refusedWaits = []time.Duration{24 * time.Hour, 24 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
+
+const refusedParked = 4
 
 // parkedAfter is how many failures in a row of the target itself make it wait a day each.
 const parkedAfter = 12

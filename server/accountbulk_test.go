@@ -38,7 +38,7 @@ func (a *app) dueAccounts() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range store.Lanes {
-		c, err := a.Claim(a.t.Context(), store.NewID(), link.TikTok, "account", lane, 1000, time.Hour)
+		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "account", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Hour})
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}

@@ -31,7 +31,7 @@ func (c *caller) follow(raw string) uuid.UUID {
 func (a *app) fetchProfiles(facts func(target store.Target) store.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
-		c, err := a.Claim(a.t.Context(), store.NewID(), p, "account", store.LaneInteractive, 1000, time.Minute)
+		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: "account", Lanes: []store.Lane{store.LaneInteractive}, Limit: 1000, Lease: time.Minute})
 		require.NoError(a.t, err)
 		outcomes := make([]store.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {

@@ -69,7 +69,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
 		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		for kind, want := range map[string]string{"video": tiktokLink, "account": accountLink} {
-			claim, err := a.Claim(t.Context(), store.NewID(), link.TikTok, kind, store.LaneInteractive, 10, time.Minute)
+			claim, err := a.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []store.Lane{store.LaneInteractive}, Limit: 10, Lease: time.Minute})
 			require.NoError(t, err)
 			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
 			require.Equal(t, want, claim.Targets[0].Link)

@@ -83,7 +83,7 @@ func claim(t *testing.T, db *storetest.DB, p link.Platform, kind string) []store
 	t.Helper()
 	var claims []store.Claim
 	for _, lane := range store.Lanes {
-		c, err := db.Claim(t.Context(), store.NewID(), p, kind, lane, 1000, time.Minute)
+		c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: kind, Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Minute})
 		require.NoError(t, err)
 		if len(c.Targets) > 0 {
 			claims = append(claims, c)

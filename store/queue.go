@@ -45,6 +45,16 @@ func LaneOf(o Organisation) Lane {
 	return LaneBasic
 }
 
+// Pace is how a target's numbers move, which decides how often it is asked for.
+type Pace int
+
+// The paces.
+const (
+	PaceSteady Pace = iota
+	PaceFast        // young, or moving: several times a day
+	PaceStill       // old, and hardly moving: the first to be asked for less often when a budget is short
+)
+
 const targetVideo = "video"
 
 // Bucket is the only bucket: the queue is one piece until it is sharded.
@@ -84,6 +94,7 @@ type fetchTarget struct {
 	State       string
 	Detail      string
 	Depth       int
+	Turn        int64
 }
 
 type fetchSubscription struct {
@@ -99,7 +110,7 @@ type fetchSubscription struct {
 const (
 	stateActive = "active" // fetched by the schedule
 	stateGone   = "gone"   // its source says that it is not there; asked rarely
-	stateParked = "parked" // failed too often; asked once a day
+	stateParked = "parked" // failed too often; asked rarely
 )
 
 // queueEntry is one organisation's wish to have a target fetched.
@@ -112,6 +123,8 @@ type queueEntry struct {
 	NextAt         Instant
 	Subject        uuid.UUID
 	Depth          int // of an account: how many of its newest videos are wanted
+
+	turn int64 // in the interactive lane, see takeTurns
 }
 
 // enqueue adds targets and subscriptions. A target that is there already is moved forward when the new wish is more
@@ -122,17 +135,21 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 	slices.SortFunc(entries, func(a, b queueEntry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
+	if err := takeTurns(tx, org, entries, now); err != nil {
+		return err
+	}
 	for chunk := range slices.Chunk(entries, insertChunk) {
 		targets, subs := make([]fetchTarget, len(chunk)), make([]fetchSubscription, len(chunk))
 		for i, e := range chunk {
 			targets[i] = fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Handle: e.Handle,
-				Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane, NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth}
+				Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane, NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth, Turn: e.turn}
 			subs[i] = fetchSubscription{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID,
 				OrganisationID: org, SubjectID: e.Subject}
 		}
 		err := tx.Clauses(clause.OnConflict{
 			Columns: columns([]string{"bucket", "source", "kind", "external_id"}),
 			DoUpdates: clause.Assignments(map[string]any{
+				"turn":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn) THEN excluded.turn ELSE fetch_targets.turn END"),
 				"lane":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END"),
 				"base_lane":    gorm.Expr("CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END"),
 				"next_at":      gorm.Expr("CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END"),
@@ -165,6 +182,8 @@ type Target struct {
 	Handle     string
 	Link       string
 	Lane       Lane
+	BaseLane   Lane // where it goes back to when nobody waits for it any more
+	Pace       Pace
 	Attempts   int      // fetches that failed since the last that succeeded
 	FetchedAt  *Instant // the last fetch that succeeded
 	DetailsAt  *Instant // the last that gave title, account and the like as well
@@ -185,12 +204,53 @@ type Claim struct {
 	Targets []Target
 }
 
-// Claim takes up to limit due targets of a platform and lane for the collector, the longest due first, and keeps them
-// from others for the length of the lease. Targets to which nobody subscribes any more are deleted instead. An empty
-// claim means that nothing is due.
-func (s *Store) Claim(ctx context.Context, collector uuid.UUID, platform link.Platform, kind string, lane Lane, limit int, lease time.Duration) (Claim, error) {
+// ClaimRequest says what a collector asks for.
+type ClaimRequest struct {
+	Collector uuid.UUID
+	Platform  link.Platform
+	Kind      string
+	// Lanes are served in this order until Limit is reached.
+	Lanes []Lane
+	Limit int
+	Lease time.Duration
+	// Ahead fills what is then left of Limit with targets that are due within this time from now, but not beyond the UTC
+	// day: a call costs the same, however many it asks for. Retries are never early. Nothing is claimed when nothing is due.
+	Ahead time.Duration
+}
+
+// Claim takes due targets, in each lane the longest due first, in the interactive one by turns, and keeps them from
+// others for the length of the lease. Targets to which nobody subscribes any more are deleted instead. An empty claim means
+// that nothing is due.
+func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: NewID(), At: s.now()}
-	lock := ""
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		c.Targets = nil
+		for _, lane := range r.Lanes {
+			if err := s.take(tx, &c, r, lane, c.At); err != nil {
+				return err
+			}
+		}
+		if len(c.Targets) == 0 || r.Ahead == 0 {
+			return nil
+		}
+		endOfDay := InstantOf((c.At.Day() + 1).Time()) - 1
+		for _, lane := range Lanes[LanePremium:] {
+			if err := s.take(tx, &c, r, lane, min(c.At.Add(r.Ahead), endOfDay)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	return c, err
+}
+
+// take adds a lane's targets that are due by the time given to a claim, up to its limit.
+func (s *Store) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by Instant) error {
+	order, lock := "next_at", ""
+	if lane == LaneInteractive {
+		order = "turn, next_at"
+	}
 	if s.dialect.skipLocked() {
 		lock = " FOR UPDATE SKIP LOCKED"
 	}
@@ -199,26 +259,26 @@ func (s *Store) Claim(ctx context.Context, collector uuid.UUID, platform link.Pl
 	claim := `
 WITH due AS MATERIALIZED (
   SELECT bucket, source, kind, external_id FROM fetch_targets
-   WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ? ORDER BY next_at LIMIT ?` + lock + `)
+   WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
+     AND (next_at <= ? OR (claimed_by IS NULL AND attempts = 0 AND suspect IS NULL)) ORDER BY ` + order + ` LIMIT ?` + lock + `)
 UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
  WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
    AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
-RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, depth`
-	err := s.tx(ctx, func(tx *gorm.DB) error {
-		for {
-			c.Targets = nil
-			err := tx.Raw(claim, bucket, platform, kind, lane, c.At, limit, c.At.Add(lease), collector, c.Token, bucket).Scan(&c.Targets).Error
-			if err != nil || len(c.Targets) == 0 {
-				return err
-			}
-			// Orphans alone are no reason to say that nothing is due.
-			if c.Targets, err = dropOrphans(tx, platform, kind, c.Token, c.Targets); err != nil || len(c.Targets) > 0 {
-				return err
-			}
+RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, depth`
+	for len(c.Targets) < r.Limit {
+		var taken []Target
+		err := tx.Raw(claim, bucket, r.Platform, r.Kind, lane, by, c.At, r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, bucket).Scan(&taken).Error
+		if err != nil || len(taken) == 0 {
+			return err
 		}
-	})
-	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
-	return c, err
+		wanted, err := dropOrphans(tx, r.Platform, r.Kind, c.Token, taken)
+		c.Targets = append(c.Targets, wanted...)
+		if err != nil || len(wanted) > 0 {
+			return err
+		}
+		// Orphans alone are no reason to say that nothing is due.
+	}
+	return nil
 }
 
 // dropOrphans deletes those targets that have no subscription and returns the others. A target that was asked for since

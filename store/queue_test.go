@@ -43,7 +43,7 @@ func TestLanes_areServedApart(t *testing.T) {
 		require.Empty(t, dueLanes(t, db, link.YouTube))
 
 		for i, lane := range store.Lanes {
-			c, err := db.Claim(t.Context(), store.NewID(), link.TikTok, "video", lane, 10, time.Minute)
+			c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 10, Lease: time.Minute})
 			require.NoError(t, err)
 			require.Equal(t, []string{clip(t, 4-i).ID}, targetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
@@ -149,11 +149,11 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 		track(t, newOrg(t, db), l)
 		c := claimOne(t, db, link.YouTube, "video")
 		fresh := c.Targets[0]
-		require.Equal(t, store.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, State: "active",
+		require.Equal(t, store.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: store.LanePremium, State: "active",
 			RequestedAt: store.InstantOf(db.Clock.Now())}, fresh, "nothing was fetched yet")
 
 		o := outcome(db, fresh, views(12))
-		o.Attempts, o.State, o.Suspect, o.NextAt = 2, "parked", new("0 views"), o.NextAt.Add(-24*time.Hour)
+		o.Attempts, o.State, o.Pace, o.Suspect, o.NextAt = 2, "parked", store.PaceStill, new("0 views"), o.NextAt.Add(-24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
 		second := claimOne(t, db, link.YouTube, "video")
 		noted := second.Targets[0]
@@ -163,6 +163,7 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 		require.Equal(t, "0 views", *noted.Suspect)
 		require.Equal(t, 2, noted.Attempts)
 		require.Equal(t, "parked", noted.State)
+		require.Equal(t, store.PaceStill, noted.Pace)
 
 		db.Clock.Advance(time.Minute)
 		counts := outcome(db, noted, views(13))
@@ -259,10 +260,10 @@ func TestQueue_isReadThroughItsIndexWhateverItsSize(t *testing.T) {
 			require.NotContains(t, plan, "SCAN fetch_targets", statistics)
 			require.NotContains(t, plan, "Sort", statistics)
 
-			_, err := db.Claim(t.Context(), store.NewID(), link.TikTok, "video", store.LanePremium, 50, time.Minute)
+			_, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LanePremium}, Limit: 50, Lease: time.Minute})
 			require.NoError(t, err)
 			now := int64(store.InstantOf(db.Clock.Now()))
-			plan = explain(t, db, db.Guard.Statements()[0], 0, "tiktok", "video", int(store.LanePremium), now, 50, now, store.NewID(), store.NewID(), 0)
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "tiktok", "video", int(store.LanePremium), now, now, 50, now, store.NewID(), store.NewID(), 0)
 			require.Contains(t, plan, "fetch_targets_due", statistics)
 			require.NotContains(t, plan, "Seq Scan", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)

@@ -46,8 +46,9 @@ type Outcome struct {
 	Private, NotSafe *bool
 	// Source names where the facts come from, for provenance.
 	Source string
-	// NextAt is when the target is due again; Attempts, State, Suspect and Detail replace the target's.
+	// NextAt is when the target is due again; Pace, Attempts, State, Suspect and Detail replace the target's.
 	NextAt   Instant
+	Pace     Pace
 	Attempts int
 	State    string
 	Suspect  *string
@@ -416,7 +417,7 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 	for chunk := range slices.Chunk(sorted, insertChunk) {
 		values, args := make([]string, len(chunk)), []any{}
 		for i, o := range chunk {
-			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint))"
+			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer))"
 			var fetched, details *Instant
 			var views *int64
 			if o.Facts != nil {
@@ -428,11 +429,11 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			if o.account {
 				fetched = &fetchedAt
 			}
-			args = append(args, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect, fetched, details, views)
+			args = append(args, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect, fetched, details, views, o.Pace)
 		}
 		args = append(args, now, now.Add(soon), bucket, c.Token)
-		err := tx.Exec(`WITH u(source, kind, external_id, requested_at, next_at, attempts, state, detail, suspect, fetched_at, details_at, views) AS (VALUES `+strings.Join(values, ", ")+`)
-UPDATE fetch_targets SET claimed_by = NULL, token = NULL, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
+		err := tx.Exec(`WITH u(source, kind, external_id, requested_at, next_at, attempts, state, detail, suspect, fetched_at, details_at, views, pace) AS (VALUES `+strings.Join(values, ", ")+`)
+UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at), details_at = COALESCE(u.details_at, fetch_targets.details_at),
   views = COALESCE(u.views, fetch_targets.views),
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,

@@ -38,6 +38,8 @@ var TableClasses = map[string]TableClass{
 
 	"fetch_targets":       Coordinator,
 	"fetch_subscriptions": Coordinator,
+	"org_turns":           Coordinator,
+	"jobs":                Coordinator,
 	"quota_windows":       Coordinator,
 	"source_pauses":       Coordinator,
 	"collectors":          Coordinator,

@@ -1,0 +1,219 @@
+package collector
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+var (
+	anyLane = rapid.SampledFrom([]store.Lane{store.LanePremium, store.LaneBasic, store.LaneFree})
+	anyPace = rapid.SampledFrom([]store.Pace{store.PaceSteady, store.PaceFast, store.PaceStill})
+	someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
+)
+
+func drawTarget(t *rapid.T) store.Target {
+	return store.Target{Platform: link.YouTube, Kind: string(KindVideo), BaseLane: anyLane.Draw(t, "lane"),
+		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
+}
+
+// turnsIn follows a target's schedule for so many days, each turn fetched with up to the delay given.
+func turnsIn(t *rapid.T, s stretch, target store.Target, pace store.Pace, days int, delay time.Duration) []time.Time {
+	at, end := someDay, someDay.AddDate(0, 0, days)
+	turns := []time.Time{}
+	for {
+		next := s.next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
+		require.True(t, next.After(at), "a turn is after the one before")
+		if at = next; at.After(end) {
+			return turns
+		}
+		turns = append(turns, at)
+	}
+}
+
+func TestSchedule_asksEachDayWhileTheBudgetAllows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
+		days := map[store.Date]int{}
+		for _, at := range turnsIn(rt, 0, target, pace, 10, 10*time.Minute) {
+			days[store.DateOf(at)]++
+		}
+		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
+			if pace == store.PaceFast {
+				require.InDelta(rt, fastTurns, days[day], 1, "%s", day)
+			} else {
+				require.Equal(rt, 1, days[day], "%s", day)
+			}
+		}
+	})
+}
+
+func TestSchedule_neverWaitsForMoreThanAWeek(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
+		s := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
+		last := store.DateOf(someDay)
+		for _, at := range turnsIn(rt, s, target, pace, 60, time.Hour) {
+			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
+			last = store.DateOf(at)
+		}
+	})
+}
+
+func TestSchedule_asksAsOftenAsItCounts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
+		s := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
+		const targets, days = 60, 70
+		n := 0
+		for i := range targets {
+			target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000+i)}
+			n += len(turnsIn(rt, s, target, pace, days, 0))
+		}
+		// A turn that would cross midnight gives way to the day's own, so that a day may have one more than it counts for.
+		most := s.perDay(lane, pace) * 1.02
+		if pace == store.PaceFast && s.turns(lane, pace) > 1 {
+			most += 1 / s.days(lane, pace)
+		}
+		require.LessOrEqual(rt, float64(n)/targets/days, most)
+		require.GreaterOrEqual(rt, float64(n)/targets/days, s.perDay(lane, pace)*0.96)
+	})
+}
+
+func TestStretch_goesStageByStageAndLaneByLane(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		less := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "less"))
+		more := less + stretch(rapid.Float64Range(0, float64(stretchMost-less)).Draw(rt, "more"))
+		for _, lane := range lowestFirst {
+			for _, pace := range []store.Pace{store.PaceFast, store.PaceSteady, store.PaceStill} {
+				require.GreaterOrEqual(rt, less.perDay(lane, pace), more.perDay(lane, pace), "%d %d", lane, pace)
+			}
+		}
+		// What comes later in the order gives way only when what comes before has gone as far as it can.
+		order := []float64{}
+		for stage := range stages {
+			for _, lane := range lowestFirst {
+				order = append(order, more.share(stage, lane))
+			}
+		}
+		for i := 1; i < len(order); i++ {
+			if order[i] > 0 {
+				require.InDelta(rt, 1, order[i-1], 0, "%v", order)
+			}
+		}
+	})
+	require.InDelta(t, 7, stretchMost.days(store.LanePremium, store.PaceFast), 0)
+	require.InDelta(t, 1, stretch(0).days(store.LaneFree, store.PaceStill), 0)
+}
+
+func TestPace_isHowTheNumbersMove(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) *store.Instant { return new(store.InstantOf(someDay.Add(-d))) }
+	uploaded := func(days int) *time.Time { return new(someDay.AddDate(0, 0, -days)) }
+	for name, c := range map[string]struct {
+		before *int64
+		at     *store.Instant
+		known  store.Pace
+		now    *int64
+		upload *time.Time
+		want   store.Pace
+	}{
+		"young":                          {nil, nil, 0, new(int64(1)), uploaded(2), store.PaceFast},
+		"seen for the first time":        {nil, nil, 0, new(int64(1)), uploaded(200), store.PaceSteady},
+		"old and still":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), store.PaceStill},
+		"not old enough to be still":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), store.PaceSteady},
+		"of unknown age":                 {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, store.PaceSteady},
+		"old and growing":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), store.PaceSteady},
+		"old and moving again":           {new(int64(100_000)), ago(24 * time.Hour), store.PaceStill, new(int64(110_000)), uploaded(300), store.PaceFast},
+		"moving in six hours":            {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), store.PaceFast},
+		"the same growth in a week":      {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), store.PaceStill},
+		"falling is moving":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), store.PaceFast},
+		"a few views are no movement":    {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), store.PaceSteady},
+		"too soon after the last to say": {new(int64(100_000)), ago(time.Minute), store.PaceStill, new(int64(100_100)), uploaded(300), store.PaceStill},
+		"views are hidden":               {new(int64(100_000)), ago(24 * time.Hour), store.PaceFast, nil, uploaded(300), store.PaceSteady},
+	} {
+		got := paceOf(store.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &Facts{Views: c.now, UploadedAt: c.upload}, someDay)
+		require.Equal(t, c.want, got, name)
+	}
+}
+
+func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for _, class := range []Class{Private, Restricted} {
+		target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "1", Pace: store.PaceFast}
+		for n := 1; n <= 6; n++ {
+			o := outcome(target, Result{Class: class}, "vendor", 0, someDay)
+			wait := o.NextAt.Time().Sub(someDay)
+			if n < refusedParked {
+				require.Equal(t, active, o.State)
+				require.InEpsilon(t, 24, wait.Hours(), 0.11)
+			} else {
+				require.Equal(t, parked, o.State)
+				require.InEpsilon(t, 7*24, wait.Hours(), 0.11)
+			}
+			require.Equal(t, store.PaceFast, o.Pace)
+			target.Attempts = o.Attempts
+		}
+		back := outcome(target, Result{Class: OK, Facts: &Facts{Views: new(int64(5))}}, "vendor", 0, someDay)
+		require.Equal(t, active, back.State)
+		require.Zero(t, back.Attempts)
+	}
+}
+
+// drawNeeds draws what groups ask for: two that share a budget, and one that has its own.
+func drawNeeds(t *rapid.T) []need {
+	ways := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
+	needs := make([]need, len(ways))
+	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
+		needs[i] = need{group: group{p, KindVideo}, counts: ways[i], details: ways[i]}
+		for _, lane := range lowestFirst {
+			for _, pace := range []store.Pace{store.PaceSteady, store.PaceFast, store.PaceStill} {
+				needs[i].targets = append(needs[i].targets, store.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
+			}
+		}
+	}
+	return needs
+}
+
+func TestFit_spacesOutNoMoreThanItMust(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		needs := drawNeeds(rt)
+		supply := map[string]float64{}
+		for _, b := range []string{"a", "b", "c"} {
+			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
+		}
+		got := fit(needs, supply)
+		require.Len(rt, got, len(needs))
+		require.InDelta(rt, float64(got[needs[0].group]), float64(got[needs[1].group]), 0, "they share a budget")
+		for _, pool := range [][]need{needs[:2], needs[2:]} {
+			s := got[pool[0].group]
+			if s < stretchMost {
+				require.True(rt, fits(pool, supply, s), "what is planned can be paid for")
+			}
+			if s > 0 {
+				require.False(rt, fits(pool, supply, s-stretch(1.0/128)), "less would have been enough")
+			}
+		}
+	})
+}
+
+func TestFit_leavesAloneWhatIsNotLimited(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		for g, s := range fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}) {
+			require.Zero(rt, s, "%v", g)
+		}
+	})
+}

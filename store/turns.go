@@ -1,0 +1,76 @@
+package store
+
+import (
+	"database/sql"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Turns keep the interactive lane fair: 500 links of one organisation must not stand before another's single one. Each
+// organisation's links have consecutive turns, counted from the turn that is being served, and the lowest turn is claimed
+// first; so organisations that wait together are served by turns, and who comes new comes next. (Start-time fair queueing,
+// with all links of the same length.)
+
+type orgTurn struct {
+	OrganisationID uuid.UUID     `gorm:"primaryKey"`
+	Source         link.Platform `gorm:"primaryKey"`
+	Kind           string        `gorm:"primaryKey"`
+	Turn           int64
+}
+
+// takeTurns gives the entries of the interactive lane their turns. The entries come sorted by source and kind.
+func takeTurns(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) error {
+	var of orgTurn
+	save := func() error {
+		if of.Source == "" {
+			return nil
+		}
+		return tx.Clauses(clause.OnConflict{
+			Columns: columns([]string{"organisation_id", "source", "kind"}), DoUpdates: clause.AssignmentColumns([]string{"turn"}),
+		}).Create(&of).Error
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Lane != LaneInteractive {
+			continue
+		}
+		if e.Source != of.Source || e.Kind != of.Kind {
+			if err := save(); err != nil {
+				return err
+			}
+			last, err := lastTurn(tx, org, e.Source, e.Kind, now)
+			if err != nil {
+				return err
+			}
+			of = orgTurn{org, e.Source, e.Kind, last}
+		}
+		of.Turn++
+		e.turn = of.Turn
+	}
+	return save()
+}
+
+// lastTurn returns the turn after which the organisation's next link comes. What it was given before counts only while
+// some of that may still wait: who has been served owes nothing.
+func lastTurn(tx *gorm.DB, org uuid.UUID, source link.Platform, kind string, now Instant) (int64, error) {
+	var serving sql.NullInt64
+	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets
+ WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ? AND claimed_by IS NULL`,
+		bucket, source, kind, LaneInteractive, now).Row().Scan(&serving)
+	if err != nil {
+		return 0, err
+	}
+	if !serving.Valid {
+		return int64(now), nil // nobody waits
+	}
+	var given []int64
+	err = tx.Raw(`SELECT turn FROM org_turns WHERE organisation_id = ? AND source = ? AND kind = ?`, org, source, kind).Scan(&given).Error
+	if err != nil || len(given) == 0 {
+		return serving.Int64 - 1, err
+	}
+	return max(serving.Int64-1, given[0]), nil
+}
