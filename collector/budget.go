@@ -56,20 +56,15 @@ func budgetNames(s Source) []string {
 	return names
 }
 
-// size is how many targets may be claimed for one round, and how many of them one call takes.
-type size struct{ targets, batch int }
-
-// claimSize returns the size for targets like t; zero when no source could be asked for any.
-func (ws ways) claimSize(t Target) size {
+// batch returns how many targets like t one call takes; 0 when no source could be asked for any.
+func (ws ways) batch(t Target) int {
 	for _, w := range ws {
 		batch, ok := w.source.Serves(t)
-		if !ok || !slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
-			continue
+		if ok && slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
+			return max(1, batch)
 		}
-		batch = max(1, batch)
-		return size{(fewest + batch - 1) / batch * batch, batch}
 	}
-	return size{}
+	return 0
 }
 
 // allows says whether none of a plan's buckets is closed.

@@ -49,8 +49,10 @@ const (
 	accountCallTime = 14 * time.Minute
 	// callsAtOnce bounds the calls of one claim where a source takes few targets a call.
 	callsAtOnce = 8
-	// fewest is how many targets are claimed at once at the least.
-	fewest = 16
+	// A claim takes mostClaimed targets at the most, or as many as one call. Where these take longer than claimTime it
+	// takes fewer, but enough to keep calls going: who comes meanwhile waits until they are done.
+	mostClaimed = 16
+	claimTime   = 2 * time.Second
 	// fillAhead is how much too early a target may be asked for where a call has room.
 	fillAhead = 15 * time.Minute
 	heartbeat = 2 * time.Second
@@ -153,8 +155,13 @@ func (c *Collector) beat(ctx context.Context) {
 
 // work is one worker of a platform and kind.
 func (c *Collector) work(ctx context.Context, p link.Platform, k Kind) {
+	most := callsAtOnce / 2
 	for ctx.Err() == nil {
-		busy, err := c.round(ctx, p, k)
+		began := c.now()
+		busy, err := c.round(ctx, p, k, most)
+		if busy {
+			most = claimable(most, c.now().Sub(began))
+		}
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "round failed", "platform", p, "kind", k, "error", err)
 		}
@@ -164,8 +171,17 @@ func (c *Collector) work(ctx context.Context, p link.Platform, k Kind) {
 	}
 }
 
-// round claims and fetches once; it returns false when there was nothing to do.
-func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bool, err error) {
+// claimable is how many targets may be claimed next after so many took so long.
+func claimable(last int, took time.Duration) int {
+	if took <= claimTime/2 {
+		return min(mostClaimed, 2*last)
+	}
+	return min(mostClaimed, max(callsAtOnce/2, int(float64(last)*float64(claimTime)/float64(took))))
+}
+
+// round claims and fetches once, up to so many targets or as many as one call takes; it returns false when there was
+// nothing to do.
+func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, most int) (busy bool, err error) {
 	lanes, err := c.store.DueLanes(ctx, p, string(k))
 	if err != nil || len(lanes) == 0 {
 		return false, err
@@ -177,16 +193,16 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bo
 	if err != nil {
 		return false, err
 	}
-	size := ways.claimSize(Target{Platform: p, Kind: k})
-	if size.targets == 0 {
+	batch := ways.batch(Target{Platform: p, Kind: k})
+	if batch == 0 {
 		return false, nil // every source is paused; what is due stays so
 	}
 	held, within := lease, callTime
 	if k == KindAccount {
 		held, within = accountLease, accountCallTime
 	}
-	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: size.targets, Lease: held}
-	if size.batch > 1 {
+	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
+	if batch > 1 {
 		request.Ahead = fillAhead
 	}
 	claim, err := c.store.Claim(ctx, request)
@@ -232,7 +248,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		left = append(others, a.open...)
 		for _, o := range a.refused {
 			refused[o.Target.ExternalID] = o
-			if ways[i+1:].claimSize(ask(o.Target, c.now())).targets > 0 {
+			if ways[i+1:].batch(ask(o.Target, c.now())) > 0 {
 				left = append(left, o.Target)
 			}
 		}

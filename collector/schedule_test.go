@@ -77,7 +77,7 @@ func TestSchedule_asksAsOftenAsItCounts(t *testing.T) {
 		const targets, days = 60, 70
 		n := 0
 		for i := range targets {
-			target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000+i)}
+			target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
 			n += len(turnsIn(rt, s, target, pace, days, 0))
 		}
 		// A turn that would cross midnight gives way to the day's own, so that a day may have one more than it counts for.
@@ -216,4 +216,13 @@ func TestFit_leavesAloneWhatIsNotLimited(t *testing.T) {
 			require.Zero(rt, s, "%v", g)
 		}
 	})
+}
+
+func TestClaimable_isLessWhereCallsAreSlow(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, mostClaimed, claimable(8, 0))
+	require.Equal(t, mostClaimed, claimable(mostClaimed, time.Second))
+	require.Equal(t, 8, claimable(mostClaimed, 2*claimTime))
+	require.Equal(t, callsAtOnce/2, claimable(mostClaimed, time.Hour), "enough to keep calls going")
+	require.Equal(t, callsAtOnce/2, claimable(callsAtOnce/2, claimTime), "neither more nor fewer")
 }
