@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	openapi_types "github.com/oapi-codegen/runtime/types"
 
@@ -30,6 +31,9 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	out := make(api.VideoHistory, len(shownPoints(points, caller.View)))
 	for i := range out {
 		out[i] = ToAPIVideoHistoryPoint(points[i], caller.View)
+		if asksForQuality(r.Params.Include) {
+			out[i].Quality, out[i].Source, out[i].FetchedAt = ToAPIProvenance(points[i].Provenance, caller.View)
+		}
 	}
 	return api.GetVideoHistory200JSONResponse{Body: out}, nil
 }
@@ -52,6 +56,9 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	out := make(api.AccountHistory, len(shownPoints(points, caller.View)))
 	for i := range out {
 		out[i] = ToAPIAccountHistoryPoint(points[i], caller.View)
+		if asksForQuality(r.Params.Include) {
+			out[i].Quality, out[i].Source, out[i].FetchedAt = ToAPIProvenance(points[i].Provenance, caller.View)
+		}
 	}
 	return api.GetAccountHistory200JSONResponse{Body: out}, nil
 }
@@ -96,10 +103,22 @@ func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 		Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks), Engagements: view.Count(p.Engagement()),
 		MetricsMasked: view.Mark(),
 	}
-	if p.Interpolated {
-		out.Interpolated = &p.Interpolated
+	if p.Quality == store.QualityInterpolated {
+		out.Interpolated = new(true)
 	}
 	return out
+}
+
+func asksForQuality(include []api.HistoryInclude) bool {
+	return slices.Contains(include, api.HistoryIncludeQuality)
+}
+
+// ToAPIProvenance converts where a point comes from, as far as the view shows it.
+func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
+	if view.masked {
+		return nil, nil, nil
+	}
+	return new(api.HistoryQuality(p.Quality)), p.Source, toAPITimePtr(p.FetchedAt)
 }
 
 // ToAPIAccountHistoryPoint converts a point, as far as the view shows it.

@@ -104,3 +104,61 @@ func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
 		}
 	})
 }
+
+func TestHistory_saysWhereItsCountsComeFromWhenAsked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track(tiktokLink).String()
+		var times []time.Time
+		for _, n := range []int64{100, 90, 120} {
+			a.fetch(views(n))
+			times = append(times, a.Clock.Now())
+			a.Clock.Advance(48 * time.Hour)
+		}
+		got := c.history(id, "include=quality")
+		require.Len(t, got, 5)
+		for i, want := range []client.HistoryQuality{client.HistoryQualityMeasured, client.HistoryQualityInterpolated, client.HistoryQualityCorrected,
+			client.HistoryQualityInterpolated, client.HistoryQualityMeasured} {
+			p := got[i]
+			require.Equal(t, want, *p.Quality, p.Date)
+			require.Equal(t, want == client.HistoryQualityInterpolated, p.Interpolated != nil, p.Date)
+			if want == client.HistoryQualityInterpolated {
+				require.Nil(t, p.Source)
+				require.Nil(t, p.FetchedAt)
+				continue
+			}
+			require.Equal(t, "test", *p.Source)
+			require.WithinDuration(t, times[2-i/2], *p.FetchedAt, 0)
+		}
+		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
+		corrected := c.history(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
+		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the point that it is compared with lies before the range")
+
+		for _, p := range c.history(id, "") {
+			require.Nil(t, p.Quality)
+			require.Nil(t, p.Source)
+			require.Nil(t, p.FetchedAt)
+		}
+		account := c.accountHistory("https://www.tiktok.com/@northwind.studio", "include=quality")
+		require.Len(t, account, 3)
+		for i, want := range []client.HistoryQuality{client.HistoryQualityMeasured, client.HistoryQualityCorrected, client.HistoryQualityMeasured} {
+			require.Equal(t, want, *account[i].Quality)
+			require.Equal(t, "test", *account[i].Source)
+			require.WithinDuration(t, times[2-i], *account[i].FetchedAt, 0)
+		}
+		require.Nil(t, c.accountHistory("https://www.tiktok.com/@northwind.studio", "")[0].Quality)
+		for _, bad := range []string{"include=", "include=counts", "include=quality,quality", "include=quality&include=quality"} {
+			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		}
+	})
+}
+
+func TestHistory_hidesWhereMaskedCountsComeFrom(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c, id := followed(t, a, store.TierBasic, 3)
+	plain, asked := c.history(id, ""), c.history(id, "include=quality")
+	require.Equal(t, plain, asked)
+	require.True(t, *asked[0].MetricsMasked)
+}

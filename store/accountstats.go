@@ -34,7 +34,7 @@ type accountVideo struct {
 
 // refreshAccounts recomputes the statistics of accounts from their tracked videos, how each of these compares with the
 // account's median, and the accounts' point of the day.
-func refreshAccounts(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, day Date) error {
+func refreshAccounts(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, of stamp) error {
 	if len(accounts) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func refreshAccounts(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, day Date)
 			return err
 		}
 	}
-	return saveAccountDays(tx, org, accounts, day)
+	return saveAccountDays(tx, org, accounts, of)
 }
 
 // AccountStats are an account's statistics over its tracked videos.
@@ -159,14 +159,22 @@ UPDATE videos SET outlier_multiplier = CASE WHEN m.median > 0 AND videos.latest_
   FROM m WHERE videos.organisation_id = ? AND videos.linked_account_id = m.account_id AND NOT videos.removed`, append(medianArgs, org)...).Error
 }
 
+// stamp is the day for which numbers are noted, and where they come from; nil when nothing was fetched.
+type stamp struct {
+	day       Date
+	fetchedAt *Instant
+	source    *string
+}
+
 // saveAccountDays notes the accounts' numbers as the day's.
-func saveAccountDays(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, day Date) error {
-	return tx.Exec(`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks)
+func saveAccountDays(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, of stamp) error {
+	return tx.Exec(`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
 SELECT a.organisation_id, a.id, CAST(? AS `+dateType(tx)+`), a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.total_views,
-  a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks FROM accounts a WHERE a.organisation_id = ? AND a.id IN ?
+  a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks, CAST(? AS bigint), CAST(? AS text) FROM accounts a WHERE a.organisation_id = ? AND a.id IN ?
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
-  views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks`,
-		day, org, accounts).Error
+  views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks,
+  fetched_at = COALESCE(excluded.fetched_at, account_days.fetched_at), source = COALESCE(excluded.source, account_days.source)`,
+		of.day, of.fetchedAt, of.source, org, accounts).Error
 }
 
 // countUploads adds the videos whose upload date has just become known to the day's uploads.

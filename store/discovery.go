@@ -178,7 +178,11 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := refreshAccounts(d.tx, d.org, []uuid.UUID{id}, d.at.Day()); err != nil {
+	of := stamp{day: d.at.Day()}
+	if d.outcome.Account != nil {
+		of.fetchedAt, of.source = &d.at, &d.outcome.Source
+	}
+	if err := refreshAccounts(d.tx, d.org, []uuid.UUID{id}, of); err != nil {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)

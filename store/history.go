@@ -31,74 +31,100 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
+// Quality says how far a point's counts are to be trusted.
+type Quality string
+
+// The qualities.
+const (
+	QualityMeasured     Quality = "measured"     // what the source said
+	QualityCorrected    Quality = "corrected"    // what the source said, and less than before: the platform took counts back
+	QualityInterpolated Quality = "interpolated" // between two days with a point; nobody measured it
+)
+
+// Provenance says where the counts of a point come from.
+type Provenance struct {
+	Quality   Quality
+	Source    *string  // nil where nobody measured
+	FetchedAt *Instant // when the source was asked
+}
+
 // Point is a day of a video's history (spec.md 2.4): the last counts seen on that UTC day.
 type Point struct {
 	Day Date
 	Counts
-	// Interpolated is true for a day between two weekly points, which nobody measured.
-	Interpolated bool
+	Provenance
 }
 
 // DailyDays is for how many days every day's point is kept; older history has one point a week.
 const DailyDays = 90
 
-// History returns the points of the days from..to, both inclusive, the newest first. Days without a point are left
-// out, but days that are older than DailyDays and lie between two points are interpolated. ErrNotFound when
-// the organisation has no such video; an empty slice when it has no point in the range.
+// History returns the points of the days from..to, both inclusive, the newest first. A day without a point that lies
+// between two with one is interpolated: it was not fetched, or only its week's last point was kept. Before the first point and
+// after the last there is none. ErrNotFound when the organisation has no such video; an empty slice when it has no
+// point in the range.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to Date) ([]Point, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	weeklyUntil := o.s.now().Day() - DailyDays - 1 // the last day that may be interpolated
-	points, err := o.points(ctx, v.ID, from, to, weeklyUntil)
+	points, err := o.points(ctx, v.ID, from, to)
 	if err != nil {
 		return nil, err
 	}
-	return fill(points, from, to, weeklyUntil), nil
+	return fill(points, from, to), nil
 }
 
-// points reads the stored points of the days from..to, the oldest first, and where days up to weeklyUntil are asked
-// for also the neighbours just outside of the range.
-func (o *Org) points(ctx context.Context, video uuid.UUID, from, to, weeklyUntil Date) ([]Point, error) {
-	if from > weeklyUntil {
-		return o.scanPoints(ctx, storedPoints+" ORDER BY day", video, from, to)
+// usualGap is the most days between two points of a video that is being tracked, unless its source was out of order.
+const usualGap = 7
+
+// points reads the stored points of the days from..to, the oldest first, with at least the nearest one on each side.
+func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Point, error) {
+	points, err := o.scanPoints(ctx, " ORDER BY day", video, from-usualGap, to+usualGap)
+	if err != nil {
+		return nil, err
 	}
-	return o.scanPoints(ctx, `
-SELECT * FROM (SELECT * FROM (`+storedPoints+`) AS older ORDER BY day DESC LIMIT 1) AS before_range
-UNION ALL SELECT * FROM (`+storedPoints+`) AS in_range
-UNION ALL SELECT * FROM (SELECT * FROM (`+storedPoints+`) AS newer ORDER BY day LIMIT 1) AS after_range
-ORDER BY day`, video, Date(0), from-1, video, from, to, video, to+1, maxDate)
+	if len(points) == 0 || points[0].Day >= from {
+		older, err := o.scanPoints(ctx, " ORDER BY day DESC LIMIT 1", video, 0, from-usualGap-1)
+		if err != nil {
+			return nil, err
+		}
+		points = append(older, points...)
+	}
+	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.now().Day() {
+		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, maxDate)
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, newer...)
+	}
+	return points, nil
 }
 
 const maxDate Date = 2932896 // 9999-12-31
 
 // storedPoints is the union of the daily and the weekly points of a video in a range of days. A week's point that is
 // still there as a daily one as well (between roll-up and drop) counts once.
-const storedPoints = `SELECT day, views, likes, comments, shares, bookmarks FROM snapshots_daily
+const storedPoints = `SELECT day, views, likes, comments, shares, bookmarks, source, fetched_at FROM snapshots_daily
  WHERE organisation_id = ? AND video_id = ? AND day BETWEEN ? AND ?
 UNION
-SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks FROM snapshots_weekly w
+SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.fetched_at FROM snapshots_weekly w
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
    AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
 
-// scanPoints runs a statement made of storedPoints; each triple of ranges is (video, from, to).
-func (o *Org) scanPoints(ctx context.Context, statement string, ranges ...any) ([]Point, error) {
-	var args []any
-	for i := 0; i+2 < len(ranges); i += 3 {
-		for range 2 { // the two halves of the union
-			args = append(args, o.id, ranges[i], ranges[i+1], ranges[i+2])
-		}
-	}
+func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to Date) ([]Point, error) {
 	var points []Point
-	return points, translate(o.s.read.WithContext(ctx).Raw(statement, args...).Scan(&points).Error)
+	err := o.s.read.WithContext(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
+	return points, translate(err)
 }
 
 // fill turns stored points, the oldest first, into the points of the days from..to, the newest first.
-func fill(stored []Point, from, to, weeklyUntil Date) []Point {
+func fill(stored []Point, from, to Date) []Point {
 	out := make([]Point, 0, len(stored))
 	for i, p := range slices.Backward(stored) {
-
+		p.Quality = QualityMeasured
+		if i > 0 && p.fellFrom(stored[i-1].Counts) {
+			p.Quality = QualityCorrected
+		}
 		if p.Day >= from && p.Day <= to {
 			out = append(out, p)
 		}
@@ -106,11 +132,18 @@ func fill(stored []Point, from, to, weeklyUntil Date) []Point {
 			break
 		}
 		earlier := stored[i-1]
-		for day := min(p.Day-1, to, weeklyUntil); day > earlier.Day && day >= from; day-- {
+		for day := min(p.Day-1, to); day > earlier.Day && day >= from; day-- {
 			out = append(out, between(earlier, p, day))
 		}
 	}
 	return out
+}
+
+// fellFrom says whether any count is lower than it was, of those that are known both times.
+func (c Counts) fellFrom(before Counts) bool {
+	fell := func(now, then *int64) bool { return now != nil && then != nil && *now < *then }
+	return fell(c.Views, before.Views) || fell(c.Likes, before.Likes) || fell(c.Comments, before.Comments) ||
+		fell(c.Shares, before.Shares) || fell(c.Bookmarks, before.Bookmarks)
 }
 
 // between interpolates in a straight line. Rounding down keeps a rising count from falling between the two points and
@@ -125,7 +158,7 @@ func between(a, b Point, day Date) Point {
 		n := *x + diff/span*passed + diff%span*passed/span
 		return &n
 	}
-	return Point{Day: day, Interpolated: true, Counts: Counts{
+	return Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}, Counts: Counts{
 		Views: at(a.Views, b.Views), Likes: at(a.Likes, b.Likes), Comments: at(a.Comments, b.Comments),
 		Shares: at(a.Shares, b.Shares), Bookmarks: at(a.Bookmarks, b.Bookmarks)}}
 }

@@ -22,6 +22,18 @@ type series struct {
 	daily, weekly map[store.Date]store.Counts
 }
 
+// bare are points without what tells where they come from; only what nobody measured stays marked.
+func bare(points []store.Point) []store.Point {
+	out := slices.Clone(points)
+	for i := range out {
+		interpolated := out[i].Quality == store.QualityInterpolated
+		if out[i].Provenance = (store.Provenance{}); interpolated {
+			out[i].Quality = store.QualityInterpolated
+		}
+	}
+	return out
+}
+
 // room makes sure that points of so many days ago can be stored.
 func room(t *testing.T, db *storetest.DB, days int) {
 	t.Helper()
@@ -49,18 +61,22 @@ func (s series) keep(t *testing.T, db *storetest.DB, o *store.Org, video uuid.UU
 }
 
 // read is the plain reading of the rules, one day after the other.
-func (s series) read(today, from, to store.Date) []store.Point {
+func (s series) read(from, to store.Date) []store.Point {
 	known := maps.Clone(s.weekly)
 	maps.Copy(known, s.daily)
 	days := slices.Sorted(maps.Keys(known))
 	out := []store.Point{}
 	for day := to; day >= from; day-- {
+		later, _ := slices.BinarySearch(days, day)
 		if c, ok := known[day]; ok {
-			out = append(out, store.Point{Day: day, Counts: c})
+			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
+			if later > 0 && lower(c, known[days[later-1]]) {
+				p.Quality = store.QualityCorrected
+			}
+			out = append(out, p)
 			continue
 		}
-		later, _ := slices.BinarySearch(days, day)
-		if day >= today-store.DailyDays || later == 0 || later == len(days) {
+		if later == 0 || later == len(days) {
 			continue
 		}
 		a, b := days[later-1], days[later]
@@ -73,10 +89,21 @@ func (s series) read(today, from, to store.Date) []store.Point {
 			return new(n.Int64() + *x)
 		}
 		ca, cb := known[a], known[b]
-		out = append(out, store.Point{Day: day, Interpolated: true, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
+		out = append(out, store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
 			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}})
 	}
 	return out
+}
+
+// lower says whether some count fell.
+func lower(now, before store.Counts) bool {
+	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
+	for i, n := range values(now) {
+		if b := values(before)[i]; n != nil && b != nil && *n < *b {
+			return true
+		}
+	}
+	return false
 }
 
 // drawSeries draws a past of up to two years: mostly growing, with gaps, falls and silence.
@@ -129,34 +156,35 @@ func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 			for _, r := range ranges {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, r[0], r[1])
 				require.NoError(rt, err)
-				require.Equal(rt, s.read(today, r[0], r[1]), got, "%s to %s", r[0], r[1])
+				require.Equal(rt, s.read(r[0], r[1]), got, "%s to %s", r[0], r[1])
 			}
 		})
 	})
 }
 
-func TestHistory_interpolatesOnlyWhatIsOlderThanNinetyDays(t *testing.T) {
+func TestHistory_interpolatesWhatLiesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		room(t, db, 120)
 		o, l, today := newOrg(t, db), clip(t, 1), today(db)
 		id := track(t, o, l)[0].VideoID
 		at := func(n int64) store.Counts { return store.Counts{Views: &n} }
-		series{daily: map[store.Date]store.Counts{today - 85: at(110)}, weekly: map[store.Date]store.Counts{today - 95: at(100)}}.keep(t, db, o, id)
-
-		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-100, today)
+		series{daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, weekly: map[store.Date]store.Counts{today - 30: at(100)}}.keep(t, db, o, id)
+		between := func(day store.Date, n int64) store.Point {
+			return store.Point{Day: day, Counts: at(n), Provenance: store.Provenance{Quality: store.QualityInterpolated}}
+		}
+		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
 		require.NoError(t, err)
-		require.Equal(t, []store.Point{
-			{Day: today - 85, Counts: at(110)}, // 90 to 86 days ago every day was kept: those without a point were not fetched
-			{Day: today - 91, Counts: at(104), Interpolated: true},
-			{Day: today - 92, Counts: at(103), Interpolated: true},
-			{Day: today - 93, Counts: at(102), Interpolated: true},
-			{Day: today - 94, Counts: at(101), Interpolated: true},
-			{Day: today - 95, Counts: at(100)},
-		}, got, "and none before the first point or after the last")
-		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-93, today-93)
+		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
+			bare(got), "and none after the last point")
+		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
+			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
+			require.NoError(t, err)
+			require.Equal(t, []store.Point{between(day, 107-7*int64(today-6-day)/24-min(1, 7*int64(today-6-day)%24))}, got, "its neighbours lie far outside of the range")
+		}
+		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-40, today-31)
 		require.NoError(t, err)
-		require.Equal(t, []store.Point{{Day: today - 93, Counts: at(102), Interpolated: true}}, got, "its neighbours lie outside of the range")
+		require.Empty(t, got, "none before the first point")
 	})
 }
 

@@ -377,7 +377,7 @@ func (l *loading) write() error {
 		{"snapshots_weekly", []string{"organisation_id", "video_id", "week", "day", "views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}, l.weekly},
 		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, l.inCollections},
 		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, l.accountsInCollections},
-		{"account_days", []string{"organisation_id", "account_id", "day", "followers", "following", "videos", "views", "likes", "comments", "shares", "bookmarks"}, l.accountDays},
+		{"account_days", []string{"organisation_id", "account_id", "day", "followers", "following", "videos", "views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}, l.accountDays},
 	}
 	var before organisationTotals
 	if err := scoped(l.tx, "organisation_totals", l.id).Take(&before).Error; err != nil {

@@ -198,8 +198,8 @@ func TestLoad_keepsOldDaysAsWeeks(t *testing.T) {
 			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "also between two weeks, as the growth is even")
 			require.Equal(t, today-store.Date(i), p.Day)
 			if today-p.Day <= store.DailyDays {
-				require.False(t, p.Interpolated, "day %s", p.Day)
-			} else if !p.Interpolated {
+				require.Equal(t, store.QualityMeasured, p.Quality, "day %s", p.Day)
+			} else if p.Quality != store.QualityInterpolated {
 				weeks[p.Day.Week()]++
 			}
 		}

@@ -14,6 +14,8 @@ type daySums struct {
 	videos                                    int64
 	views, likes, comments, shares, bookmarks *int64
 	accounts, followers, following            int64
+
+	fetchedAt *Instant // the last of the day
 }
 
 func (d *daySums) add(c Counts) {
@@ -39,6 +41,9 @@ func (l *loading) addDays(a *Account, in *LoadAccount) {
 		for at := range days {
 			for next < len(v.Points) && v.Points[next].At.Day() <= first+Date(at) {
 				known.update(v.Points[next].Counts)
+				if days[at].fetchedAt == nil || *days[at].fetchedAt < v.Points[next].At {
+					days[at].fetchedAt = &v.Points[next].At
+				}
 				next++
 			}
 			if next == 0 {
@@ -62,8 +67,11 @@ func (l *loading) addDays(a *Account, in *LoadAccount) {
 			setPointer(&known.Following, in.Days[next].Following)
 			next++
 		}
-		l.accountDays = append(l.accountDays, []any{l.id, a.ID, day, known.Followers, known.Following, d.videos, d.views, d.likes, d.comments,
-			d.shares, d.bookmarks})
+		row := []any{l.id, a.ID, day, known.Followers, known.Following, d.videos, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetchedAt, nil}
+		if d.fetchedAt != nil {
+			row[len(row)-1] = l.source
+		}
+		l.accountDays = append(l.accountDays, row)
 		of := l.days[day]
 		if of == nil {
 			of = &daySums{}

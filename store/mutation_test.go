@@ -18,7 +18,7 @@ var (
 
 	// unbound are those that are there for other reasons than to bind a distributed table: what comes before them, or they
 	// themselves.
-	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|api_tokens)[\"`]? (WHERE |\\([^)]*)|b\\.organisation_id = d\\.organisation_id)$")
+	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|api_tokens)[\"`]? (WHERE |\\([^)]*)|b\\.organisation_id = d\\.organisation_id)$")
 )
 
 // mutate takes from each statement each of its conditions on the organisation in turn, and expects the guard to refuse

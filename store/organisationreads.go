@@ -13,6 +13,8 @@ type AccountPoint struct {
 	Following *int64
 	Videos    int64
 	Counts
+	// Provenance is corrected where the counts of no fewer videos fell.
+	Provenance
 }
 
 // AccountHistory returns an account's points of the days from..to, both inclusive, the newest first. ErrNotFound for an
@@ -22,8 +24,21 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to Date)
 	if err != nil {
 		return nil, err
 	}
+	// With the last point before the range, since a point's quality follows from the one before it.
 	points := []AccountPoint{}
-	err = o.q(ctx, "account_days").Where("account_id = ? AND day BETWEEN ? AND ?", a.ID, from, to).Order("day DESC").Find(&points).Error
+	err = o.q(ctx, "account_days").
+		Where(`account_id = ? AND day <= ? AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
+ WHERE d.organisation_id = account_days.organisation_id AND d.account_id = account_days.account_id AND d.day < ?), ?)`, a.ID, to, from, from).
+		Order("day DESC").Find(&points).Error
+	for i := range points {
+		points[i].Quality = QualityMeasured
+		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].fellFrom(points[i+1].Counts) {
+			points[i].Quality = QualityCorrected
+		}
+	}
+	if n := len(points); n > 0 && points[n-1].Day < from {
+		points = points[:n-1]
+	}
 	return points, translate(err)
 }
 

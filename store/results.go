@@ -178,10 +178,21 @@ func (w writer) write() error {
 	}
 	// A video whose author turned out to be another counts no longer where it was.
 	touched = distinct(append(touched, linkedAccounts(videos)...))
-	if err := refreshAccounts(w.tx, w.org, touched, w.fetchedAt.Day()); err != nil {
+	if err := refreshAccounts(w.tx, w.org, touched, w.stamp()); err != nil {
 		return err
 	}
 	return w.addToTotals(before, sums(videos))
+}
+
+// stamp says of the accounts' numbers where they come from: the outcomes of a call have one source.
+func (w writer) stamp() stamp {
+	s := stamp{day: w.fetchedAt.Day()}
+	for _, o := range w.outcomes {
+		if o.Facts != nil {
+			s.fetchedAt, s.source = &w.fetchedAt, &o.Source
+		}
+	}
+	return s
 }
 
 // load reads and locks the organisation's videos that are still tracked and have nothing newer.
@@ -209,11 +220,15 @@ func apply(v *Video, o *Outcome, accounts map[uuid.UUID]uuid.UUID, fetchedAt Ins
 		return false
 	}
 	v.LatestUpdatedAt = &fetchedAt
-	setPointer(&v.LatestViews, f.Views)
-	setPointer(&v.LatestLikes, f.Likes)
-	setPointer(&v.LatestComments, f.Comments)
-	setPointer(&v.LatestShares, f.Shares)
-	setPointer(&v.LatestBookmarks, f.Bookmarks)
+	setCount := setPointer[int64]
+	if f.HiddenStats != nil && *f.HiddenStats {
+		setCount = func(to **int64, from *int64) { *to = from } // what is hidden now is not what it was before
+	}
+	setCount(&v.LatestViews, f.Views)
+	setCount(&v.LatestLikes, f.Likes)
+	setCount(&v.LatestComments, f.Comments)
+	setCount(&v.LatestShares, f.Shares)
+	setCount(&v.LatestBookmarks, f.Bookmarks)
 	v.LatestEngagement = v.latest().Engagement()
 	set(&v.Title, f.Title)
 	v.TitleFolded = strings.ToLower(v.Title)

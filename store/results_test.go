@@ -16,7 +16,7 @@ func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.P
 	t.Helper()
 	points, err := o.History(t.Context(), store.VideoRef{Link: l}, today(db)-30, today(db))
 	require.NoError(t, err)
-	return points
+	return bare(points)
 }
 
 func TestResults_areWrittenWhole(t *testing.T) {
@@ -258,5 +258,49 @@ func TestResults_ofABatchTakeAsManyStatementsAsOfOne(t *testing.T) {
 		one := count(1)
 		require.Equal(t, one, count(50))
 		require.Less(t, one, 20)
+	})
+}
+
+func TestResults_keepWhatFellAsItIs(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), clip(t, 1)
+		track(t, o, l)
+		for _, n := range []int64{100, 90, 90, 95} {
+			require.Equal(t, 1, deliver(t, db, link.TikTok, views(n)))
+			db.Clock.Advance(24 * time.Hour)
+		}
+		points, err := o.History(t.Context(), store.VideoRef{Link: l}, today(db)-30, today(db))
+		require.NoError(t, err)
+		var got []int64
+		var quality []store.Quality
+		for _, p := range points {
+			got, quality = append(got, *p.Views), append(quality, p.Quality)
+			require.Equal(t, "test", *p.Source)
+			require.Equal(t, p.Day, p.FetchedAt.Day())
+		}
+		require.Equal(t, []int64{95, 90, 90, 100}, got)
+		require.Equal(t, []store.Quality{store.QualityMeasured, store.QualityMeasured, store.QualityCorrected, store.QualityMeasured}, quality)
+		require.EqualValues(t, 95, *video(t, o, l).LatestViews)
+	})
+}
+
+func TestResults_forgetACountThatIsHidden(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), clip(t, 1)
+		track(t, o, l)
+		require.Equal(t, 1, deliver(t, db, link.TikTok, store.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), HiddenStats: new(false)}))
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, 1, deliver(t, db, link.TikTok, views(110)))
+		require.EqualValues(t, 10, *video(t, o, l).LatestLikes, "this call did not ask for them")
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, 1, deliver(t, db, link.TikTok, store.VideoFacts{Views: new(int64(120)), HiddenStats: new(true)}))
+		v := video(t, o, l)
+		require.Nil(t, v.LatestLikes, "hidden is neither 0 nor what it was")
+		require.Nil(t, v.LatestEngagement)
+		require.EqualValues(t, 120, *v.LatestViews)
+		require.Nil(t, points(t, db, o, l)[0].Likes)
+		require.EqualValues(t, 0, organisationDay(t, db, o).Likes)
 	})
 }

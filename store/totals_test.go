@@ -130,7 +130,7 @@ func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := newOrg(t, db), parse(t, "https://www.tiktok.com/@someone")
-		first := today(db)
+		first, started := today(db), db.Clock.Now()
 		follow(t, o, store.TrackNewOnly, l)
 		track(t, o, clip(t, 1))
 		deliver(t, db, link.TikTok, views(10))
@@ -140,10 +140,26 @@ func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
 
 		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first, first+1)
 		require.NoError(t, err)
+		of := func(quality store.Quality, day int) store.Provenance {
+			return store.Provenance{Quality: quality, Source: new("test"), FetchedAt: new(store.InstantOf(started.AddDate(0, 0, day)))}
+		}
 		require.Equal(t, []store.AccountPoint{
-			{Day: first + 1, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(15)), Likes: new(int64(2))}},
-			{Day: first, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(10))}},
+			{Day: first + 1, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(15)), Likes: new(int64(2))}, Provenance: of(store.QualityMeasured, 1)},
+			{Day: first, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(10))}, Provenance: of(store.QualityMeasured, 0)},
 		}, points)
+
+		db.Clock.Advance(24 * time.Hour)
+		deliver(t, db, link.TikTok, store.VideoFacts{Views: new(int64(12)), Likes: new(int64(2))})
+		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+2, first+2)
+		require.NoError(t, err)
+		require.Equal(t, of(store.QualityCorrected, 2), points[0].Provenance, "the same video has fewer views")
+		require.Len(t, points, 1, "the point that it is compared with lies before the range")
+
+		db.Clock.Advance(24 * time.Hour)
+		stop(t, o, clip(t, 1))
+		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
+		require.NoError(t, err)
+		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "there are fewer videos, and nothing was fetched")
 		_, err = o.AccountHistory(t.Context(), store.AccountRef{ID: store.NewID()}, first, first)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})

@@ -261,7 +261,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 		if err := tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id IN ?`, o.id, ids).Error; err != nil {
 			return err
 		}
-		if err := refreshAccounts(tx, o.id, accounts, t.now.Day()); err != nil {
+		if err := refreshAccounts(tx, o.id, accounts, stamp{day: t.now.Day()}); err != nil {
 			return err
 		}
 		return tx.Exec(`UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?`,

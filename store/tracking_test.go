@@ -87,7 +87,8 @@ func TestTrack_takesAStoppedVideoUpAgain(t *testing.T) {
 		require.Equal(t, 1, deliver(t, db, link.TikTok, views(300)), "it is fetched again")
 		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, today(db)-30, today(db))
 		require.NoError(t, err)
-		require.Len(t, points, 2, "its history goes on")
+		require.Equal(t, []store.Date{today(db), today(db) - 1, today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "its history goes on")
+		require.Equal(t, store.QualityInterpolated, points[1].Quality)
 	})
 }
 

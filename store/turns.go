@@ -16,9 +16,9 @@ import (
 // with all links of the same length.)
 
 type orgTurn struct {
-	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	Source         link.Platform `gorm:"primaryKey"`
 	Kind           string        `gorm:"primaryKey"`
+	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	Turn           int64
 }
 
@@ -30,7 +30,7 @@ func takeTurns(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) er
 			return nil
 		}
 		return tx.Clauses(clause.OnConflict{
-			Columns: columns([]string{"organisation_id", "source", "kind"}), DoUpdates: clause.AssignmentColumns([]string{"turn"}),
+			Columns: columns([]string{"source", "kind", "organisation_id"}), DoUpdates: clause.AssignmentColumns([]string{"turn"}),
 		}).Create(&of).Error
 	}
 	for i := range entries {
@@ -46,7 +46,7 @@ func takeTurns(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) er
 			if err != nil {
 				return err
 			}
-			of = orgTurn{org, e.Source, e.Kind, last}
+			of = orgTurn{e.Source, e.Kind, org, last}
 		}
 		of.Turn++
 		e.turn = of.Turn

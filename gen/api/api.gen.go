@@ -216,6 +216,42 @@ func (e FaultLocation) Valid() bool {
 	}
 }
 
+// Defines values for HistoryInclude.
+const (
+	HistoryIncludeQuality HistoryInclude = "quality"
+)
+
+// Valid indicates whether the value is a known member of the HistoryInclude enum.
+func (e HistoryInclude) Valid() bool {
+	switch e {
+	case HistoryIncludeQuality:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for HistoryQuality.
+const (
+	HistoryQualityCorrected    HistoryQuality = "corrected"
+	HistoryQualityInterpolated HistoryQuality = "interpolated"
+	HistoryQualityMeasured     HistoryQuality = "measured"
+)
+
+// Valid indicates whether the value is a known member of the HistoryQuality enum.
+func (e HistoryQuality) Valid() bool {
+	switch e {
+	case HistoryQualityCorrected:
+		return true
+	case HistoryQualityInterpolated:
+		return true
+	case HistoryQualityMeasured:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OrderDirection.
 const (
 	OrderDirectionAsc  OrderDirection = "asc"
@@ -606,6 +642,9 @@ type AccountHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
+	// FetchedAt When it was asked; absent where that was not noted. Only with `include=quality`.
+	FetchedAt *string `json:"fetched_at,omitempty"`
+
 	// Followers Followers or subscribers.
 	Followers *int64 `json:"followers"`
 
@@ -618,8 +657,16 @@ type AccountHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
+	// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	Quality *HistoryQuality `json:"quality,omitempty"`
+
 	// Shares Their shares together.
 	Shares *int64 `json:"shares"`
+
+	// Source Which source was the last to add to the day; absent where that was not noted. Only with `include=quality`.
+	Source *string `json:"source,omitempty"`
 
 	// Videos How many of its videos were being tracked; null only when the tier masks it.
 	Videos *int64 `json:"videos"`
@@ -905,6 +952,14 @@ type Fault struct {
 
 // FaultLocation Where the fault is.
 type FaultLocation string
+
+// HistoryInclude What a history point may have in addition.
+type HistoryInclude string
+
+// HistoryQuality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
+// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+type HistoryQuality string
 
 // Message A plain sentence about what was done.
 type Message struct {
@@ -1716,7 +1771,10 @@ type VideoHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
-	// Interpolated `true` on a point computed between two weekly snapshots; absent otherwise.
+	// FetchedAt When it was asked; absent on an interpolated point. Only with `include=quality`.
+	FetchedAt *string `json:"fetched_at,omitempty"`
+
+	// Interpolated `true` on a point computed between two snapshots; absent otherwise.
 	Interpolated *bool `json:"interpolated,omitempty"`
 
 	// Likes Likes.
@@ -1725,8 +1783,16 @@ type VideoHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
+	// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	Quality *HistoryQuality `json:"quality,omitempty"`
+
 	// Shares Shares.
 	Shares *int64 `json:"shares"`
+
+	// Source Which source gave the counts; absent on an interpolated point. Only with `include=quality`.
+	Source *string `json:"source,omitempty"`
 
 	// Views Views.
 	Views *int64 `json:"views"`
@@ -1794,6 +1860,9 @@ type Cursor = string
 
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
+
+// HistoryIncludeParameter defines model for HistoryInclude.
+type HistoryIncludeParameter = []HistoryInclude
 
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
@@ -1905,6 +1974,9 @@ type GetAccountHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// Include What each point has in addition, separated by commas. `quality` adds `quality`, `source` and `fetched_at`.
+	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // ListAccountVideosParams defines parameters for ListAccountVideos.
@@ -2107,6 +2179,9 @@ type GetVideoHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// Include What each point has in addition, separated by commas. `quality` adds `quality`, `source` and `fetched_at`.
+	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // StopAccountJSONRequestBody defines body for StopAccount for application/json ContentType.
@@ -2583,6 +2658,13 @@ func (w *ServerInterfaceWrapper) GetAccountHistory(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "end_date", ctx.QueryParams(), &params.EndDate, runtime.BindQueryParameterOptions{Type: "string", Format: "date"})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter end_date: %s", err))
+	}
+
+	// ------------- Optional query parameter "include" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "include", ctx.QueryParams(), &params.Include, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -3342,6 +3424,13 @@ func (w *ServerInterfaceWrapper) GetVideoHistory(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "end_date", ctx.QueryParams(), &params.EndDate, runtime.BindQueryParameterOptions{Type: "string", Format: "date"})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter end_date: %s", err))
+	}
+
+	// ------------- Optional query parameter "include" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "include", ctx.QueryParams(), &params.Include, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

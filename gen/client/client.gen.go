@@ -217,6 +217,42 @@ func (e FaultLocation) Valid() bool {
 	}
 }
 
+// Defines values for HistoryInclude.
+const (
+	HistoryIncludeQuality HistoryInclude = "quality"
+)
+
+// Valid indicates whether the value is a known member of the HistoryInclude enum.
+func (e HistoryInclude) Valid() bool {
+	switch e {
+	case HistoryIncludeQuality:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for HistoryQuality.
+const (
+	HistoryQualityCorrected    HistoryQuality = "corrected"
+	HistoryQualityInterpolated HistoryQuality = "interpolated"
+	HistoryQualityMeasured     HistoryQuality = "measured"
+)
+
+// Valid indicates whether the value is a known member of the HistoryQuality enum.
+func (e HistoryQuality) Valid() bool {
+	switch e {
+	case HistoryQualityCorrected:
+		return true
+	case HistoryQualityInterpolated:
+		return true
+	case HistoryQualityMeasured:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OrderDirection.
 const (
 	OrderDirectionAsc  OrderDirection = "asc"
@@ -607,6 +643,9 @@ type AccountHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
+	// FetchedAt When it was asked; absent where that was not noted. Only with `include=quality`.
+	FetchedAt *time.Time `json:"fetched_at,omitempty"`
+
 	// Followers Followers or subscribers.
 	Followers *int64 `json:"followers"`
 
@@ -619,8 +658,16 @@ type AccountHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
+	// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	Quality *HistoryQuality `json:"quality,omitempty"`
+
 	// Shares Their shares together.
 	Shares *int64 `json:"shares"`
+
+	// Source Which source was the last to add to the day; absent where that was not noted. Only with `include=quality`.
+	Source *string `json:"source,omitempty"`
 
 	// Videos How many of its videos were being tracked; null only when the tier masks it.
 	Videos *int64 `json:"videos"`
@@ -906,6 +953,14 @@ type Fault struct {
 
 // FaultLocation Where the fault is.
 type FaultLocation string
+
+// HistoryInclude What a history point may have in addition.
+type HistoryInclude string
+
+// HistoryQuality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
+// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+type HistoryQuality string
 
 // Message A plain sentence about what was done.
 type Message struct {
@@ -1717,7 +1772,10 @@ type VideoHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
-	// Interpolated `true` on a point computed between two weekly snapshots; absent otherwise.
+	// FetchedAt When it was asked; absent on an interpolated point. Only with `include=quality`.
+	FetchedAt *time.Time `json:"fetched_at,omitempty"`
+
+	// Interpolated `true` on a point computed between two snapshots; absent otherwise.
 	Interpolated *bool `json:"interpolated,omitempty"`
 
 	// Likes Likes.
@@ -1726,8 +1784,16 @@ type VideoHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
+	// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	Quality *HistoryQuality `json:"quality,omitempty"`
+
 	// Shares Shares.
 	Shares *int64 `json:"shares"`
+
+	// Source Which source gave the counts; absent on an interpolated point. Only with `include=quality`.
+	Source *string `json:"source,omitempty"`
 
 	// Views Views.
 	Views *int64 `json:"views"`
@@ -1795,6 +1861,9 @@ type Cursor = string
 
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
+
+// HistoryIncludeParameter defines model for HistoryInclude.
+type HistoryIncludeParameter = []HistoryInclude
 
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
@@ -1906,6 +1975,9 @@ type GetAccountHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// Include What each point has in addition, separated by commas. `quality` adds `quality`, `source` and `fetched_at`.
+	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // ListAccountVideosParams defines parameters for ListAccountVideos.
@@ -2108,6 +2180,9 @@ type GetVideoHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// Include What each point has in addition, separated by commas. `quality` adds `quality`, `source` and `fetched_at`.
+	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // StopAccountJSONRequestBody defines body for StopAccount for application/json ContentType.
@@ -2505,6 +2580,8 @@ type ClientInterface interface {
 	// nothing was fetched of it has no point. Without dates, the last 30 days.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
+	//
+	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
 	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
 	//
@@ -2973,8 +3050,10 @@ type ClientInterface interface {
 	// An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
 	// last. Without dates, the last 30 days.
 	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Days older than 90 days
-	// come from weekly snapshots; the days between two of them are interpolated and bear `interpolated: true`.
+	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
+	// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
+	//
+	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
 	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
 	//
@@ -3238,6 +3317,8 @@ func (c *Client) GetAccount(ctx context.Context, accountID AccountIDOrLink, reqE
 // nothing was fetched of it has no point. Without dates, the last 30 days.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
+//
+// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
 // Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
 //
@@ -4096,8 +4177,10 @@ func (c *Client) GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ..
 // An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
 // last. Without dates, the last 30 days.
 //
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Days older than 90 days
-// come from weekly snapshots; the days between two of them are interpolated and bear `interpolated: true`.
+// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
+// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
+//
+// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
 // Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
 //
@@ -4578,6 +4661,18 @@ func NewGetAccountHistoryRequest(server string, accountID AccountIDOrLink, param
 		if params.EndDate != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "end_date", *params.EndDate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Include != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "include", params.Include, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6347,6 +6442,18 @@ func NewGetVideoHistoryRequest(server string, adid VideoIDOrLink, params *GetVid
 
 		}
 
+		if params.Include != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "include", params.Include, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -6557,6 +6664,8 @@ type ClientWithResponsesInterface interface {
 	// nothing was fetched of it has no point. Without dates, the last 30 days.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
+	//
+	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
 	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
 	//
@@ -7051,8 +7160,10 @@ type ClientWithResponsesInterface interface {
 	// An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
 	// last. Without dates, the last 30 days.
 	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Days older than 90 days
-	// come from weekly snapshots; the days between two of them are interpolated and bear `interpolated: true`.
+	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
+	// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
+	//
+	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
 	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
 	//
@@ -15423,6 +15534,8 @@ func (c *ClientWithResponses) GetAccountWithResponse(ctx context.Context, accoun
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 //
+// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
+//
 // Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -16150,8 +16263,10 @@ func (c *ClientWithResponses) GetVideoWithResponse(ctx context.Context, adid Vid
 // An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
 // last. Without dates, the last 30 days.
 //
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Days older than 90 days
-// come from weekly snapshots; the days between two of them are interpolated and bear `interpolated: true`.
+// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
+// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
+//
+// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
 // Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
 //

@@ -6,11 +6,11 @@ ALTER TABLE fetch_targets ADD COLUMN turn bigint NOT NULL DEFAULT 0;
 
 -- The last turn that an organisation was given, of a platform and kind.
 CREATE TABLE org_turns (
-  organisation_id uuid   NOT NULL,
   source          text   NOT NULL,
   kind            text   NOT NULL,
+  organisation_id uuid   NOT NULL,
   turn            bigint NOT NULL,
-  PRIMARY KEY (organisation_id, source, kind)
+  PRIMARY KEY (source, kind, organisation_id)
 );
 
 -- What one process alone does now and then: claimed like a target, by moving next_at ahead.
