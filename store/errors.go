@@ -17,6 +17,8 @@ var (
 	ErrDuplicate = errors.New("already exists")
 	// ErrUnavailable: the database cannot be reached or is too busy; the same call may succeed later.
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrLeaseLost: another process has the job now.
+	ErrLeaseLost = errors.New("lease lost")
 	// ErrTokenUnknown, ErrTokenExpired and ErrTokenRevoked refuse a token.
 	ErrTokenUnknown = errors.New("token unknown")
 	ErrTokenExpired = errors.New("token expired")

@@ -107,7 +107,7 @@ func (s *Store) ensureDays(ctx context.Context, from, to Date) error {
 			if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil {
 				return err
 			}
-			return tx.Exec(fmt.Sprintf("CREATE TABLE IF NOT EXISTS snapshots_daily_%s PARTITION OF snapshots_daily FOR VALUES FROM ('%s') TO ('%s')",
+			return tx.Exec(fmt.Sprintf("CREATE TABLE IF NOT EXISTS "+dailyPartition+"%s PARTITION OF snapshots_daily FOR VALUES FROM ('%s') TO ('%s')",
 				month.Time().Format("200601"), month, monthOf(month+31))).Error
 		})
 		if err != nil {

@@ -42,6 +42,9 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 		"a CASE with an OR":                `SELECT 1 FROM videos WHERE organisation_id = ? AND CASE WHEN removed OR private THEN 1 ELSE 0 END = ?`,
 		"IS NOT DISTINCT FROM":             `SELECT 1 FROM videos WHERE organisation_id = ? AND title IS NOT DISTINCT FROM ?`,
 		"a partition made":                 `CREATE TABLE IF NOT EXISTS snapshots_daily_202601 PARTITION OF snapshots_daily FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`,
+		"a partition locked":               `LOCK TABLE snapshots_daily_202601 IN SHARE MODE`,
+		"a partition dropped":              `DROP TABLE snapshots_daily_202601`,
+		"a limit on the wait for a lock":   `SET LOCAL lock_timeout = '2s'`,
 		"a partition":                      `SELECT 1 FROM snapshots_daily_202601 WHERE organisation_id = ?`,
 		"a column named like a function":   `SELECT date, now FROM videos WHERE organisation_id = ?`,
 		"a savepoint":                      `SAVEPOINT sp1`,
@@ -62,6 +65,9 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ statement, because string }{
+		"a table dropped":                    {`DROP TABLE snapshots_daily`, "one month's partition"},
+		"a partition dropped with others":    {`DROP TABLE snapshots_daily_202601, videos`, "one month's partition"},
+		"a setting for good":                 {`SET lock_timeout = '2s'`, "one month's partition"},
 		"no condition":                       {`SELECT * FROM videos`, "videos is not bound"},
 		"by id alone":                        {`SELECT * FROM videos WHERE id = ?`, "videos is not bound"},
 		"update by id alone":                 {`UPDATE videos SET removed = ? WHERE id = ?`, "videos is not bound"},

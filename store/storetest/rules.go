@@ -89,9 +89,22 @@ func checkOne(nodes []node, outer *block) error {
 		return checkDefinition(nodes)
 	case first.is("savepoint", "release", "rollback"):
 		return nil
+	case first.is("set", "lock", "drop"):
+		return checkPartition(nodes)
 	default:
 		return fmt.Errorf("a statement that begins with %q", first.text)
 	}
+}
+
+// checkPartition lets a partition be locked and dropped, and the wait for that be limited, and nothing else.
+func checkPartition(nodes []node) error {
+	switch {
+	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout"):
+		return nil
+	case !nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("table") && partitions.MatchString(nodes[2].text) && (nodes[0].is("lock") || len(nodes) == 3):
+		return nil
+	}
+	return fmt.Errorf("a %s of anything but one month's partition", nodes[0].text)
 }
 
 // checkDefinition lets tables be made, but not out of the rows of others.

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// JobLease is one process's right to do a job: it runs out, so that another takes over where this one died.
+type JobLease struct {
+	s     *Store
+	name  string
+	token uuid.UUID
+	lease time.Duration
+}
+
+// ClaimJob takes a job that is due, for the length of the lease; ok is false when it is not, or when another process has it. A job
+// that nobody has ever done is due.
+func (s *Store) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
+	held = JobLease{s: s, name: name, token: NewID(), lease: lease}
+	now := s.now()
+	var taken []string
+	err = s.tx(ctx, func(tx *gorm.DB) error {
+		taken = nil
+		return tx.Raw(`INSERT INTO jobs (name, next_at, token) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.token WHERE jobs.next_at <= ? RETURNING name`,
+			name, now.Add(lease), held.token, now).Scan(&taken).Error
+	})
+	return held, len(taken) == 1, err
+}
+
+// Extend holds the job for another lease. ErrLeaseLost when it has run out and another process has the job.
+func (l JobLease) Extend(ctx context.Context) error {
+	return l.set(ctx, l.s.now().Add(l.lease), &l.token)
+}
+
+// Finish gives the job back, due again at the time given. ErrLeaseLost as Extend.
+func (l JobLease) Finish(ctx context.Context, next time.Time) error {
+	return l.set(ctx, InstantOf(next), nil)
+}
+
+func (l JobLease) set(ctx context.Context, next Instant, token *uuid.UUID) error {
+	return l.s.tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)
+		if r.Error == nil && r.RowsAffected == 0 {
+			return ErrLeaseLost
+		}
+		return r.Error
+	})
+}

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+)
+
+// Retention: every day's point for DailyDays, then the last one of each week until WeeklyDays.
+//
+// A week's point is written before the days that it stands for are dropped: in the same transaction where rows are
+// deleted, and where months are dropped whole, in transactions of its own that a last look before the drop checks again.
+// Each step can be repeated. So whatever is interrupted, no point is lost, and a history reads the same from both tables.
+
+// WeeklyDays is for how many days a week's point is kept.
+const WeeklyDays = 730
+
+const (
+	// The oldest day that can be asked for may lie between two points, the earlier of which is up to 13 days older.
+	retentionMargin = 14
+	// retentionBatch is how many videos or accounts one transaction takes.
+	retentionBatch = 500
+)
+
+// Retained says what ApplyRetention did.
+type Retained struct {
+	Weeks   int64    // weekly points written
+	Days    int64    // daily points deleted one by one
+	Months  []string // dropped whole
+	Busy    []string // months that somebody was using, so that they have to be dropped another time
+	Expired int64    // points of videos, accounts and organisations deleted for their age
+}
+
+// ApplyRetention rolls up and drops what is not kept any more, and makes room for the months to come. It calls alive
+// after each transaction and stops with its error. It may be interrupted and repeated at any time, and runs while points
+// are written; two at once only do the same work twice.
+func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
+	var done Retained
+	today := s.now().Day()
+	if err := s.ensureDays(ctx, today-31, today+62); err != nil {
+		return done, err
+	}
+	var orgs []uuid.UUID
+	if err := s.read.WithContext(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error; err != nil {
+		return done, translate(err)
+	}
+	// Whole weeks, so that the last point of a week is known when it is rolled up.
+	daily := (today - DailyDays).Week()
+	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
+		return done, err
+	}
+	return done, s.expire(ctx, orgs, today-WeeklyDays-retentionMargin, &done, alive)
+}
+
+// rollUp turns the daily points of the days before one into weekly ones.
+func (s *Store) rollUp(ctx context.Context, orgs []uuid.UUID, before Date, done *Retained, alive func() error) error {
+	if !s.dialect.partitioned() {
+		return s.rollUpDays(ctx, orgs, 0, before, done, alive)
+	}
+	months, err := s.months(ctx, before)
+	if err != nil {
+		return err
+	}
+	for _, month := range months {
+		next := monthOf(month + 31)
+		if err := s.rollUpDays(ctx, orgs, month, next, done, alive); err != nil {
+			return err
+		}
+		switch err := s.dropMonth(ctx, orgs, month, next); {
+		case errors.Is(err, errMonthGone):
+		case errors.Is(err, errMonthBusy):
+			done.Busy = append(done.Busy, month.Time().Format("2006-01"))
+		case err != nil:
+			return err
+		default:
+			done.Months = append(done.Months, month.Time().Format("2006-01"))
+		}
+		if err := alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const upsertWeeks = `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, likes, comments, shares, bookmarks, fetched_at, source)
+SELECT r.organisation_id, r.video_id, r.week, r.day, r.views, r.likes, r.comments, r.shares, r.bookmarks, r.fetched_at, r.source FROM (
+  SELECT d.organisation_id, d.video_id, d.week, d.day, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetched_at, d.source,
+    ROW_NUMBER() OVER (PARTITION BY d.video_id, d.week ORDER BY d.day DESC) AS place
+    FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id > ? AND d.video_id <= ? AND d.day >= ? AND d.day < ?) AS r
+ WHERE r.place = 1
+ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET day = excluded.day, views = excluded.views, likes = excluded.likes,
+  comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks, fetched_at = excluded.fetched_at, source = excluded.source
+ WHERE snapshots_weekly.day < excluded.day`
+
+// rollUpDays writes the weekly points of the days from..before, and deletes the days unless they are dropped by the month.
+func (s *Store) rollUpDays(ctx context.Context, orgs []uuid.UUID, from, before Date, done *Retained, alive func() error) error {
+	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
+		weeks := tx.Exec(upsertWeeks, org, after, last, from, before)
+		if weeks.Error != nil {
+			return weeks.Error
+		}
+		batch.Weeks = weeks.RowsAffected
+		if s.dialect.partitioned() {
+			return nil
+		}
+		days := tx.Exec(`DELETE FROM snapshots_daily WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day >= ? AND day < ?`,
+			org, after, last, from, before)
+		batch.Days = days.RowsAffected
+		return days.Error
+	})
+}
+
+// inBatches runs f in a transaction for each batch of the rows of a table, by organisation and id: those after an id, up
+// to and with the last. It adds up what f says it did.
+func (s *Store) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *Retained, alive func() error,
+	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error) error {
+	for _, org := range orgs {
+		after := uuid.Nil
+		for {
+			var ids []uuid.UUID
+			err := scoped(s.read.WithContext(ctx), table, org).Where(table+".id > ?", after).Order(table+".id").Limit(retentionBatch).Pluck("id", &ids).Error
+			if err != nil {
+				return translate(err)
+			}
+			if len(ids) == 0 {
+				break
+			}
+			last := ids[len(ids)-1]
+			var batch Retained
+			if err := s.tx(ctx, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) }); err != nil {
+				return err
+			}
+			done.Weeks, done.Days, done.Expired = done.Weeks+batch.Weeks, done.Days+batch.Days, done.Expired+batch.Expired
+			if err := alive(); err != nil {
+				return err
+			}
+			after = last
+		}
+	}
+	return nil
+}
+
+const dailyPartition = "snapshots_daily_"
+
+// months returns the first days of the months that are wholly before a day and have a partition, the oldest first.
+func (s *Store) months(ctx context.Context, before Date) ([]Date, error) {
+	var names []string
+	err := s.read.WithContext(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE i.inhparent = CAST(CAST(? AS text) AS regclass) ORDER BY c.relname`, "snapshots_daily").Scan(&names).Error
+	if err != nil {
+		return nil, translate(err)
+	}
+	var months []Date
+	for _, name := range names {
+		digits := strings.TrimPrefix(name, dailyPartition)
+		if len(digits) != len("200601") {
+			return nil, fmt.Errorf("partition %s of snapshots_daily is none of ours: they are called %sYYYYMM", name, dailyPartition)
+		}
+		month, err := ParseDate(digits[:4] + "-" + digits[4:] + "-01")
+		if err != nil {
+			return nil, err
+		}
+		if monthOf(month+31) <= before {
+			months = append(months, month)
+		}
+	}
+	return months, nil
+}
+
+var (
+	errMonthBusy = errors.New("month in use") // it could not be locked soon enough
+	errMonthGone = errors.New("month gone")   // another process has dropped it
+)
+
+// dropMonth drops a month's partition, once it is sure that each of its points lies in a week that has a weekly one.
+func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
+	partition := dailyPartition + month.Time().Format("200601")
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		// Everybody who comes while we wait for a lock waits behind us: better to give up soon.
+		if err := tx.Exec("SET LOCAL lock_timeout = '2s'").Error; err != nil {
+			return err
+		}
+		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE MODE").Error; err != nil {
+			return err
+		}
+		for _, org := range orgs {
+			var missing int64
+			err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
+SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day)`,
+				org, month, next).Scan(&missing).Error
+			if err != nil {
+				return err
+			}
+			if missing > 0 {
+				return fmt.Errorf("%d points of %s in organisation %s are not rolled up: %w", missing, partition, org, errMonthBusy)
+			}
+		}
+		return tx.Exec("DROP TABLE " + partition).Error
+	})
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code {
+		case "55P03": // lock_timeout
+			return errMonthBusy
+		case "42P01": // undefined table
+			return errMonthGone
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.partitions.Lock()
+	defer s.partitions.Unlock()
+	delete(s.partitions.months, month)
+	return nil
+}
+
+// expire deletes the points of the days before one: of videos, accounts and organisations.
+func (s *Store) expire(ctx context.Context, orgs []uuid.UUID, before Date, done *Retained, alive func() error) error {
+	for table, statement := range map[string]string{
+		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
+		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
+	} {
+		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
+			deleted := tx.Exec(statement, org, after, last, before)
+			batch.Expired = deleted.RowsAffected
+			return deleted.Error
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, org := range orgs {
+		var expired int64
+		err := s.tx(ctx, func(tx *gorm.DB) error {
+			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
+			expired = deleted.RowsAffected
+			return deleted.Error
+		})
+		if err != nil {
+			return err
+		}
+		done.Expired += expired
+	}
+	return alive()
+}

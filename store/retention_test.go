@@ -1,0 +1,276 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func goOn() error { return nil }
+
+// reduced is the plain reading of what is kept of a series: all days from one on, and of those before it the last of each
+// week, unless that is too old.
+func (s series) reduced(daily, oldest store.Date) series {
+	kept := series{daily: map[store.Date]store.Counts{}, weekly: map[store.Date]store.Counts{}}
+	last := map[store.Date]store.Date{} // by week
+	for day, c := range s.daily {
+		if day >= daily {
+			kept.daily[day] = c
+		} else {
+			last[day.Week()] = max(last[day.Week()], day)
+		}
+	}
+	for day := range s.weekly {
+		last[day.Week()] = max(last[day.Week()], day)
+	}
+	for _, day := range last {
+		if c, ok := s.daily[day]; ok && day >= oldest {
+			kept.weekly[day] = c
+		} else if day >= oldest {
+			kept.weekly[day] = s.weekly[day]
+		}
+	}
+	return kept
+}
+
+// dailyFrom is the first day that is kept daily: whole weeks are rolled up, and where months are dropped, whole months.
+func dailyFrom(db *storetest.DB) store.Date {
+	week := (today(db) - store.DailyDays).Week()
+	if !db.SharedByProcesses() {
+		return week
+	}
+	at := week.Time()
+	return store.DateOf(at.AddDate(0, 0, 1-at.Day()))
+}
+
+// drawDays draws a past of daily points, some of which have been rolled up already.
+func drawDays(t *rapid.T, today store.Date) series {
+	s := series{daily: map[store.Date]store.Counts{}, weekly: map[store.Date]store.Counts{}}
+	views, gone := int64(1000), rapid.IntRange(90, 800).Draw(t, "rolled up before")
+	weeks := map[store.Date]bool{}
+	step := rapid.SampledFrom([]int{1, 1, 2, 5, 30}).Draw(t, "days between points")
+	for ago := rapid.IntRange(0, 790).Draw(t, "first"); ago >= 0; ago -= 1 + rapid.IntRange(0, step-1).Draw(t, "gap") {
+		views += rapid.Int64Range(-20, 100).Draw(t, "growth")
+		day, c := today-store.Date(ago), store.Counts{Views: new(views)}
+		if rapid.IntRange(0, 9).Draw(t, "views are silent") == 0 {
+			c = store.Counts{Likes: new(views)}
+		}
+		if ago > gone && !weeks[day.Week()] {
+			s.weekly[day], weeks[day.Week()] = c, true
+		} else if ago <= gone {
+			s.daily[day] = c
+		}
+	}
+	return s
+}
+
+// dying is another process, which dies at its nth statement.
+func dying(t *testing.T, db *storetest.DB, n int64) *store.Store {
+	t.Helper()
+	var left atomic.Int64
+	left.Store(1 << 30) // it opens the database first
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(string) error {
+		if left.Add(-1) < 0 {
+			return errors.New("killed")
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	left.Store(n)
+	return s
+}
+
+func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, next := newOrg(t, db), 0
+		rapid.Check(t, func(rt *rapid.T) {
+			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // 29 February 2024 lies behind
+			other := &storetest.DB{Store: db.Open(t), Clock: db.Clock} // one that knows of no month that was dropped
+			room(t, other, 800)
+			require.NoError(rt, other.Close())
+			now, l := today(db), clip(t, next)
+			next++
+			id := track(t, o, l)[0].VideoID
+			s := drawDays(rt, now)
+			s.keep(t, db, o, id)
+			kept := s.reduced(dailyFrom(db), now-store.WeeklyDays-14)
+			from := now - store.WeeklyDays
+			read := func() []store.Point {
+				got, err := o.History(t.Context(), store.VideoRef{ID: id}, from, now)
+				require.NoError(rt, err)
+				return got
+			}
+
+			for range 3 {
+				killed := dying(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
+				_, _ = killed.ApplyRetention(t.Context(), goOn)
+				require.NoError(rt, killed.Close())
+				byDay := map[store.Date]store.Point{}
+				for _, p := range read() {
+					byDay[p.Day] = p
+				}
+				for _, want := range kept.read(from, now) {
+					if want.Quality != store.QualityInterpolated {
+						require.Equal(rt, want.Counts, byDay[want.Day].Counts, "%s is lost", want.Day)
+					}
+					require.Contains(rt, byDay, want.Day)
+				}
+			}
+			var both sync.WaitGroup
+			for range 2 {
+				both.Go(func() {
+					if _, err := db.ApplyRetention(t.Context(), goOn); err != nil {
+						t.Errorf("%v", err)
+					}
+				})
+			}
+			both.Wait()
+			require.Equal(rt, kept.read(from, now), read())
+			again, err := db.ApplyRetention(t.Context(), goOn)
+			require.NoError(rt, err)
+			require.Zero(rt, again.Weeks+again.Days+again.Expired)
+			require.Empty(rt, again.Months)
+		})
+	})
+}
+
+func TestRetention_keepsNinetyDaysAndThenAPointAWeek(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		room(t, db, 800)
+		o, now := newOrg(t, db), today(db)
+		id := track(t, o, clip(t, 1))[0].VideoID
+		s := series{daily: map[store.Date]store.Counts{}}
+		for ago := range store.Date(800) {
+			s.daily[now-ago] = store.Counts{Views: new(int64(100_000 - ago))}
+		}
+		s.keep(t, db, o, id)
+		done, err := db.ApplyRetention(t.Context(), goOn)
+		require.NoError(t, err)
+		weeks := s.reduced(dailyFrom(db), now-store.WeeklyDays-14).weekly
+		require.EqualValues(t, len(weeks), storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0])
+		require.InDelta(t, 92, len(weeks), 3)
+		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
+		require.GreaterOrEqual(t, daily, int64(91))
+		require.LessOrEqual(t, daily, int64(91+7+31))
+		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "by the month: %v", done.Months)
+		require.Equal(t, db.SharedByProcesses(), done.Days == 0)
+		points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-store.WeeklyDays, now)
+		require.NoError(t, err)
+		require.Len(t, points, store.WeeklyDays+1)
+		for ago, p := range points {
+			require.EqualValues(t, 100_000-ago, *p.Views, "its growth is even, so that what is interpolated is right")
+			require.Equal(t, now-store.Date(ago), p.Day)
+			if ago <= store.DailyDays {
+				require.Equal(t, store.QualityMeasured, p.Quality)
+			}
+		}
+	})
+}
+
+func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := fullOrg(t, db)
+		account := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE tracked")[0]
+		now := today(db)
+		for _, ago := range []store.Date{1, store.WeeklyDays, store.WeeklyDays + 14, store.WeeklyDays + 15} {
+			db.Exec(t, "INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, now-ago)
+			db.Exec(t, "INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, 1, 1, 1, 1, 1)", o.ID(), now-ago)
+		}
+		done, err := db.ApplyRetention(t.Context(), goOn)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, done.Expired)
+		for _, table := range []string{"account_days", "organisation_days"} {
+			require.EqualValues(t, 3, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table+" WHERE day < ?", now)[0], table)
+		}
+	})
+}
+
+func TestRetention_waitsForNobodyWhoReads(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	room(t, db, 200)
+	o, now := newOrg(t, db), today(db)
+	id := track(t, o, clip(t, 1))[0].VideoID
+	series{daily: map[store.Date]store.Counts{now - 190: {Views: new(int64(5))}}}.keep(t, db, o, id)
+	reader, err := db.Raw(t).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = reader.ExecContext(t.Context(), "SELECT 1 FROM snapshots_daily LIMIT 1")
+	require.NoError(t, err)
+	done, err := db.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+	require.NotEmpty(t, done.Busy)
+	require.Empty(t, done.Months)
+	require.EqualValues(t, 1, done.Weeks, "the point is rolled up all the same")
+	require.NoError(t, reader.Rollback())
+	again, err := db.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+	require.Equal(t, done.Busy, again.Months)
+	points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-200, now)
+	require.NoError(t, err)
+	require.Len(t, points, 1)
+}
+
+func TestRetention_stopsWithItsLease(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		track(t, newOrg(t, db), clip(t, 1))
+		_, err := db.ApplyRetention(t.Context(), func() error { return store.ErrLeaseLost })
+		require.ErrorIs(t, err, store.ErrLeaseLost)
+	})
+}
+
+func TestJob_isDoneByOneProcessAtATime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		var wg sync.WaitGroup
+		held := make(chan store.JobLease, 8)
+		for range cap(held) {
+			s := db.Open(t)
+			wg.Go(func() {
+				lease, ok, err := s.ClaimJob(t.Context(), "tidy", time.Minute)
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+				if ok {
+					held <- lease
+				}
+			})
+		}
+		wg.Wait()
+		require.Len(t, held, 1)
+		first := <-held
+
+		db.Clock.Advance(50 * time.Second)
+		require.NoError(t, first.Extend(t.Context()))
+		db.Clock.Advance(50 * time.Second)
+		_, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok, "the lease was extended")
+		db.Clock.Advance(10 * time.Second)
+		second, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok, "the first one is taken for dead")
+		require.ErrorIs(t, first.Extend(t.Context()), store.ErrLeaseLost)
+		require.ErrorIs(t, first.Finish(t.Context(), db.Clock.Now()), store.ErrLeaseLost)
+
+		require.NoError(t, second.Finish(t.Context(), db.Clock.Now().Add(time.Hour)))
+		_, ok, err = db.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok)
+		db.Clock.Advance(time.Hour)
+		_, ok, err = db.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+	})
+}
