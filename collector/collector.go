@@ -104,6 +104,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.names())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.beat(ctx) })
+	wg.Go(func() { c.upkeep(ctx) })
 	for _, p := range link.Platforms {
 		for _, k := range []Kind{KindVideo, KindAccount} {
 			if !c.serves(p, k) {
