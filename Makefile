@@ -59,6 +59,13 @@ e2e: ## the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
 	@$(NEED_END_TO_END)
 	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
 
+# SIMULATE='-simulation.videos=2000 -simulation.days=30' for another size.
+SIMULATE ?= -simulation.videos=20000 -simulation.days=100
+.PHONY: simulate
+simulate: ## 100 days of 20,000 videos on the sandbox, drawn into docs/evidence/schedule.svg (hours; SIMULATE='…' for less)
+	@mkdir -p docs/evidence
+	go test ./collector -count=1 -v -timeout=24h -run TestSimulation -args $(SIMULATE) -simulation.out=$(CURDIR)/docs/evidence
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), in all packages or in PKG
 	@.ci/fuzz $(PKG)

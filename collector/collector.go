@@ -236,7 +236,10 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 	defer cancel()
 	writing := context.WithoutCancel(ctx)
 
-	left := claim.Targets
+	left, err := c.putOff(writing, claim)
+	if err != nil {
+		return err
+	}
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
 	var errs []error
 	for i, w := range ways {
@@ -269,6 +272,19 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
 	}
 	return errors.Join(errs...)
+}
+
+// putOff gives those of a claim's targets back whose turn has not come, and returns the others.
+func (c *Collector) putOff(ctx context.Context, claim store.Claim) ([]store.Target, error) {
+	var early []store.Outcome
+	due, _ := split(claim.Targets, func(t store.Target) bool {
+		next, due := c.plan.of(t.Platform, Kind(t.Kind)).due(t, c.now())
+		if !due {
+			early = append(early, store.Outcome{Target: t, NextAt: store.InstantOf(next), Pace: t.Pace, State: t.State})
+		}
+		return due
+	})
+	return due, c.store.Acknowledge(ctx, claim, claim.At, early)
 }
 
 // outcome is outcome with the stretch that is in force.

@@ -13,9 +13,9 @@ import (
 // When a target is asked for again. All of it is pure: the time comes in, a time goes out.
 //
 // While the budgets allow, a target is asked for once a day, in its own second of the UTC day, and several times a day
-// while it is young or moves. When a budget is short, turns are spaced out, stage by stage and in each the lowest lane
-// first: what is old and hardly moves down to once a week; then the further turns of a day; then all else down to once a
-// week. capacity.go says how far.
+// while it is young or moves. When a budget is short, turns are spaced out, the lowest lane first, and in each by stages:
+// what is old and hardly moves down to once a week; then the further turns of a day; then all else down to once a week.
+// capacity.go says how far.
 
 const (
 	youngAge = 3 * 24 * time.Hour // a video's numbers move most in its first days
@@ -63,7 +63,7 @@ type stretch float64
 // lowestFirst are the lanes in the order in which they give way.
 var lowestFirst = []store.Lane{store.LaneFree, store.LaneBasic, store.LanePremium}
 
-// The stages, in this order. Each goes through the lanes.
+// The stages of a lane, in this order.
 const (
 	stageStill = iota
 	stageFast
@@ -73,13 +73,13 @@ const (
 
 var stretchMost = stretch(stages * len(lowestFirst))
 
-// share is how far a stage has gone in a lane, 0 to 1.
+// share is how far a stage of a lane has gone, 0 to 1.
 func (s stretch) share(stage int, lane store.Lane) float64 {
 	at := slices.Index(lowestFirst, lane)
 	if at < 0 {
 		at = len(lowestFirst) - 1 // somebody waits
 	}
-	return min(1, max(0, float64(s)-float64(stage*len(lowestFirst)+at)))
+	return min(1, max(0, float64(s)-float64(at*stages+stage)))
 }
 
 // days returns the mean number of days between two days on which a target is asked for, 1 to longestDays.
@@ -118,6 +118,16 @@ func (s stretch) next(t store.Target, pace store.Pace, now time.Time) time.Time 
 		}
 	}
 	return next
+}
+
+// due says whether a claimed target's turn has come as far as turns are spaced out now, which may be farther than when it
+// was planned; if not, next is when it comes. What somebody waits for, and what failed or is doubted, is due.
+func (s stretch) due(t store.Target, now time.Time) (next time.Time, due bool) {
+	if s == 0 || t.Lane == store.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
+		return now, true
+	}
+	next = s.next(t, t.Pace, t.FetchedAt.Time())
+	return next, !next.After(now.Add(fillAhead))
 }
 
 // turnsBy counts a target's days of turn up to a day, of which there is one in every so many. Each target has its own by

@@ -74,7 +74,7 @@ func TestSchedule_asksAsOftenAsItCounts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
 		s := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
-		const targets, days = 60, 70
+		const targets, days = 40, 42
 		n := 0
 		for i := range targets {
 			target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
@@ -90,7 +90,7 @@ func TestSchedule_asksAsOftenAsItCounts(t *testing.T) {
 	})
 }
 
-func TestStretch_goesStageByStageAndLaneByLane(t *testing.T) {
+func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		less := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "less"))
@@ -102,8 +102,8 @@ func TestStretch_goesStageByStageAndLaneByLane(t *testing.T) {
 		}
 		// What comes later in the order gives way only when what comes before has gone as far as it can.
 		order := []float64{}
-		for stage := range stages {
-			for _, lane := range lowestFirst {
+		for _, lane := range lowestFirst {
+			for stage := range stages {
 				order = append(order, more.share(stage, lane))
 			}
 		}
@@ -225,4 +225,33 @@ func TestClaimable_isLessWhereCallsAreSlow(t *testing.T) {
 	require.Equal(t, 8, claimable(mostClaimed, 2*claimTime))
 	require.Equal(t, callsAtOnce/2, claimable(mostClaimed, time.Hour), "enough to keep calls going")
 	require.Equal(t, callsAtOnce/2, claimable(callsAtOnce/2, claimTime), "neither more nor fewer")
+}
+
+func TestDue_putsOffWhatWasPlannedBeforeTheBudgetWasShort(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target, s := drawTarget(rt), stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
+		target.Pace, target.Lane = anyPace.Draw(rt, "pace"), target.BaseLane
+		fetched := store.InstantOf(someDay)
+		target.FetchedAt, target.RequestedAt = &fetched, fetched-1
+		want := s.next(target, target.Pace, someDay)
+		now := someDay.Add(time.Duration(rapid.Int64Range(0, int64(8*24*time.Hour)).Draw(rt, "later")))
+		next, due := s.due(target, now)
+		require.Equal(rt, s == 0 || !want.After(now.Add(fillAhead)), due)
+		if !due {
+			require.Equal(rt, want, next)
+		}
+		for name, change := range map[string]func(*store.Target){
+			"somebody waits":    func(t *store.Target) { t.Lane = store.LaneInteractive },
+			"somebody joined":   func(t *store.Target) { t.RequestedAt = fetched + 1 },
+			"it failed":         func(t *store.Target) { t.Attempts = 1 },
+			"it is doubted":     func(t *store.Target) { t.Suspect = new("0 views") },
+			"it has no numbers": func(t *store.Target) { t.FetchedAt = nil },
+		} {
+			other := target
+			change(&other)
+			_, due := s.due(other, now)
+			require.True(rt, due, name)
+		}
+	})
 }
