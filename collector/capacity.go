@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -202,9 +203,7 @@ func (n need) shares(other need, supply map[string]float64) bool {
 // fits says whether a day's needs at a stretch can be paid for.
 func fits(pool []need, supply map[string]float64, s stretch) bool {
 	left := make(map[string]float64, len(supply))
-	for bucket, units := range supply {
-		left[bucket] = units
-	}
+	maps.Copy(left, supply)
 	for _, n := range pool {
 		var counts, details float64
 		for _, d := range n.targets {

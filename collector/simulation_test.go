@@ -87,7 +87,7 @@ func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget, window := "", s.clock.Now().UTC().Format(time.DateOnly)
+	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/youtube/"):
 		window = s.clock.Now().In(pacific).Format(time.DateOnly)
@@ -96,8 +96,6 @@ func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	case strings.Contains(r.URL.Path, "/instagram/"):
 		budget = "instagram"
-	default:
-		budget = "tiktok"
 	}
 	s.mu.Lock()
 	s.units[budget+" "+window]++

@@ -16,8 +16,8 @@ const (
 	// upkeepLease is after how long another takes over from a collector that died at it. It is extended after each transaction.
 	upkeepLease = 15 * time.Minute
 	upkeepRetry = time.Hour // when something was in use, or failed
-	// upkeepHour is when the day's upkeep is due, UTC.
-	upkeepHour = 3 * time.Hour
+	// upkeepAt is when of the UTC day the upkeep is due.
+	upkeepAt = 3 * time.Hour
 	// quotaMemory is for how long the counts of budgets are kept.
 	quotaMemory = 100 * 24 * time.Hour
 )
@@ -40,7 +40,7 @@ func (c *Collector) keepUp(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepHour)
+	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
 	done, err := c.store.ApplyRetention(ctx, func() error { return lease.Extend(ctx) })
 	if err != nil || len(done.Busy) > 0 {
 		next = c.now().Add(upkeepRetry)

@@ -94,7 +94,7 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 		o, next := newOrg(t, db), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // 29 February 2024 lies behind
-			other := &storetest.DB{Store: db.Open(t), Clock: db.Clock} // one that knows of no month that was dropped
+			other := &storetest.DB{Store: db.Open(t), Clock: db.Clock}                                                            // one that knows of no month that was dropped
 			room(t, other, 800)
 			require.NoError(rt, other.Close())
 			now, l := today(db), clip(t, next)
