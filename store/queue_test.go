@@ -142,6 +142,27 @@ func TestTarget_thatWasGivenUpIsTakenUpWhenSomebodyAsks(t *testing.T) {
 	})
 }
 
+func TestTarget_thatWasParkedIsRevivedByARefresh(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), clip(t, 1)
+		track(t, o, l)
+		c := claimOne(t, db, link.TikTok, "video")
+		parked := outcome(db, c.Targets[0], store.VideoFacts{})
+		parked.Facts, parked.Private, parked.State, parked.Attempts, parked.NextAt = nil, new(true), "parked", 4, parked.NextAt.Add(6*24*time.Hour)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{parked}))
+		require.Empty(t, dueLanes(t, db, link.TikTok))
+
+		r, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
+		require.NoError(t, err)
+		require.True(t, r.Scheduled)
+		again := claimOne(t, db, link.TikTok, "video").Targets[0]
+		require.Equal(t, "active", again.State)
+		require.Zero(t, again.Attempts)
+		require.Equal(t, store.LaneInteractive, again.Lane)
+	})
+}
+
 func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
