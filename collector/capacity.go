@@ -18,8 +18,8 @@ import (
 const (
 	// planLife is for how long a plan holds: reading the whole queue costs more than it changes.
 	planLife = 15 * time.Minute
-	// headroom is the share of a budget that is left for retries, refreshes and calls that are not full. The root of the
-	// budget is left besides: a small one may by chance have more turns on one day than on another.
+	// headroom is the share of a budget that is left for retries, refreshes and calls that are not full. Twice the root of
+	// the budget is left besides: by chance one day has more turns than another, which a small budget feels.
 	headroom = 0.1
 	// planRetry is when a plan that could not be made is tried again.
 	planRetry = time.Minute
@@ -95,7 +95,7 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 			}
 			_, ends := b.Window(now)
 			_, next := b.Window(ends)
-			units := float64(b.Limit)*(1-headroom) - math.Sqrt(float64(b.Limit))
+			units := float64(b.Limit)*(1-headroom) - 2*math.Sqrt(float64(b.Limit))
 			supply[bucketKey(s, b.Name)] = max(0, units) * (24 * time.Hour).Seconds() / next.Sub(ends).Seconds()
 		}
 	}

@@ -331,7 +331,7 @@ func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 
 	// Instagram costs a call a video and time. In the middle of the time there is far less than all turns would take.
 	ample := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
-	short := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 6 / 10}
+	short := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
 	shortFrom, shortTo := days*3/10, days*6/10
 	c := s.collect(ample)
 	for day := range days {
