@@ -43,7 +43,7 @@ func TestSchedule_asksEachDayWhileTheBudgetAllows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
 		days := map[store.Date]int{}
-		for _, at := range turnsIn(rt, 0, target, pace, 10, 10*time.Minute) {
+		for _, at := range turnsIn(rt, 0, target, pace, 10, 9*time.Minute) {
 			days[store.DateOf(at)]++
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {

@@ -62,12 +62,15 @@ const bucket = 0
 
 func targetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
+// slotMargin is the end of the day that has no slots, so that a turn that comes a little late still falls into its day.
+const slotMargin = 10 * 60
+
 // SlotOf returns the second of the day at which a target is fetched by the schedule: spread evenly by hash, the same
 // every day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(targetKey(p, externalID)))
-	return time.Duration(h.Sum32()%secondsPerDay) * time.Second
+	return time.Duration(h.Sum32()%(secondsPerDay-slotMargin)) * time.Second
 }
 
 // slotAfter returns the target's next slot after now.
