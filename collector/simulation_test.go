@@ -351,7 +351,7 @@ func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; stretch %.2f", day+1, d.fetches, d.late, 100*d.worst, d.calls, d.stretch)
 	}
 	if *simulationOut != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.picture()), 0o644)) //nolint:gosec // a picture for all to see
+		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.picture()), 0o644))
 	}
 	fetches, late := 0, 0
 	for i, d := range s.days {
