@@ -45,6 +45,7 @@ func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
 		s.checkScope,        // after the limit: its answers bear the quota headers
 		s.validate,          // after all that needs no body: it reads it
 
+		s.repeatSafely,        // after validation: a key belongs to a request that the contract knows
 		s.answerConditionally, // last: the tag is of what the operation answers, and of nothing else
 	)
 	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
