@@ -191,7 +191,7 @@ func collectionSeen(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.
 		}
 		tags = append(tags, entityTag(shown.body.Bytes()))
 	}
-	if !matches([]string{*ifMatch}, tags...) {
+	if _, ok := matching([]string{*ifMatch}, tags...); !ok {
 		return nil, staleCollection()
 	}
 	return &c.UpdatedAt, nil

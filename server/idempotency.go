@@ -30,12 +30,7 @@ func effectID(ctx context.Context) uuid.UUID {
 // repeatSafely gives a POST that bears an Idempotency-Key its first answer again (interface 1). An answer of 5xx is not kept:
 // whether it had an effect is unknown, so the request goes on under the same effectID.
 func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
-	answering := func(c echo.Context) error {
-		if err := next(c); err != nil {
-			s.writeError(err, c)
-		}
-		return nil
-	}
+	answering := s.answering(next)
 	return func(c echo.Context) error {
 		r, op := c.Request(), s.operations.of(c)
 		key := r.Header.Get("Idempotency-Key")
@@ -71,6 +66,16 @@ func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		kept = store.KeptAnswer{Status: answer.status, ContentType: answer.header.Get(echo.HeaderContentType), Body: answer.body.Bytes()}
 		return answer.send(c)
+	}
+}
+
+// answering writes what a handler fails with, so that a problem is an answer like any other.
+func (s *Server) answering(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := next(c); err != nil {
+			s.writeError(err, c)
+		}
+		return nil
 	}
 }
 
