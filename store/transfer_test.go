@@ -291,6 +291,15 @@ func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
 		id := track(t, o, l)[0].VideoID
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
 			o.ID(), id, monday, monday+5)
+		// It was fetched every day since Thursday, which the days of the organisation still tell.
+		for d := monday + 3; d < monday+6; d++ {
+			db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, ?, 0, 0, 0, 0)`,
+				o.ID(), d, 45+int64(d-monday))
+		}
+		defer func() {
+			views := "SELECT views FROM organisation_days WHERE organisation_id = ? AND day BETWEEN ? AND ? ORDER BY day"
+			require.Equal(t, []int64{40, 48, 49, 50, 60}, storetest.Column[int64](t, db, views, o.ID(), monday-1, monday+7))
+		}()
 		require.Equal(t, []store.PointFate{store.PointAdded, store.PointKept, store.PointKept, store.PointAdded},
 			fates(t, o, importOf(l, loadPoint(monday-1, 40), loadPoint(monday, 45), loadPoint(monday+6, 55), loadPoint(monday+7, 60))))
 		require.Equal(t, []int64{40, 50, 60}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_weekly WHERE organisation_id = ? ORDER BY day", o.ID()))
