@@ -54,10 +54,14 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) || bytes.IndexByte(head, 0) >= 0 {
+	switch {
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return nil, broken("the file is a workbook, of Excel or the like, or an archive: save the sheet as CSV, in UTF-8")
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return nil, broken("the file is compressed: unpack it, for example by gzip -dc FILE | reeltally import --org ORG -")
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) || bytes.IndexByte(head, 0) >= 0:
 		return nil, broken("the file is UTF-16 or no text at all: save it as UTF-8")
-	}
-	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		_, _ = in.Discard(3)
 	}
 	start, err := in.Peek(1)
