@@ -80,17 +80,17 @@ func TestTransfer_survivesBeingKilled(t *testing.T) {
 			dir := t.TempDir()
 			in := filepath.Join(dir, "in.csv")
 			otherTrackers(t, in)
-			organisation := func(name string) (id, token string) {
+			organisation := func(name string) (token string) {
 				var made struct {
 					ID    string `json:"organisation_id"`
 					Token string
 				}
 				require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "org", "create", "--name", name, "--json")), &made))
 				require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", made.ID, "--name", "Test", "--json")), &made))
-				return made.ID, made.Token
+				return made.Token
 			}
-			_, wholeToken := organisation("Whole")
-			_, killedToken := organisation("Killed")
+			wholeToken := organisation("Whole")
+			killedToken := organisation("Killed")
 
 			operator(t, s.env, "import", "--org", "Whole", in)
 			importKills, printed := killedUntilDone(t, s.env, "import", "--org", "Killed", "--json", in)

@@ -17,8 +17,6 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-const watch = "https://youtu.be/dQw4w9WgXcQ"
-
 func TestImport_readsWhatOthersWrite(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -54,7 +52,7 @@ func TestImport_readsWhatOthersWrite(t *testing.T) {
 				}
 			})
 			require.NoError(t, err)
-			points, err := o.History(t.Context(), store.VideoRef{Link: mustParse(t, watch)}, 0, day+1)
+			points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, 0, day+1)
 			require.NoError(t, err)
 			require.Equal(t, []store.Point{point(12)}, points)
 		})
@@ -110,7 +108,7 @@ func TestImport_refusesBadRows(t *testing.T) {
 		require.ErrorAs(t, err, &refused, row)
 		require.ErrorContains(t, err, "line 3: ", row)
 		require.ErrorContains(t, err, want, row)
-		_, err = o.Video(t.Context(), store.VideoRef{Link: mustParse(t, watch)})
+		_, err = o.Video(t.Context(), store.VideoRef{Link: watched(t)})
 		require.ErrorIs(t, err, store.ErrNotFound, "nothing is imported")
 	}
 }

@@ -96,7 +96,6 @@ const shownBad = 20
 type importing struct {
 	Import
 	refused RefusedError
-	badErr  error
 	sum     Summary
 }
 
@@ -177,7 +176,7 @@ func (r *importing) read(ctx context.Context) (*spool, string, error) {
 	// Rows that disagree come up only once they are sorted, when all have been read: bad is never called twice at once.
 	s, err := newSpool(out, r.TempDir, func(line int, reason error) error { return r.bad(line, reason) })
 	stop()
-	for range out { //nolint:revive // drained, so that the sorter ends
+	for range out { // so that the sorter ends
 	}
 	read := <-readErr
 	sortErr := <-failed

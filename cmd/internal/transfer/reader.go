@@ -87,7 +87,6 @@ type csvReader struct {
 	csv    *csv.Reader
 	limit  *limited
 	fields []field
-	above  int // lines above the header
 }
 
 func newCSVReader(in *bufio.Reader, l *limited, c Columns) (*csvReader, error) {
@@ -122,8 +121,7 @@ func separator(in *bufio.Reader) rune {
 }
 
 func (r *csvReader) broken(err error) error {
-	var wrong *csv.ParseError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
 		if errors.Is(wrong.Err, csv.ErrQuote) || errors.Is(wrong.Err, csv.ErrBareQuote) {
 			return broken("line %d, column %d: wrong quoting: a cell with a quote stands in quotes, and the quote in it is doubled", wrong.Line, wrong.Column)
 		}

@@ -30,7 +30,9 @@ func manyVideos(day store.Date, n int) string {
 	var rows strings.Builder
 	rows.WriteString("link,date,views\n")
 	for i := range n {
-		fmt.Fprintf(&rows, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\nhttps://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", i, day-1, i, i, day, 2*i)
+		for ago := range 2 {
+			fmt.Fprintf(&rows, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", i, day-store.Date(ago), 2*i-i*ago)
+		}
 	}
 	return rows.String()
 }

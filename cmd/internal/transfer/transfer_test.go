@@ -150,16 +150,19 @@ func TestExport_ofARangeOfDays(t *testing.T) {
 		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "a video without points is there")
 		require.Equal(t, 1, strings.Count(exported(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "another organisation has none of it")
 
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: mustParse(t, "https://youtu.be/dQw4w9WgXcQ")}}, true)
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watched(t)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, days(store.ExportQuery{}))
 		require.Len(t, days(store.ExportQuery{IncludeRemoved: true}), 4)
 	})
 }
 
-func mustParse(t *testing.T, raw string) link.Link {
+const watch = "https://youtu.be/dQw4w9WgXcQ"
+
+// watched is the video that watch means.
+func watched(t *testing.T) link.Link {
 	t.Helper()
-	l, err := link.Parse(raw)
+	l, err := link.Parse(watch)
 	require.NoError(t, err)
 	return l
 }
@@ -203,7 +206,7 @@ func TestImport_sortsAndFolds(t *testing.T) {
 	require.EqualValues(t, 1400, sum.Rows)
 	require.EqualValues(t, 1, sum.Videos)
 	require.EqualValues(t, 700, sum.Added+sum.Folded)
-	points, err := o.History(t.Context(), store.VideoRef{Link: mustParse(t, "https://youtu.be/dQw4w9WgXcQ")}, today-699, today)
+	points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, today-699, today)
 	require.NoError(t, err)
 	require.InDelta(t, 697, len(points), 3, "back to the first point that stands for a week")
 	for _, p := range points[:90] {
