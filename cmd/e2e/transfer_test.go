@@ -52,7 +52,7 @@ func readable(t *testing.T, s *stack, token string) string {
 // how often it was killed, and what it printed.
 func killedUntilDone(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
-	for after := 200 * time.Millisecond; ; after += after / 3 {
+	for after := 100 * time.Millisecond; ; after += after / 3 {
 		p := start(t, "reeltally", env, args...)
 		timer := time.NewTimer(after)
 		select {
