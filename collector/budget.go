@@ -7,10 +7,11 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// way is a source that may be asked now.
+// way is a source with what is known of its pauses.
 type way struct {
 	source Source
-	closed map[string]bool // its buckets that may not be spent from now
+	// closed says until when the source ("") and those of its buckets are paused that are.
+	closed map[string]store.Instant
 	// strikes are the pauses in a row of the source ("") and of its buckets; an entry says that a pause is on
 	// record, though it may be over.
 	strikes map[string]int
@@ -26,26 +27,45 @@ func bucketKey(s Source, bucket string) string {
 	return s.Name() + "/" + bucket
 }
 
-// open returns the sources that may be asked now, in order.
-func (c *Collector) open(ctx context.Context) (ways, error) {
+// open returns the sources that may be asked now, in order, and those that are paused as a whole.
+func (c *Collector) open(ctx context.Context) (open, paused ways, err error) {
 	pauses, err := c.store.Pauses(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	now := store.InstantOf(c.now())
-	var open ways
 	for _, s := range c.sources {
-		w := way{source: s, closed: map[string]bool{}, strikes: map[string]int{}}
+		w := way{source: s, closed: map[string]store.Instant{}, strikes: map[string]int{}}
 		for _, bucket := range append([]string{""}, budgetNames(s)...) {
 			if p, known := pauses[bucketKey(s, bucket)]; known {
-				w.strikes[bucket], w.closed[bucket] = p.Strikes, p.BlockedUntil > now
+				w.strikes[bucket] = p.Strikes
+				if p.BlockedUntil > now {
+					w.closed[bucket] = p.BlockedUntil
+				}
 			}
 		}
-		if !w.closed[""] {
+		if w.closed[""] == 0 {
 			open = append(open, w)
+		} else {
+			paused = append(paused, w)
 		}
 	}
-	return open, nil
+	return open, paused, nil
+}
+
+// opens is when a target may be asked for again: 0 when it may be now.
+func (w way) opens(t Target) store.Instant {
+	var first store.Instant
+	for i, plan := range w.source.Plan([]Target{t}) {
+		at := w.closed[""]
+		for _, call := range plan {
+			at = max(at, w.closed[call.Bucket])
+		}
+		if i == 0 || at < first {
+			first = at
+		}
+	}
+	return first
 }
 
 func budgetNames(s Source) []string {
@@ -56,21 +76,21 @@ func budgetNames(s Source) []string {
 	return names
 }
 
-// claimSize returns how many targets like t may be claimed for one round; 0 when no source could be asked for any.
+// claimSize returns how many targets like t may be claimed for one round; 0 when no source could be asked for any. The
+// source with the largest calls decides, since those before it may leave all to it.
 func (ws ways) claimSize(t Target) int {
+	size := 0
 	for _, w := range ws {
-		batch, ok := w.source.Serves(t)
-		if !ok || !slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
-			continue
+		if batch, ok := w.source.Serves(t); ok && slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
+			size = max(size, batch, fewest)
 		}
-		return max(batch, fewest)
 	}
-	return 0
+	return size
 }
 
 // allows says whether none of a plan's buckets is closed.
 func (w way) allows(plan []Call) bool {
-	return !slices.ContainsFunc(plan, func(c Call) bool { return w.closed[c.Bucket] })
+	return !slices.ContainsFunc(plan, func(c Call) bool { return w.closed[c.Bucket] != 0 })
 }
 
 // reserve takes the cost of the first plan that the budgets allow, before anything is spent.
@@ -97,6 +117,9 @@ func (c *Collector) take(ctx context.Context, w way, plan []Call) (bool, error) 
 		window, ends := b.Window(now)
 		ok, err := c.store.ReserveQuota(ctx, bucketKey(w.source, b.Name), window, call.Units, b.Limit)
 		if ok && err == nil {
+			err = c.forget(ctx, bucketKey(w.source, b.Name), window)
+		}
+		if ok && err == nil {
 			continue
 		}
 		for _, taken := range plan[:i] {
@@ -115,6 +138,16 @@ func (c *Collector) take(ctx context.Context, w way, plan []Call) (bool, error) 
 			Detail: "our own count has reached the limit", BlockedUntil: store.InstantOf(ends)})
 	}
 	return true, nil
+}
+
+// forget deletes the counts of windows before the last one, once a new one has begun: those of a minute would pile up. The last
+// one stays for collectors whose clock is behind.
+func (c *Collector) forget(ctx context.Context, budget, window string) error {
+	last, _ := c.windows.Swap(budget, window)
+	if before, known := last.(string); known && before < window {
+		return c.store.ForgetQuota(ctx, budget, before)
+	}
+	return nil
 }
 
 func (w way) budget(name string) Budget {

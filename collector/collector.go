@@ -68,6 +68,7 @@ type Collector struct {
 	log     *slog.Logger
 	workers int
 	poll    time.Duration
+	windows sync.Map // the window of each budget that was last spent from
 }
 
 // New returns a collector; Run makes it work.
@@ -167,7 +168,7 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bo
 	if err != nil || len(lanes) == 0 {
 		return false, err
 	}
-	ways, err := c.open(ctx)
+	ways, paused, err := c.open(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -183,7 +184,7 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bo
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	return true, c.collect(ctx, claim, ways, within)
+	return true, c.collect(ctx, claim, ways, paused, within)
 }
 
 // draw picks one of the lanes by weight.
@@ -203,7 +204,7 @@ func draw(lanes []store.Lane) store.Lane {
 
 // collect fetches a claim, for as long as within, and acknowledges each answer as it comes. What no source could be asked
 // for now goes back.
-func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
+func (c *Collector) collect(ctx context.Context, claim store.Claim, ways, paused ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -211,6 +212,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 
 	left := claim.Targets
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
+	tried := map[string][]string{}        // by external id: those sources
 	var errs []error
 	for i, w := range ways {
 		mine, others := split(left, func(t store.Target) bool {
@@ -222,6 +224,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		left = append(others, a.open...)
 		for _, o := range a.refused {
 			refused[o.Target.ExternalID] = o
+			tried[o.Target.ExternalID] = append(tried[o.Target.ExternalID], w.source.Name())
 			if ways[i+1:].claimSize(ask(o.Target, c.now())) > 0 {
 				left = append(left, o.Target)
 			}
@@ -237,9 +240,35 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 			refused[t.ExternalID] = outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
 		}
 	}
+	errs = append(errs, c.await(writing, claim, refused, tried, append(paused, ways...)))
 	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
 	if len(left) > 0 {
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
+	}
+	return errors.Join(errs...)
+}
+
+// await takes out of refused what another source can be asked for that was not tried, and gives it back until that one is open
+// again: the others would only refuse it once more.
+func (c *Collector) await(ctx context.Context, claim store.Claim, refused map[string]store.Outcome, tried map[string][]string, all ways) error {
+	waiting, soon := map[store.Instant][]store.Target{}, store.InstantOf(c.now().Add(jitter(c.poll)))
+	for id, o := range refused {
+		asked := ask(o.Target, c.now())
+		var until []store.Instant
+		for _, w := range all {
+			if _, ok := w.source.Serves(asked); ok && !slices.Contains(tried[id], w.source.Name()) {
+				until = append(until, w.opens(asked))
+			}
+		}
+		if len(until) > 0 {
+			at := max(slices.Min(until), soon)
+			waiting[at] = append(waiting[at], o.Target)
+			delete(refused, id)
+		}
+	}
+	var errs []error
+	for at, targets := range waiting {
+		errs = append(errs, c.store.Release(ctx, store.Claim{Token: claim.Token, Targets: targets}, at.Time()))
 	}
 	return errors.Join(errs...)
 }
@@ -343,7 +372,7 @@ func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answ
 	}
 	for i, r := range results {
 		o := outcome(batch[i], r, w.source.Name(), a.at)
-		if r.Class != OK || o.Suspect != nil {
+		if r.Class != OK || o.Suspect != nil || o.Detail != "" {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
 		}

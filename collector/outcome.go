@@ -17,6 +17,8 @@ const (
 const (
 	slowly = 24 * time.Hour
 	weekly = 7 * 24 * time.Hour
+	// lagAtMost is how old the numbers of a source that lags can be.
+	lagAtMost = 10 * 24 * time.Hour
 )
 
 // outcome turns a source's answer for one target into what is written and when the target is due again.
@@ -32,6 +34,11 @@ func outcome(t store.Target, r Result, source string, now time.Time) store.Outco
 		if r.Account != nil {
 			o.Attempts, o.Suspect, o.Detail = 0, nil, ""
 			o.NextAt = store.InstantOf(nextRegular(t, nil, now))
+			return o
+		}
+		if r.Lags && isOlder(t, r.Facts, now) {
+			o.Attempts, o.Suspect, o.Detail = 0, nil, "older than what is known"
+			o.NextAt = store.InstantOf(nextRegular(t, r.Facts.UploadedAt, now))
 			return o
 		}
 		if s := weigh(t, r.Facts, now); s != nil {
@@ -65,6 +72,12 @@ func outcome(t store.Target, r Result, source string, now time.Time) store.Outco
 		o.NextAt = store.InstantOf(nextRetry(o.Attempts, now))
 	}
 	return o
+}
+
+// isOlder says whether the facts of a source that lags are from before the last ones written. Once these are older than
+// any lag, fewer views are what they are.
+func isOlder(t store.Target, f *Facts, now time.Time) bool {
+	return t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < lagAtMost
 }
 
 // wantedOf drops who the author is from an answer that was asked for counts alone: such a call may go by another key than

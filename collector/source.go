@@ -67,6 +67,8 @@ type Result struct {
 	Account *AccountFacts
 	// Sandbox is true when the answer came from a sandbox: the numbers are made up and must never pass for real ones.
 	Sandbox bool
+	// Lags is true when the source's numbers may be days old: they never set back what another source gave.
+	Lags bool
 }
 
 // Failure is the outcome of a whole call: no target of the batch has an answer.

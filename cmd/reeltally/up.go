@@ -96,7 +96,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 	}
 	// Made-up numbers stay in the database also when every source is a real one now.
 	u.Sandbox = u.Sandbox || len(u.standsFor) > 0 || seeded
-	sources, err := u.Sources.Sources(u.log)
+	sources, err := u.Sources.Sources(u.store, u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,8 @@ func (u *up) useSandbox(address string) {
 		u.Sources.YouTubeBaseURL = settings["REELTALLY_YOUTUBE_BASE_URL"]
 		u.standsFor = append(u.standsFor, link.YouTube)
 	}
-	if u.Sources.HasVendor() {
+	// A vendor that makes numbers up must not fill in for a source of TikTok's that is real.
+	if u.Sources.HasVendor() || u.Sources.HasTikTok() {
 		return
 	}
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}

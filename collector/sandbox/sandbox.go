@@ -33,6 +33,7 @@ type Sandbox struct {
 	faults *faults
 	calls  *callLog
 	quota  *quota
+	logins *tiktokLogins
 }
 
 // New makes a sandbox. It holds no resources and needs no closing.
@@ -45,7 +46,7 @@ func New(o Options) *Sandbox {
 	}
 	return &Sandbox{
 		now: o.Now, logger: o.Logger, world: newWorld(o.Seed),
-		faults: &faults{rules: map[string]*rule{}}, calls: newCallLog(), quota: newQuota(),
+		faults: &faults{rules: map[string]*rule{}}, calls: newCallLog(), quota: newQuota(), logins: newTikTokLogins(o.Seed, o.Now()),
 	}
 }
 
@@ -60,6 +61,10 @@ func (s *Sandbox) Settings(baseURL string) []string {
 		"REELTALLY_SANDBOX=true",
 		"REELTALLY_YOUTUBE_BASE_URL=" + base + "/youtube/",
 		"REELTALLY_YOUTUBE_API_KEY=" + YouTubeAPIKey,
+		"REELTALLY_TIKTOK_BASE_URL=" + base + "/tiktok/",
+		"REELTALLY_TIKTOK_CLIENT_KEY=" + TikTokClientKey,
+		"REELTALLY_TIKTOK_CLIENT_SECRET=" + TikTokClientSecret,
+		"REELTALLY_TIKTOK_REFRESH_TOKEN=" + TikTokRefreshToken,
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",
 		"REELTALLY_VENDOR_KEY=" + VendorKey,
@@ -75,6 +80,8 @@ func (s *Sandbox) Handler() http.Handler {
 		switch area {
 		case "youtube":
 			s.serveYouTube(w, r, rest)
+		case "tiktok":
+			s.serveTikTok(w, r, rest)
 		case "vendor":
 			s.serveVendor(w, r, rest)
 		case "shortlinks":
@@ -83,7 +90,7 @@ func (s *Sandbox) Handler() http.Handler {
 			s.serveControl(w, r, rest)
 		default:
 			write(w, r, problem(http.StatusNotFound,
-				"nothing stands at this path; the sandbox has /youtube/, /vendor/, /shortlinks/ and /_control/"))
+				"nothing stands at this path; the sandbox has /youtube/, /tiktok/, /vendor/, /shortlinks/ and /_control/"))
 		}
 	})
 }
@@ -100,7 +107,7 @@ func (s *Sandbox) clock() time.Time {
 type call struct {
 	r        *http.Request
 	now      time.Time
-	source   string // sourceYouTube, sourceVendor or sourceShortLinks
+	source   string // one of the names below
 	platform string // of a vendor's call, "" for a platform that has a source of its own
 	method   string
 	ids      []string // what it asks for
@@ -108,9 +115,12 @@ type call struct {
 
 // The sources, as faults and calls name them; a vendor's calls also bear the name of their platform.
 const (
-	sourceYouTube    = "youtube"
-	sourceVendor     = "vendor"
-	sourceShortLinks = "shortlinks"
+	sourceYouTube = "youtube"
+	sourceVendor  = "vendor"
+	// Those of TikTok's own are apart from what a vendor is asked of TikTok, which is called by the platform's name.
+	sourceTikTokDisplay  = "tiktok_display"
+	sourceTikTokResearch = "tiktok_research"
+	sourceShortLinks     = "shortlinks"
 )
 
 // voice is how a source says the things that any source can say.
