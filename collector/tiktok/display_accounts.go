@@ -142,15 +142,15 @@ type list struct {
 // decodeList is false for a page of which nothing can be understood. A broken item is left out.
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
-		Videos fetch.Items `json:"videos"`
-		Cursor fetch.Count `json:"cursor"`
-		More   bool        `json:"has_more"`
+		Videos *fetch.Items `json:"videos"` // nil when there is none, not even an empty one
+		Cursor fetch.Count  `json:"cursor"`
+		More   bool         `json:"has_more"`
 	}
 	if json.Unmarshal(a.data, &data) != nil || data.Videos == nil || data.Cursor.Wrong() {
 		return list{}, false
 	}
 	page := list{cursor: data.Cursor.Value(), more: data.More}
-	for _, raw := range data.Videos {
+	for _, raw := range *data.Videos {
 		var item struct {
 			ID         fetch.ID    `json:"id"`
 			CreateTime fetch.Count `json:"create_time"`
@@ -170,5 +170,5 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 		}
 		page.videos = append(page.videos, found)
 	}
-	return page, len(page.videos) > 0 || len(data.Videos) == 0
+	return page, len(page.videos) > 0 || len(*data.Videos) == 0
 }

@@ -75,14 +75,17 @@ type video struct {
 // without an id, or with one that was not asked for, makes what is left out say nothing.
 func decodeVideos(a answer, asked []string, now time.Time) (videos, error) {
 	var data struct {
-		Videos fetch.Items `json:"videos"`
-		More   bool        `json:"has_more"`
+		Videos *fetch.Items `json:"videos"` // nil when there is none, not even an empty one
+		More   bool         `json:"has_more"`
 	}
 	if json.Unmarshal(a.data, &data) != nil {
 		return videos{}, &collector.Failure{Class: collector.Temporary, Detail: errShape.Error()}
 	}
-	out := videos{byID: make(map[string]collector.Result, len(data.Videos)), unlisted: data.Videos == nil, more: data.More, sandbox: a.sandbox}
-	for _, raw := range data.Videos {
+	out := videos{byID: map[string]collector.Result{}, unlisted: data.Videos == nil, more: data.More, sandbox: a.sandbox}
+	if out.unlisted {
+		return out, nil
+	}
+	for _, raw := range *data.Videos {
 		var item struct {
 			ID fetch.ID `json:"id"`
 		}
