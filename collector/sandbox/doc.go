@@ -5,6 +5,8 @@
 // # Paths
 //
 //	/youtube/youtube/v3/METHOD   YouTube Data API v3: videos, videos:batchGetStats, channels, playlistItems. Key: YouTubeAPIKey.
+//	/tiktok/v2/METHOD/           TikTok's own APIs. Display, for TikTokAccount alone: user/info, video/query, video/list. Research, as it was two
+//	                             days ago: research/video/query (by ids and names), research/user/info. Tokens: oauth/token, see below.
 //	/vendor/PATH                 what a vendor has after its base address. Key: VendorKey, sent as that vendor wants it.
 //	  tt/… instagram/… facebook/…  EnsembleData, ?token= (it sells no Facebook; those paths are the sandbox's own)
 //	  v1/… v2/… v3/…               ScrapeCreators, header x-api-key
@@ -12,9 +14,10 @@
 //	/shortlinks/HOST/PATH        what https://HOST/PATH answers, for GET and HEAD
 //	/_control/…                  see below
 //
-// Settings gives the environment that points every source there. Requests are refused as the real source refuses them: wrong
+// Settings gives the environment that points every source there but TikTok's Research API, which takes TikTokResearchClientKey and its secret. Requests are refused as the real source refuses them: wrong
 // keys, unknown or missing parameters, too many ids. YouTube's quota is kept, 10,000 units a Pacific day in the
-// common bucket and as many for batchGetStats.
+// common bucket and as many for batchGetStats; so is TikTok's for researchers, 1,000 requests a UTC day. TikTok's access tokens last two hours. A
+// refresh token works once, but for TikTokRefreshToken, which begins a login of its own at each use. Tokens outlive the process.
 //
 // Of EnsembleData there are tt/post/info (a list of one), tt/post/multi-info (up to 100 ids with semicolons; what cannot be seen
 // is left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
@@ -65,7 +68,7 @@
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
 //
-// Sources are youtube, vendor, shortlinks, and tiktok, instagram and facebook for a vendor's calls for that platform; "" or "*" is
+// Sources are youtube, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok, instagram and facebook for a vendor's calls for that platform; "" or "*" is
 // all. The nearest fault counts: of the platform, else of the source, else of all. A vendor's calls are logged under both its names.
 //
 // Faults: rate_limited (429; Retry-After only with retry_after), quota_spent, server_error (with retry_after, Retry-After too), slow (the right answer after retry_after
