@@ -17,10 +17,10 @@ import (
 // project. TikTokRefreshToken is that of a login which has just been made, at every use anew.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
-	TikTokClientSecret         = "sandbox-tiktok-secret"
-	TikTokRefreshToken         = "rft.sandbox-tiktok-login" //nolint:gosec // opens a made-up world
+	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // opens a made-up world
+	TikTokRefreshToken         = "rft.sandbox-tiktok-login" //nolint:gosec // as above
 	TikTokResearchClientKey    = "sandbox-tiktok-research-key"
-	TikTokResearchClientSecret = "sandbox-tiktok-research-secret"
+	TikTokResearchClientSecret = "sandbox-tiktok-research-secret" //nolint:gosec // as above
 )
 
 const (
@@ -62,7 +62,8 @@ func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool)
 func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	login, generation := "", 0
+	var login string
+	var generation int
 	if refresh == TikTokRefreshToken {
 		l.made++
 		login = l.started + "-" + strconv.Itoa(l.made)

@@ -21,7 +21,7 @@ import (
 const DefaultBaseURL = "https://open.tiktokapis.com/"
 
 const (
-	pathToken = "v2/oauth/token/"
+	pathToken = "v2/oauth/token/" //nolint:gosec // a path, no token
 	// ratePause is how long TikTok's sliding minute takes to forget.
 	ratePause = time.Minute
 )

@@ -3,6 +3,7 @@ package tiktok_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -129,7 +130,7 @@ func TestDisplay_asksForVideos(t *testing.T) {
 	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Gone, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
 
 	answers := refusals()
-	for c, a := range map[sourcetest.Case]sourcetest.Answer{
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
@@ -142,9 +143,7 @@ func TestDisplay_asksForVideos(t *testing.T) {
 		sourcetest.Duplicates: {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
 		sourcetest.Strangers:  {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
-	} {
-		answers[c] = a
-	}
+	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
 			return newDisplay(t, db, base, client, anotherLogin)

@@ -241,15 +241,19 @@ func (r *Research) profile(ctx context.Context, t collector.Target) (collector.R
 	if err != nil {
 		return collector.Result{}, r.bucket(err)
 	}
+	return decodeProfile(got, handle), nil
+}
+
+func decodeProfile(a answer, handle string) collector.Result {
 	var data struct {
 		DisplayName *string     `json:"display_name"`
 		Bio         *string     `json:"bio_description"`
 		Followers   fetch.Count `json:"follower_count"`
 		Following   fetch.Count `json:"following_count"`
 	}
-	res := collector.Result{Class: collector.Temporary, Detail: errShape.Error(), Sandbox: got.sandbox, Lags: true}
+	res := collector.Result{Class: collector.Temporary, Detail: errShape.Error(), Sandbox: a.sandbox, Lags: true}
 	switch {
-	case json.Unmarshal(got.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
+	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
 	case data.Followers.Wrong() || data.Following.Wrong():
 		res.Detail = "the profile has a count that is no whole number"
 	default:
@@ -257,5 +261,5 @@ func (r *Research) profile(ctx context.Context, t collector.Target) (collector.R
 		res.Account = &collector.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
 			Followers: data.Followers.Value(), Following: data.Following.Value()}
 	}
-	return res, nil
+	return res
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ func TestResearch_asksForVideos(t *testing.T) {
 	spent := answers[sourcetest.QuotaSpent]
 	spent.Bucket = tiktok.BudgetRequests
 	answers[sourcetest.QuotaSpent] = spent
-	for c, a := range map[sourcetest.Case]sourcetest.Answer{
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
@@ -74,9 +75,7 @@ func TestResearch_asksForVideos(t *testing.T) {
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
 		// A float64 would take the one for the other.
 		sourcetest.Strangers: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
-	} {
-		answers[c] = a
-	}
+	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
 			return newResearch(t, base, client)
@@ -224,7 +223,7 @@ func TestResearch_asksForProfiles(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.class, results[0].Class, results[0].Detail)
 			require.Equal(t, c.account, results[0].Account)
-			require.Equal(t, `{"username":"soup.season"}`, requests()[1].body)
+			require.JSONEq(t, `{"username":"soup.season"}`, requests()[1].body)
 		})
 	}
 	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
