@@ -31,7 +31,7 @@ type upCommand struct {
 
 // Help says what kong prints below the flags.
 func (upCommand) Help() string {
-	return "Sources without a key are stood in for by the sandbox, whose numbers are made up. SIGINT (Ctrl-C) or SIGTERM stops all of it in order."
+	return "Sources without a key are stood in for by the sandbox, whose numbers are made up; beside a source of TikTok's own that has one, only YouTube is. SIGINT (Ctrl-C) or SIGTERM stops all of it in order."
 }
 
 // Run starts everything in one process, says how to use it, and stops in order when ctx ends: first the API once its
