@@ -7,11 +7,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// way is a source with what is known of its pauses.
+// way is a source that may be asked now.
 type way struct {
 	source Source
-	// closed says until when the source ("") and those of its buckets are paused that are.
-	closed map[string]store.Instant
+	closed map[string]bool // its buckets that may not be spent from now
 	// strikes are the pauses in a row of the source ("") and of its buckets; an entry says that a pause is on
 	// record, though it may be over.
 	strikes map[string]int
@@ -27,45 +26,26 @@ func bucketKey(s Source, bucket string) string {
 	return s.Name() + "/" + bucket
 }
 
-// open returns the sources that may be asked now, in order, and those that are paused as a whole.
-func (c *Collector) open(ctx context.Context) (open, paused ways, err error) {
+// open returns the sources that may be asked now, in order.
+func (c *Collector) open(ctx context.Context) (ways, error) {
 	pauses, err := c.store.Pauses(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	now := store.InstantOf(c.now())
+	var open ways
 	for _, s := range c.sources {
-		w := way{source: s, closed: map[string]store.Instant{}, strikes: map[string]int{}}
+		w := way{source: s, closed: map[string]bool{}, strikes: map[string]int{}}
 		for _, bucket := range append([]string{""}, budgetNames(s)...) {
 			if p, known := pauses[bucketKey(s, bucket)]; known {
-				w.strikes[bucket] = p.Strikes
-				if p.BlockedUntil > now {
-					w.closed[bucket] = p.BlockedUntil
-				}
+				w.strikes[bucket], w.closed[bucket] = p.Strikes, p.BlockedUntil > now
 			}
 		}
-		if w.closed[""] == 0 {
+		if !w.closed[""] {
 			open = append(open, w)
-		} else {
-			paused = append(paused, w)
 		}
 	}
-	return open, paused, nil
-}
-
-// opens is when a target may be asked for again: 0 when it may be now.
-func (w way) opens(t Target) store.Instant {
-	var first store.Instant
-	for i, plan := range w.source.Plan([]Target{t}) {
-		at := w.closed[""]
-		for _, call := range plan {
-			at = max(at, w.closed[call.Bucket])
-		}
-		if i == 0 || at < first {
-			first = at
-		}
-	}
-	return first
+	return open, nil
 }
 
 func budgetNames(s Source) []string {
@@ -90,7 +70,7 @@ func (ws ways) claimSize(t Target) int {
 
 // allows says whether none of a plan's buckets is closed.
 func (w way) allows(plan []Call) bool {
-	return !slices.ContainsFunc(plan, func(c Call) bool { return w.closed[c.Bucket] != 0 })
+	return !slices.ContainsFunc(plan, func(c Call) bool { return w.closed[c.Bucket] })
 }
 
 // reserve takes the cost of the first plan that the budgets allow, before anything is spent.

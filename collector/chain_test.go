@@ -135,6 +135,32 @@ func TestChain_parksWhatNoSourceKnows(t *testing.T) {
 	})
 }
 
+func TestChain_believesNoSourceAlone(t *testing.T) {
+	t.Parallel()
+	stranger := func(w *world) string {
+		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+	}
+	t.Run("when another knows the video", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, storetest.New(t, "sqlite"))
+		tracked := w.track(stranger(w)) // by a link that names the wrong account, as TikTok allows
+		w.startWith(append([]collector.Source{w.display()}, w.sources("scrapecreators")...)...)
+		w.measured(tracked)
+		require.NotNil(t, w.hasCountsOf(tracked[0], w.db.Clock.Now()).LatestBookmarks)
+	})
+	t.Run("unless there is no other", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, storetest.New(t, "sqlite"))
+		w.track(stranger(w))
+		w.startWith(w.display())
+		w.until("it is believed to be gone", func() bool {
+			w.db.Clock.Advance(10 * time.Minute)
+			return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets")[0] == "gone"
+		})
+		require.EqualValues(t, 3, storetest.Column[int64](t, w.db, "SELECT attempts FROM fetch_targets")[0])
+	})
+}
+
 func TestChain_neverGoesBackInTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

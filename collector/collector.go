@@ -168,7 +168,7 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bo
 	if err != nil || len(lanes) == 0 {
 		return false, err
 	}
-	ways, paused, err := c.open(ctx)
+	ways, err := c.open(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -184,7 +184,7 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind) (busy bo
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	return true, c.collect(ctx, claim, ways, paused, within)
+	return true, c.collect(ctx, claim, ways, within)
 }
 
 // draw picks one of the lanes by weight.
@@ -204,7 +204,7 @@ func draw(lanes []store.Lane) store.Lane {
 
 // collect fetches a claim, for as long as within, and acknowledges each answer as it comes. What no source could be asked
 // for now goes back.
-func (c *Collector) collect(ctx context.Context, claim store.Claim, ways, paused ways, within time.Duration) error {
+func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -212,7 +212,6 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways, paused
 
 	left := claim.Targets
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
-	tried := map[string][]string{}        // by external id: those sources
 	var errs []error
 	for i, w := range ways {
 		mine, others := split(left, func(t store.Target) bool {
@@ -224,7 +223,6 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways, paused
 		left = append(others, a.open...)
 		for _, o := range a.refused {
 			refused[o.Target.ExternalID] = o
-			tried[o.Target.ExternalID] = append(tried[o.Target.ExternalID], w.source.Name())
 			if ways[i+1:].claimSize(ask(o.Target, c.now())) > 0 {
 				left = append(left, o.Target)
 			}
@@ -240,35 +238,10 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways, paused
 			refused[t.ExternalID] = outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
 		}
 	}
-	errs = append(errs, c.await(writing, claim, refused, tried, append(paused, ways...)))
+	errs = append(errs, c.putOff(writing, refused))
 	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
 	if len(left) > 0 {
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
-	}
-	return errors.Join(errs...)
-}
-
-// await takes out of refused what another source can be asked for that was not tried, and gives it back until that one is open
-// again: the others would only refuse it once more.
-func (c *Collector) await(ctx context.Context, claim store.Claim, refused map[string]store.Outcome, tried map[string][]string, all ways) error {
-	waiting, soon := map[store.Instant][]store.Target{}, store.InstantOf(c.now().Add(jitter(c.poll)))
-	for id, o := range refused {
-		asked := ask(o.Target, c.now())
-		var until []store.Instant
-		for _, w := range all {
-			if _, ok := w.source.Serves(asked); ok && !slices.Contains(tried[id], w.source.Name()) {
-				until = append(until, w.opens(asked))
-			}
-		}
-		if len(until) > 0 {
-			at := max(slices.Min(until), soon)
-			waiting[at] = append(waiting[at], o.Target)
-			delete(refused, id)
-		}
-	}
-	var errs []error
-	for at, targets := range waiting {
-		errs = append(errs, c.store.Release(ctx, store.Claim{Token: claim.Token, Targets: targets}, at.Time()))
 	}
 	return errors.Join(errs...)
 }
@@ -279,6 +252,33 @@ func (c *Collector) served(t store.Target) bool {
 		_, ok := s.Serves(ask(t, c.now()))
 		return ok
 	})
+}
+
+// putOff lets what was refused, but could still be answered by a source that is paused, wait for that one.
+func (c *Collector) putOff(ctx context.Context, refused map[string]store.Outcome) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	pauses, err := c.store.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	now := store.InstantOf(c.now())
+	for id, o := range refused {
+		for _, s := range c.sources {
+			if _, ok := s.Serves(ask(o.Target, c.now())); !ok {
+				continue
+			}
+			for _, bucket := range append([]string{""}, budgetNames(s)...) {
+				if p, known := pauses[bucketKey(s, bucket)]; known && p.BlockedUntil > now {
+					o.State, o.Attempts, o.NextAt = active, o.Target.Attempts, p.BlockedUntil
+					o.Detail += "; " + s.Name() + " could be asked, but is paused"
+					refused[id] = o
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // split parts targets by a condition.
@@ -299,7 +299,7 @@ type answer struct {
 	done    []store.Outcome        // to be written
 	found   []store.AccountOutcome // of accounts, to be written
 	open    []store.Target         // not answered, since the source could not be asked: to go back
-	refused []store.Outcome        // this source can never answer: to be written unless another can
+	refused []store.Outcome        // this source cannot answer: to be written unless another can
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
@@ -377,7 +377,7 @@ func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answ
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
 		}
 		switch {
-		case r.Class == Unsupported:
+		case r.Class == Unsupported, r.Class == Missing:
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
 			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})

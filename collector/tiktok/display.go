@@ -179,7 +179,7 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 	return results, nil
 }
 
-// leftOut says what it means that an answer says nothing of a video: gone when the video's link names the account itself,
+// leftOut says what it means that an answer says nothing of a video: missing when the video's link names the account itself,
 // else somebody else's.
 func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) (collector.Class, string, error) {
 	if said.strange != "" {
@@ -208,7 +208,7 @@ func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) 
 	case said.unlisted:
 		return collector.Temporary, "left out of an answer without a list", nil
 	}
-	return collector.Gone, "left out of TikTok's answer: deleted or made private", nil
+	return collector.Missing, "left out of TikTok's answer: deleted, made private, or not of the account that the link names", nil
 }
 
 // knownUsername is the account's own handle; false when it is not known, or no longer believed.

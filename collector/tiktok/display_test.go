@@ -127,7 +127,7 @@ func TestDisplay_asksForVideos(t *testing.T) {
 	big.Views = new(int64(9007199254740993))
 	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 	both := []*collector.Facts{&first, &second}
-	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Gone, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
 
 	answers := refusals()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{

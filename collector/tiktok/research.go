@@ -214,7 +214,7 @@ func (r *Research) result(t collector.Target, said videos) collector.Result {
 	case r.now().Before(at.Add(indexedWithin)):
 		got.Class, got.Detail = collector.Temporary, "not found yet: research data lag behind by days"
 	default:
-		got.Class, got.Detail = collector.Gone, "left out of TikTok's answer: deleted, private or not open to research"
+		got.Class, got.Detail = collector.Missing, "left out of TikTok's answer: deleted, private or not open to research"
 	}
 	return got
 }

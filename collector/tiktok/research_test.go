@@ -56,7 +56,7 @@ func TestResearch_asksForVideos(t *testing.T) {
 	british.Bookmarks = new(int64(77))
 	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 	both := []*collector.Facts{&first, &second}
-	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Gone, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
 
 	answers := refusals()
 	spent := answers[sourcetest.QuotaSpent]
@@ -115,7 +115,7 @@ func TestResearch_asksByMonthsOfUpload(t *testing.T) {
 	results, err := s.Fetch(t.Context(), batch, plan)
 	require.NoError(t, err)
 	require.Equal(t, []collector.Class{
-		collector.Gone, collector.Temporary, collector.OK, collector.Temporary, collector.OK, collector.Unsupported,
+		collector.Missing, collector.Temporary, collector.OK, collector.Temporary, collector.OK, collector.Unsupported,
 	}, classes(results), "an answer about others is doubted")
 	require.True(t, results[2].Lags)
 	all := requests()
@@ -156,7 +156,7 @@ func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
 		require.NoError(t, err)
 		return results[0].Class
 	}
-	require.Equal(t, collector.Gone, fetchClass(old))
+	require.Equal(t, collector.Missing, fetchClass(old))
 	require.Equal(t, collector.Temporary, fetchClass(fresh), "it may not have been indexed yet")
 	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
 		require.Equal(t, collector.Temporary, fetchClass(old), reply)

@@ -168,7 +168,7 @@ func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
 	control(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	gone := []collector.Target{target(world.Find(link.TikTok, sandbox.TurnsDeleted), "", true), target(world.Find(link.TikTok, sandbox.TurnsPrivate), "", true)}
 	for _, r := range fetchAll(t, s.research, gone) {
-		require.Equal(t, collector.Gone, r.Class)
+		require.Equal(t, collector.Missing, r.Class)
 	}
 }
 
