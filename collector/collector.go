@@ -64,11 +64,11 @@ type Collector struct {
 	id      uuid.UUID
 	store   *store.Store
 	sources []Source
+	windows sync.Map // the window of each budget that was last spent from
 	now     func() time.Time
 	log     *slog.Logger
 	workers int
 	poll    time.Duration
-	windows sync.Map // the window of each budget that was last spent from
 }
 
 // New returns a collector; Run makes it work.

@@ -17,8 +17,6 @@ const (
 const (
 	slowly = 24 * time.Hour
 	weekly = 7 * 24 * time.Hour
-	// lagAtMost is how old the numbers of a source that lags can be.
-	lagAtMost = 10 * 24 * time.Hour
 )
 
 // outcome turns a source's answer for one target into what is written and when the target is due again.
@@ -73,6 +71,9 @@ func outcome(t store.Target, r Result, source string, now time.Time) store.Outco
 	}
 	return o
 }
+
+// lagAtMost is how old the numbers of a source that lags can be.
+const lagAtMost = 10 * 24 * time.Hour
 
 // isOlder says whether the facts of a source that lags are from before the last ones written. Once these are older than
 // any lag, fewer views are what they are.

@@ -15,7 +15,6 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
-	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -28,17 +27,7 @@ type Config struct {
 	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Units a day that the key's project may spend, of all calls but videos.batchGetStats; -1 when there is no limit."`
 	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Units a day for videos.batchGetStats, which YouTube counts apart; -1 when there is no limit."`
 
-	TikTokClientKey    boot.Secret   `name:"tiktok-client-key" setting:"REELTALLY_TIKTOK_CLIENT_KEY" placeholder:"KEY" help:"The client key of your TikTok app: with its secret and a refresh token, makes the Display API a source for the videos of an account that has logged in."`
-	TikTokClientSecret boot.Secret   `name:"tiktok-client-secret" setting:"REELTALLY_TIKTOK_CLIENT_SECRET" placeholder:"SECRET" help:"The client secret of your TikTok app. It also seals the tokens that are kept in the database."`
-	TikTokRefreshToken []boot.Secret `name:"tiktok-refresh-token" setting:"REELTALLY_TIKTOK_REFRESH_TOKEN" placeholder:"TOKEN" help:"The refresh token that the login of an account gave, of several accounts one each. It is used once; its successors are kept in the database."`
-	TikTokBaseURL      string        `name:"tiktok-base-url" setting:"REELTALLY_TIKTOK_BASE_URL" default:"https://open.tiktokapis.com/" placeholder:"URL" help:"Where TikTok's Display API is served."`
-	TikTokRequests     int64         `name:"tiktok-requests" setting:"REELTALLY_TIKTOK_REQUESTS" default:"300" placeholder:"N" help:"Requests a minute to the Display API, of all collectors and accounts together; -1 when there is no limit."`
-
-	TikTokResearchClientKey    boot.Secret `name:"tiktok-research-client-key" setting:"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY" placeholder:"KEY" help:"The client key of a research project that TikTok has approved: makes the Research API a source. No commercial use."`
-	TikTokResearchClientSecret boot.Secret `name:"tiktok-research-client-secret" setting:"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET" placeholder:"SECRET" help:"The client secret of the research project."`
-	TikTokResearchBaseURL      string      `name:"tiktok-research-base-url" setting:"REELTALLY_TIKTOK_RESEARCH_BASE_URL" default:"https://open.tiktokapis.com/" placeholder:"URL" help:"Where TikTok's Research API is served."`
-	TikTokResearchRequests     int64       `name:"tiktok-research-requests" setting:"REELTALLY_TIKTOK_RESEARCH_REQUESTS" default:"1000" placeholder:"N" help:"Requests a day that the project may make; -1 when there is no limit."`
-	TikTokResearchRecords      int64       `name:"tiktok-research-records" setting:"REELTALLY_TIKTOK_RESEARCH_RECORDS" default:"100000" placeholder:"N" help:"Records a day that the project may be given; -1 when there is no limit."`
+	TikTok `embed:""`
 
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors that are bought from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"The key of each vendor, in the same order."`
@@ -58,17 +47,6 @@ func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
 // HasVendor says whether a vendor is a source.
 func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
 
-// HasTikTok says whether TikTok itself is a source.
-func (c Config) HasTikTok() bool { return c.hasDisplay() || c.TikTokResearchClientKey != "" }
-
-func (c Config) hasDisplay() bool {
-	return c.TikTokClientKey != "" && c.TikTokClientSecret != "" && len(c.TikTokRefreshToken) > 0
-}
-
-func (c Config) hasSomeOfDisplay() bool {
-	return c.TikTokClientKey != "" || c.TikTokClientSecret != "" || len(c.TikTokRefreshToken) > 0
-}
-
 // Check returns the first setting that cannot be used.
 func (c Config) Check() error {
 	switch {
@@ -76,16 +54,6 @@ func (c Config) Check() error {
 		return boot.Bad("youtube-units", "REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, "1 or more, or -1 when there is no limit")
 	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
 		return boot.Bad("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, "1 or more, or -1 when there is no limit")
-	case c.TikTokRequests < -1 || c.TikTokRequests == 0:
-		return boot.Bad("tiktok-requests", "REELTALLY_TIKTOK_REQUESTS", c.TikTokRequests, "1 or more, or -1 when there is no limit")
-	case c.TikTokResearchRequests < -1 || c.TikTokResearchRequests == 0:
-		return boot.Bad("tiktok-research-requests", "REELTALLY_TIKTOK_RESEARCH_REQUESTS", c.TikTokResearchRequests, "1 or more, or -1 when there is no limit")
-	case c.TikTokResearchRecords < -1 || c.TikTokResearchRecords == 0:
-		return boot.Bad("tiktok-research-records", "REELTALLY_TIKTOK_RESEARCH_RECORDS", c.TikTokResearchRecords, "1 or more, or -1 when there is no limit")
-	case c.hasSomeOfDisplay() && !c.hasDisplay():
-		return usagef("REELTALLY_TIKTOK_CLIENT_KEY, REELTALLY_TIKTOK_CLIENT_SECRET and REELTALLY_TIKTOK_REFRESH_TOKEN belong together: set all three, or none")
-	case (c.TikTokResearchClientKey == "") != (c.TikTokResearchClientSecret == ""):
-		return usagef("REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY and REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET belong together: set both, or none")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
 		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: name the vendor whose key it is, one of %s, or the path of a JSON description",
 			strings.Join(vendor.Shipped(), ", "))
@@ -99,7 +67,7 @@ func (c Config) Check() error {
 		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_BASE_URL has %d: give one for each, in the same order, or none",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
 	}
-	return nil
+	return c.TikTok.check()
 }
 
 // Sources makes the sources, in the order in which they are asked: the platforms' own before vendors, and last the one whose
@@ -119,7 +87,7 @@ func (c Config) Sources(st *store.Store, logger *slog.Logger) ([]collector.Sourc
 		}
 		sources = append(sources, s)
 	}
-	display, err := c.display(st, client, logger)
+	display, research, err := c.TikTok.sources(st, client, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -139,38 +107,10 @@ func (c Config) Sources(st *store.Store, logger *slog.Logger) ([]collector.Sourc
 		}
 		sources = append(sources, s)
 	}
-	if c.TikTokResearchClientKey != "" {
-		s, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: c.TikTokResearchBaseURL, ClientKey: c.TikTokResearchClientKey.Reveal(),
-			ClientSecret: c.TikTokResearchClientSecret.Reveal(), Client: client, Now: time.Now, Requests: c.TikTokResearchRequests, Records: c.TikTokResearchRecords})
-		if err != nil {
-			return nil, usagef("REELTALLY_TIKTOK_RESEARCH_BASE_URL: %w", err)
-		}
-		sources = append(sources, s)
-	}
+	sources = append(sources, research...)
 	if len(sources) == 0 {
 		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, or REELTALLY_TIKTOK_CLIENT_KEY with its secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
 			strings.Join(vendor.Shipped(), ", "))
-	}
-	return sources, nil
-}
-
-// display makes a source of each account that has logged in to the TikTok app. They share what the app may ask.
-func (c Config) display(st *store.Store, client *fetch.Client, logger *slog.Logger) ([]collector.Source, error) {
-	var sources []collector.Source
-	for i, token := range c.TikTokRefreshToken {
-		o := tiktok.DisplayOptions{BaseURL: c.TikTokBaseURL, ClientKey: c.TikTokClientKey.Reveal(), ClientSecret: c.TikTokClientSecret.Reveal(),
-			RefreshToken: token.Reveal(), Client: client, Tokens: st, Now: time.Now, Logger: logger, Limit: c.TikTokRequests}
-		if i > 0 {
-			o.Name = fmt.Sprintf("%s:%d", tiktok.DisplayName, i+1)
-		}
-		if o.Limit > 0 {
-			o.Limit = max(1, o.Limit/int64(len(c.TikTokRefreshToken)))
-		}
-		s, err := tiktok.NewDisplay(o)
-		if err != nil {
-			return nil, usagef("REELTALLY_TIKTOK_BASE_URL, REELTALLY_TIKTOK_REFRESH_TOKEN: %w", err)
-		}
-		sources = append(sources, s)
 	}
 	return sources, nil
 }
