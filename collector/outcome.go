@@ -42,7 +42,7 @@ func outcome(t store.Target, r Result, source string, now time.Time) store.Outco
 		o.Facts, o.Suspect, o.Detail = wantedOf(r), nil, ""
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
 		o.NextAt = store.InstantOf(nextRegular(t, r.Facts.UploadedAt, now))
-	case Gone:
+	case Gone, Missing:
 		o.Attempts = t.Attempts + 1
 		if o.Attempts >= goneConfirmed {
 			o.State = gone

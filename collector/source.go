@@ -36,10 +36,11 @@ type Target struct {
 // Class is what the outcome of a fetch means for the target and for its source.
 type Class string
 
-// The outcome classes. The first six concern one target, the others the whole source.
+// The outcome classes. The first seven concern one target, the others the whole source.
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"        // deleted, or private where the source cannot tell; nothing is written
+	Missing     Class = "missing"     // this source does not show it, though another may: that one is asked; else as Gone
 	Private     Class = "private"     // the source says so
 	Restricted  Class = "restricted"  // age gate, region
 	Unsupported Class = "unsupported" // this source can never answer for this target
@@ -108,7 +109,8 @@ type Source interface {
 	// Budgets lists the source's budgets.
 	Budgets() []Budget
 	// Plan says what Fetch would spend on the batch, in the order in which ways of asking are preferred. The
-	// collector reserves the first that its budget allows and hands it to Fetch.
+	// collector reserves the first that its budget allows and hands it to Fetch. There is none while the source wants to
+	// be left alone.
 	Plan(batch []Target) [][]Call
 	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. It returns a result for each target, in the order
 	// given, or a *Failure. A target that is missing from an otherwise good answer is Gone, unless the source knows better.

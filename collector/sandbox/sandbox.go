@@ -12,6 +12,8 @@ import (
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
+	// InstagramToken is that of the account that Settings names.
+	InstagramToken = "sandbox-instagram-token"
 )
 
 // Header is borne by every response, with the value "true": made-up numbers never pass for real ones.
@@ -60,6 +62,9 @@ func (s *Sandbox) Settings(baseURL string) []string {
 		"REELTALLY_SANDBOX=true",
 		"REELTALLY_YOUTUBE_BASE_URL=" + base + "/youtube/",
 		"REELTALLY_YOUTUBE_API_KEY=" + YouTubeAPIKey,
+		"REELTALLY_INSTAGRAM_BASE_URL=" + base + "/instagram/v25.0/",
+		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=" + InstagramToken,
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID=" + instagramUserID(s.world.instagramOwn().number),
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",
 		"REELTALLY_VENDOR_KEY=" + VendorKey,
@@ -75,6 +80,8 @@ func (s *Sandbox) Handler() http.Handler {
 		switch area {
 		case "youtube":
 			s.serveYouTube(w, r, rest)
+		case "instagram":
+			s.serveInstagram(w, r, rest)
 		case "vendor":
 			s.serveVendor(w, r, rest)
 		case "shortlinks":
@@ -83,7 +90,7 @@ func (s *Sandbox) Handler() http.Handler {
 			s.serveControl(w, r, rest)
 		default:
 			write(w, r, problem(http.StatusNotFound,
-				"nothing stands at this path; the sandbox has /youtube/, /vendor/, /shortlinks/ and /_control/"))
+				"nothing stands at this path; the sandbox has /youtube/, /instagram/, /vendor/, /shortlinks/ and /_control/"))
 		}
 	})
 }
@@ -100,7 +107,7 @@ func (s *Sandbox) clock() time.Time {
 type call struct {
 	r        *http.Request
 	now      time.Time
-	source   string // sourceYouTube, sourceVendor or sourceShortLinks
+	source   string // one of the names below
 	platform string // of a vendor's call, "" for a platform that has a source of its own
 	method   string
 	ids      []string // what it asks for
@@ -110,6 +117,8 @@ type call struct {
 const (
 	sourceYouTube    = "youtube"
 	sourceVendor     = "vendor"
+	sourceInstagram  = "instagram"
+	sourceFacebook   = "facebook"
 	sourceShortLinks = "shortlinks"
 )
 
