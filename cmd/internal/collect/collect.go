@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -26,6 +27,10 @@ type Config struct {
 	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Where the YouTube Data API is served."`
 	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Units a day that the key's project may spend, of all calls but videos.batchGetStats; -1 when there is no limit."`
 	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Units a day for videos.batchGetStats, which YouTube counts apart; -1 when there is no limit."`
+
+	InstagramToken     boot.Secret `name:"instagram-access-token" setting:"REELTALLY_INSTAGRAM_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of the Instagram Graph API: makes Instagram a source."`
+	InstagramAccountID string      `name:"instagram-account-id" setting:"REELTALLY_INSTAGRAM_ACCOUNT_ID" placeholder:"ID" help:"The Graph API's id of the own professional account that the token is for; others are discovered through it."`
+	InstagramBaseURL   string      `name:"instagram-base-url" setting:"REELTALLY_INSTAGRAM_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Instagram, its version at the end."`
 
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors that are bought from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"The key of each vendor, in the same order."`
@@ -42,6 +47,9 @@ func usagef(format string, args ...any) error {
 // HasYouTube says whether YouTube is a source.
 func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
 
+// HasInstagram says whether Instagram's Graph API is a source.
+func (c Config) HasInstagram() bool { return c.InstagramToken != "" }
+
 // HasVendor says whether a vendor is a source.
 func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
 
@@ -52,6 +60,8 @@ func (c Config) Check() error {
 		return boot.Bad("youtube-units", "REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, "1 or more, or -1 when there is no limit")
 	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
 		return boot.Bad("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, "1 or more, or -1 when there is no limit")
+	case c.HasInstagram() != (c.InstagramAccountID != ""):
+		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both, the id of the own professional account that the token is for, or none")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
 		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: name the vendor whose key it is, one of %s, or the path of a JSON description",
 			strings.Join(vendor.Shipped(), ", "))
@@ -84,6 +94,14 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		}
 		sources = append(sources, s)
 	}
+	if c.HasInstagram() {
+		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AccountID: c.InstagramAccountID,
+			Client: client, Now: time.Now})
+		if err != nil {
+			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL, REELTALLY_INSTAGRAM_ACCOUNT_ID: %w", err)
+		}
+		sources = append(sources, s)
+	}
 	for i, name := range c.Vendor {
 		description, err := vendor.Load(name)
 		if err != nil {
@@ -100,7 +118,7 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		sources = append(sources, s)
 	}
 	if len(sources) == 0 {
-		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
+		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
 			strings.Join(vendor.Shipped(), ", "))
 	}
 	return sources, nil
