@@ -247,19 +247,26 @@ func Time(text *string, now time.Time) *time.Time {
 // maxCursor bounds what is sent back to the platform.
 const maxCursor = 2048
 
-// Paging is how a list goes on.
-type Paging struct {
-	Cursors *struct {
-		After *string `json:"after"`
-	} `json:"cursors"`
+// List is a page of a list, newest first as a rule. Data is nil where there is no list at all.
+type List struct {
+	Data   *fetch.Items `json:"data"`
+	Paging *struct {
+		Cursors *struct {
+			After *string `json:"after"`
+		} `json:"cursors"`
+		Next *string `json:"next"`
+	} `json:"paging"`
 }
 
-// After is the cursor of the following page, "" when there is none.
-func (p *Paging) After() string {
-	if p == nil || p.Cursors == nil || p.Cursors.After == nil || len(*p.Cursors.After) > maxCursor {
+// After is the cursor of what follows, "" when nothing does. A list that was asked for by itself says so by an address, which
+// holds the token and is not used; one inside another object has the cursor alone.
+func (l *List) After(itself bool) string {
+	switch p := l.Paging; {
+	case p == nil, l.Data == nil, len(*l.Data) == 0, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor, itself && p.Next == nil:
 		return ""
+	default:
+		return *p.Cursors.After
 	}
-	return *p.Cursors.After
 }
 
 // Each asks for the targets of a batch one after the other. When a call fails after others have been answered, the targets

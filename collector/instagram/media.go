@@ -68,7 +68,7 @@ func (s *Source) askStranger(ctx context.Context, name, fields, after string) (p
 	var answer struct {
 		Discovery *struct {
 			profile
-			Media *list `json:"media"`
+			Media *graph.List `json:"media"`
 		} `json:"business_discovery"`
 	}
 	if json.Unmarshal(res.Body, &answer) != nil || answer.Discovery == nil {
@@ -83,7 +83,7 @@ func (s *Source) askStranger(ctx context.Context, name, fields, after string) (p
 		if d.Media.Data == nil {
 			return page{}, graph.ErrShape
 		}
-		d.Media.into(&p, s.now())
+		p.take(d.Media, false, s.now())
 	}
 	return p, nil
 }
@@ -98,22 +98,19 @@ func (s *Source) askOwn(ctx context.Context, after string) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	var answer list
+	var answer graph.List
 	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
 		return page{}, graph.ErrShape
 	}
 	p := page{sandbox: res.Sandbox}
-	answer.into(&p, s.now())
+	p.take(&answer, true, s.now())
 	return p, nil
 }
 
-type list struct {
-	Data   fetch.Items   `json:"data"`
-	Paging *graph.Paging `json:"paging"`
-}
-
-func (l *list) into(p *page, now time.Time) {
-	for _, raw := range l.Data {
+// take reads the codes of a list's items.
+func (p *page) take(l *graph.List, itself bool, now time.Time) {
+	p.after = l.After(itself)
+	for _, raw := range *l.Data {
 		var item struct {
 			Shortcode fetch.ID `json:"shortcode"`
 			Permalink *string  `json:"permalink"`
@@ -129,9 +126,6 @@ func (l *list) into(p *page, now time.Time) {
 			continue
 		}
 		p.posts = append(p.posts, post{code: code, uploaded: graph.Time(item.Timestamp, now), raw: raw})
-	}
-	if len(l.Data) > 0 {
-		p.after = l.Paging.After()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/vendor"
@@ -31,6 +32,12 @@ type Config struct {
 	InstagramToken     boot.Secret `name:"instagram-access-token" setting:"REELTALLY_INSTAGRAM_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of the Instagram Graph API: makes Instagram a source."`
 	InstagramAccountID string      `name:"instagram-account-id" setting:"REELTALLY_INSTAGRAM_ACCOUNT_ID" placeholder:"ID" help:"The Graph API's id of the own professional account that the token is for; others are discovered through it."`
 	InstagramBaseURL   string      `name:"instagram-base-url" setting:"REELTALLY_INSTAGRAM_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Instagram, its version at the end."`
+
+	FacebookToken       boot.Secret `name:"facebook-access-token" setting:"REELTALLY_FACEBOOK_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of Facebook's Graph API, of a page or a system user: makes Facebook a source."`
+	FacebookPageIDs     []string    `name:"facebook-page-id" setting:"REELTALLY_FACEBOOK_PAGE_ID" placeholder:"ID" help:"The ids of the own pages, whose insights the token may read; none when all pages are others'."`
+	FacebookReelMetric  string      `name:"facebook-reel-metric" setting:"REELTALLY_FACEBOOK_REEL_METRIC" default:"fb_reels_total_plays" placeholder:"NAME" help:"The metric of insights that counts the views of an own reel: Facebook renames such."`
+	FacebookVideoMetric string      `name:"facebook-video-metric" setting:"REELTALLY_FACEBOOK_VIDEO_METRIC" default:"total_video_views" placeholder:"NAME" help:"The metric of insights that counts the views of another own video."`
+	FacebookBaseURL     string      `name:"facebook-base-url" setting:"REELTALLY_FACEBOOK_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Facebook, its version at the end."`
 
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors that are bought from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"The key of each vendor, in the same order."`
@@ -50,6 +57,9 @@ func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
 // HasInstagram says whether Instagram's Graph API is a source.
 func (c Config) HasInstagram() bool { return c.InstagramToken != "" }
 
+// HasFacebook says whether Facebook's Graph API is a source.
+func (c Config) HasFacebook() bool { return c.FacebookToken != "" }
+
 // HasVendor says whether a vendor is a source.
 func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
 
@@ -62,6 +72,8 @@ func (c Config) Check() error {
 		return boot.Bad("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, "1 or more, or -1 when there is no limit")
 	case c.HasInstagram() != (c.InstagramAccountID != ""):
 		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both, the id of the own professional account that the token is for, or none")
+	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
+		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: set the token that may read these pages")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
 		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: name the vendor whose key it is, one of %s, or the path of a JSON description",
 			strings.Join(vendor.Shipped(), ", "))
@@ -102,6 +114,14 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		}
 		sources = append(sources, s)
 	}
+	if c.HasFacebook() {
+		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), PageIDs: c.FacebookPageIDs,
+			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now})
+		if err != nil {
+			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC, REELTALLY_FACEBOOK_VIDEO_METRIC: %w", err)
+		}
+		sources = append(sources, s)
+	}
 	for i, name := range c.Vendor {
 		description, err := vendor.Load(name)
 		if err != nil {
@@ -118,7 +138,7 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		sources = append(sources, s)
 	}
 	if len(sources) == 0 {
-		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
+		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
 			strings.Join(vendor.Shipped(), ", "))
 	}
 	return sources, nil
