@@ -155,8 +155,17 @@ func (u *up) useSandbox(address string) {
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
-	u.standsFor = append(u.standsFor, link.TikTok, link.Instagram, link.Facebook)
-	if u.ShortLinkBaseURL == "" {
+	// Where a platform has a real source, made-up numbers must not step in for it.
+	stranger := []link.Platform{link.TikTok}
+	if !u.Sources.HasInstagram() {
+		stranger = append(stranger, link.Instagram)
+	}
+	if !u.Sources.HasFacebook() {
+		stranger = append(stranger, link.Facebook)
+	}
+	u.Sources.VendorServes = stranger
+	u.standsFor = append(u.standsFor, stranger...)
+	if u.ShortLinkBaseURL == "" && len(stranger) == 3 { // a code that is made up is none that the real platform knows
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }

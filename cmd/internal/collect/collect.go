@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // Config says which sources there are. Each needs its credential; without one it does not take part.
@@ -42,6 +44,8 @@ type Config struct {
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors that are bought from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"The key of each vendor, in the same order."`
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Where each vendor is served, in the same order; without it, where its description says."`
+	// VendorServes are the platforms for which vendors are asked; nil means all that they sell. It is no setting.
+	VendorServes []link.Platform `kong:"-"`
 }
 
 // Vars are what the help of Config's flags refers to.
@@ -126,6 +130,9 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		description, err := vendor.Load(name)
 		if err != nil {
 			return nil, usagef("REELTALLY_VENDOR: %w", err)
+		}
+		if c.VendorServes != nil {
+			description.Calls = slices.DeleteFunc(description.Calls, func(call vendor.Call) bool { return !slices.Contains(c.VendorServes, call.Platform) })
 		}
 		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
 		if len(c.VendorBaseURL) > 0 {
