@@ -119,6 +119,12 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 	}, edges: map[string]func(graphField) (any, *reply){}}
 	for name, count := range map[string]*int64{"likes": t.Likes, "comments": t.Comments} {
 		n.edges[name] = func(f graphField) (any, *reply) {
+			for modifier := range f.modifiers {
+				if modifier != "summary" && modifier != "limit" {
+					bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Unknown modifier "+modifier)
+					return nil, &bad
+				}
+			}
 			if count == nil {
 				return absent{}, nil
 			}
