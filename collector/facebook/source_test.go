@@ -2,6 +2,7 @@ package facebook_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func answers(f collector.Facts) map[sourcetest.Case]sourcetest.Answer {
 	big := f
 	big.Likes = new(int64(9007199254740993))
 	out := refusals()
-	for c, a := range map[sourcetest.Case]sourcetest.Answer{
+	maps.Copy(out, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK: {Body: reel, Classes: ok, Facts: []*collector.Facts{&f}},
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
 			Facts: []*collector.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
@@ -88,9 +89,7 @@ func answers(f collector.Facts) map[sourcetest.Case]sourcetest.Answer {
 		sourcetest.Duplicates: {Body: reel, Classes: ok}, // one object, one video
 		sourcetest.Foreign:    {Body: swap(`"from":`, `"other":{"id":"1139247764231867","views":1},"from":`), Classes: ok},
 		sourcetest.Strangers:  {Body: swap(pancakes, "1139247764231867"), Classes: temporary},
-	} {
-		out[c] = a
-	}
+	})
 	return out
 }
 

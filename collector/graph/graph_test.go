@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -37,9 +38,7 @@ func newPlatform(t *testing.T) *platform {
 	p.says(http.StatusOK, `{"id":"1"}`, nil)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked <- r.Method + " " + r.RequestURI
-		for name, values := range *p.header.Load() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), *p.header.Load())
 		w.WriteHeader(int(p.status.Load()))
 		_, _ = w.Write([]byte(*p.body.Load()))
 	}))
@@ -58,7 +57,7 @@ func (p *platform) says(status int, body string, header http.Header) {
 	if header == nil {
 		header = http.Header{}
 	}
-	p.status.Store(int32(status)) //nolint:gosec // an HTTP status
+	p.status.Store(int32(status))
 	p.body.Store(&body)
 	p.header.Store(&header)
 }

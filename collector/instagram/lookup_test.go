@@ -29,10 +29,7 @@ func newWeb(t *testing.T, answer func(path, fields string) (status int, body str
 	asked := &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, fields := strings.TrimPrefix(r.URL.Path, "/v25.0/"), r.URL.Query().Get("fields")
-		short := fields
-		if begin := strings.Index(fields, "{id,shortcode"); begin >= 0 {
-			short = fields[:begin]
-		}
+		short, _, _ := strings.Cut(fields, "{id,shortcode")
 		*asked = append(*asked, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
 		if fields == "id,username,name" {
 			side(w, r)

@@ -227,25 +227,29 @@ type counts struct {
 
 // read reads a post that was looked for, and asks for its insights where it is the own account's.
 func (s *Source) read(ctx context.Context, name string, p page, item post) (collector.Result, error) {
+	mediaID, r := p.facts(item)
+	if name != "" || r.Class != collector.OK {
+		return r, nil
+	}
+	return s.addInsights(ctx, mediaID, r.Facts)
+}
+
+// facts are what a list says of a post, and the post's id in the API.
+func (p page) facts(item post) (mediaID string, r collector.Result) {
 	var c counts
-	if json.Unmarshal(item.raw, &c) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the post has a member of the wrong type"}, nil
+	switch err := json.Unmarshal(item.raw, &c); {
+	case err != nil:
+		return "", collector.Result{Class: collector.Temporary, Detail: "the post has a member of the wrong type"}
+	case c.Likes.Wrong() || c.Comments.Wrong() || c.Views.Wrong():
+		return "", collector.Result{Class: collector.Temporary, Detail: "the post has a count that is no whole number"}
+	case c.Likes.Value() == nil && c.Comments.Value() == nil && c.Views.Value() == nil:
+		return "", collector.Result{Class: collector.Temporary, Detail: "the post has no counts"}
 	}
-	if c.Likes.Wrong() || c.Comments.Wrong() || c.Views.Wrong() {
-		return collector.Result{Class: collector.Temporary, Detail: "the post has a count that is no whole number"}, nil
-	}
-	if c.Likes.Value() == nil && c.Comments.Value() == nil && c.Views.Value() == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the post has no counts"}, nil
-	}
-	f := &collector.Facts{
+	return string(c.ID), collector.Result{Class: collector.OK, Facts: &collector.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
 		Title: fetch.Text(c.Caption), Username: fetch.Handle(p.Username), AccountName: fetch.Name(p.Name),
 		UploadedAt: item.uploaded, Private: new(false),
-	}
-	if name != "" {
-		return collector.Result{Class: collector.OK, Facts: f}, nil
-	}
-	return s.addInsights(ctx, string(c.ID), f)
+	}}
 }
 
 // The metrics of a post's insights that are asked for. One that the platform has retired fails the whole call.

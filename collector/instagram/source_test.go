@@ -2,6 +2,7 @@ package instagram_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func answered(wrap func(list string) string, first, second collector.Facts) map[
 	big := first
 	big.Likes = new(int64(9007199254740993))
 	answers := refusals()
-	for c, a := range map[sourcetest.Case]sourcetest.Answer{
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: say(post(pancakes, reel), post(train, night)), Classes: ok, Facts: facts},
 		sourcetest.Bare:       {Body: say(post(pancakes, `"comments_count":5`), post(train, `"comments_count":5`)), Classes: ok, Facts: []*collector.Facts{&bare, &bare}},
 		sourcetest.Gone:       {Body: say(post(train, night)), Classes: missing},
@@ -97,9 +98,7 @@ func answered(wrap func(list string) string, first, second collector.Facts) map[
 		sourcetest.Duplicates: {Body: say(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
 		sourcetest.Foreign:    {Body: say(post("DPWuK2sNkQ9", reel), post(pancakes, reel), post(train, night)), Classes: ok},
 		sourcetest.Strangers:  {Body: say(post("DPWuK2sNkQ9", reel), post(train, night)), Classes: missing},
-	} {
-		answers[c] = a
-	}
+	})
 	return answers
 }
 

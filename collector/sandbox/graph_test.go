@@ -85,7 +85,7 @@ func TestInstagram_isDiscovered(t *testing.T) {
 	codes := r.World().Uploads(link.Instagram, truth.Account.Handle, testNow)
 	var seen []string
 	after := ""
-	for range len(codes) {
+	for range codes {
 		a := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+truth.Account.Handle+"){username,followers_count,media"+after+".limit(7){shortcode,like_count,comments_count,view_count,timestamp,permalink}}")
 		require.Equal(t, http.StatusOK, a.StatusCode, a.text)
 		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
