@@ -67,7 +67,7 @@ func TestSource_asksOncePerAccount(t *testing.T) {
 	require.Equal(t, results[0].Facts, results[3].Facts)
 	require.NotSame(t, results[0].Facts, results[3].Facts)
 	require.Equal(t, []string{
-		whoAmI, ownID + " business_discovery.username(mira.cooks){id,username,name,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media.limit(50)",
+		whoAmI, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
 	}, *w.asked)
 	w.fetch(t, batch...)
 	require.Len(t, *w.asked, 5, "who the own account is, is known for a day")
@@ -161,6 +161,18 @@ func TestSource_doesWithoutInsights(t *testing.T) {
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, collector.Class(name), f.Class, f.Detail)
 	}
+}
+
+func TestSource_doubtsAListThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
+	require.Equal(t, collector.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
+	_, err := w.Fetch(t.Context(), []collector.Target{account("mira.cooks", 30)}, w.Plan(nil)[0])
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.Temporary, f.Class)
+	w = newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":0`, "") })
+	require.Equal(t, collector.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
 func TestSource_readsAnOwnListThatIsEmpty(t *testing.T) {

@@ -34,16 +34,16 @@ type profile struct {
 	Username  *string     `json:"username"`
 	Name      *string     `json:"name"`
 	Biography *string     `json:"biography"`
-	Website   *string     `json:"website"`
 	Followers fetch.Count `json:"followers_count"`
 	Follows   fetch.Count `json:"follows_count"`
+	Posts     fetch.Count `json:"media_count"`
 }
 
 // page is a part of an account's list of posts, newest first.
 type page struct {
 	profile
 	posts   []post
-	broken  bool   // some post has no code
+	broken  bool   // some post has no code, or all are left out
 	after   string // "" on the last page
 	sandbox bool
 }
@@ -79,10 +79,12 @@ func (s *Source) askStranger(ctx context.Context, name, fields, after string) (p
 		return page{}, &collector.Failure{Class: collector.Temporary, Detail: "an answer with an account that nobody asked for"}
 	}
 	p := page{profile: d.profile, sandbox: res.Sandbox}
-	if d.Media != nil { // it is left out when there are no posts
-		if d.Media.Data == nil {
-			return page{}, graph.ErrShape
-		}
+	switch {
+	case d.Media == nil: // there are no posts, or it forgot them
+		p.broken = d.Posts.Value() != nil && *d.Posts.Value() > 0
+	case d.Media.Data == nil:
+		return page{}, graph.ErrShape
+	default:
 		p.take(d.Media, false, s.now())
 	}
 	return p, nil
@@ -156,7 +158,7 @@ func (s *Source) find(ctx context.Context, name string, codes []string, self pro
 			p, err = s.askOwn(ctx, after)
 			p.profile = self
 		} else {
-			p, err = s.askStranger(ctx, name, "id,username,name", after)
+			p, err = s.askStranger(ctx, name, "id,username,name,media_count", after)
 		}
 		if refusal, ok := graph.AsRefusal(err); ok {
 			rest = refusal.Result()
@@ -189,7 +191,7 @@ func (s *Source) find(ctx context.Context, name string, codes []string, self pro
 		after = p.after
 	}
 	if broken && rest.Class == collector.Missing {
-		rest.Class, rest.Detail = collector.Temporary, "left out of a list with a post that has no code"
+		rest.Class, rest.Detail = collector.Temporary, "left out of a list that is broken itself"
 	}
 	for _, code := range missing {
 		found[code] = rest
@@ -336,7 +338,7 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 	for i := range listPages(t.Depth) {
 		fields := "id,username"
 		if i == 0 {
-			fields = "id,username,name,biography,website,followers_count,follows_count,media_count"
+			fields = "id,username,name,biography,followers_count,follows_count,media_count"
 		}
 		p, err := s.askStranger(ctx, t.Handle, fields, after)
 		if refusal, ok := graph.AsRefusal(err); ok {
@@ -355,12 +357,12 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 			// Without its id: the Graph API's is another than the one that Instagram itself and vendors have.
 			r.Sandbox = p.sandbox
 			r.Account = &collector.AccountFacts{
-				Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography), ProfileLink: fetch.Link(p.Website),
+				Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography),
 				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
 			}
 		}
 		if p.broken && len(p.posts) == 0 {
-			return collector.Result{}, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a post with a code"}
+			return collector.Result{}, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}
 		}
 		for _, item := range p.posts {
 			if v, ok := item.video(); ok && !seen[v.ID] {

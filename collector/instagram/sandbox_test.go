@@ -160,9 +160,6 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		require.NoError(t, err)
 		want := &collector.AccountFacts{Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
 			Following: &truth.Following, Private: new(false), Listed: true}
-		if truth.BioLink != "" {
-			want.ProfileLink = &truth.BioLink
-		}
 		for _, code := range s.world.Uploads(link.Instagram, name, sourcetest.Now) {
 			v, _ := s.world.Video(link.Instagram, code, sourcetest.Now)
 			want.Videos = append(want.Videos, store.FoundVideo{ID: code, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})

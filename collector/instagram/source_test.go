@@ -153,7 +153,7 @@ func TestSource_measuresOwnVideos(t *testing.T) {
 
 func TestSource_findsAccounts(t *testing.T) {
 	t.Parallel()
-	const profile = mira + `,"biography":"Big pancakes, tiny kitchen.","website":"https://example.com/mira","followers_count":1230000,"follows_count":310,"media_count":4`
+	const profile = mira + `,"biography":"Big pancakes, tiny kitchen.","followers_count":1230000,"follows_count":310,"media_count":4`
 	found := func(code, form string, at time.Time) store.FoundVideo {
 		return store.FoundVideo{ID: code, Link: "https://www.instagram.com/" + form + "/" + code + "/", UploadedAt: new(store.InstantOf(at))}
 	}
@@ -162,7 +162,7 @@ func TestSource_findsAccounts(t *testing.T) {
 		return post(code, `"comments_count":1,"media_type":"VIDEO","timestamp":"2024-11-05T10:00:00+0000"`)
 	}
 	at := time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)
-	ok := collector.AccountFacts{Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."), ProfileLink: new("https://example.com/mira"),
+	ok := collector.AccountFacts{Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		Followers: new(int64(1230000)), Following: new(int64(310)), Private: new(false), Listed: true,
 		Videos: []store.FoundVideo{found(pancakes, "reel", uploadedPancakes), found(train, "p", uploadedTrain), found(third, "reel", at), found(fourth, "reel", at)}}
 	say := func(account, list string) sourcetest.Reply { return sourcetest.Reply{Body: discovery(account, list)} }
@@ -174,7 +174,7 @@ func TestSource_findsAccounts(t *testing.T) {
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
 		sourcetest.OK:             {Profile: say(profile, begin), Pages: pages, Class: collector.OK, Account: &ok},
 		sourcetest.Bare:           {Profile: say(`"username":"mira.cooks"`, ""), Class: collector.OK, Account: &bare},
-		sourcetest.Empty:          {Profile: say(profile, ""), Class: collector.OK, Account: &empty},
+		sourcetest.Empty:          {Profile: say(strings.Replace(profile, `"media_count":4`, `"media_count":0`, 1), ""), Class: collector.OK, Account: &empty},
 		sourcetest.Gone:           refused,
 		sourcetest.PrivateAccount: refused,
 		sourcetest.WrongTypes:     {Profile: say(strings.Replace(profile, "1230000", `["1230000"]`, 1), begin), Class: collector.Temporary},

@@ -91,11 +91,8 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
 		"id": instagramUserID(i.number), "username": t.Handle, "name": t.Name, "biography": t.Bio, "followers_count": *t.Followers,
-		"follows_count": t.Following, "media_count": t.Videos, "profile_picture_url": "https://scontent.cdninstagram.com/sandbox/" + t.ID + ".jpg", "website": absent{},
+		"follows_count": t.Following, "media_count": t.Videos, "profile_picture_url": "https://scontent.cdninstagram.com/sandbox/" + t.ID + ".jpg",
 	}}
-	if t.BioLink != "" {
-		n.fields["website"] = t.BioLink
-	}
 	n.edges["media"] = func(f graphField) (any, *reply) {
 		codes := s.world.listed(i, c.now)
 		if len(codes) == 0 {
