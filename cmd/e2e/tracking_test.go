@@ -75,6 +75,15 @@ func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 				require.LessOrEqual(t, *v.Views, truth.Views)
 				require.Greater(t, *v.Views, truth.Views*9/10)
 			}
+			log := s.collector.stderr.String()
+			for _, source := range []string{"youtube", "instagram", "facebook", "vendor"} {
+				require.Contains(t, log, `"path":"/`+source+`/`, "each source was asked")
+			}
+			for _, setting := range s.box.env {
+				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") {
+					require.NotContains(t, log, value, name)
+				}
+			}
 		})
 	}
 }
