@@ -123,7 +123,7 @@ func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parame
 		return Answer{}, err
 	}
 	now := c.now()
-	u := usageOf(res.Header)
+	u := usageOf(res.Header, now)
 	c.usage.note(u, now)
 	broken := fetch.CheckJSON(res.Body)
 	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {

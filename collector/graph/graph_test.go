@@ -163,6 +163,15 @@ func TestClient_keepsToTheLimits(t *testing.T) {
 		p.says(http.StatusBadRequest, `{"error":{"message":"limit","code":80002}}`, http.Header{"X-Business-Use-Case-Usage": {`{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`}})
 		require.True(t, sourcetest.Now.Add(7*time.Minute).Equal(p.failure(t, nil).RetryAt))
 	})
+	t.Run("a refusal that says so by Retry-After", func(t *testing.T) {
+		t.Parallel()
+		p := newPlatform(t)
+		p.says(http.StatusBadRequest, `{"error":{"message":"limit","code":4}}`, http.Header{"X-App-Usage": {`{"call_count":100}`}, "Retry-After": {"90"}})
+		for range 2 { // by the platform, then without asking it
+			require.True(t, sourcetest.Now.Add(90*time.Second).Equal(p.failure(t, nil).RetryAt))
+		}
+		require.Len(t, p.asked, 1)
+	})
 }
 
 func TestEach_keepsWhatWasAnswered(t *testing.T) {

@@ -44,7 +44,7 @@ func (r *reading) add(s share) {
 }
 
 // usageOf reads the headers that tell of the limits. What cannot be understood says nothing.
-func usageOf(h http.Header) reading {
+func usageOf(h http.Header, now time.Time) reading {
 	var r reading
 	var app share
 	if json.Unmarshal([]byte(h.Get("X-App-Usage")), &app) == nil {
@@ -57,6 +57,9 @@ func usageOf(h http.Header) reading {
 				r.add(s)
 			}
 		}
+	}
+	if at := fetch.RetryAfter(h, now); r.percent >= stopFrom && !at.IsZero() {
+		r.regain = max(at.Sub(now), time.Second)
 	}
 	return r
 }
