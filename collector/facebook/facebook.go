@@ -33,7 +33,7 @@ var (
 	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
 )
 
-// The metrics of insights that are views, as DefaultOptions have them. The platform renames such now and then.
+// The metrics of insights that are asked for. The platform renames such now and then.
 const (
 	DefaultReelMetric  = "fb_reels_total_plays"
 	DefaultVideoMetric = "total_video_views"

@@ -101,7 +101,8 @@ func (r *Refusal) Result() collector.Result {
 // Code is what the platform calls an error by. Sub 0 stands for every subcode.
 type Code struct{ Main, Sub int }
 
-// Verdicts are what errors mean for the object that was asked for, where they concern it alone.
+// Verdicts are what errors mean for the object that was asked for, where they concern it alone; AuthFailed says that it is the
+// operator's own, so that the source cannot work.
 type Verdicts map[Code]collector.Class
 
 // Get asks for a path below the version with parameters, by name and value in turn. Every answer that is not a success with
@@ -199,7 +200,10 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 			f.Class = class
 		}
 		if v, ok := verdict(verdicts, e.Code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
-			return &Refusal{Class: v, Detail: f.Detail, Sandbox: res.Sandbox}
+			if v != collector.AuthFailed {
+				return &Refusal{Class: v, Detail: f.Detail, Sandbox: res.Sandbox}
+			}
+			f.Class = v
 		}
 	}
 	if res.Status >= 300 && res.Status < 400 {

@@ -175,6 +175,18 @@ func TestSource_doubtsAListThatIsForgotten(t *testing.T) {
 	require.Equal(t, collector.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
+func TestSource_saysThatItsOwnAccountCannotBeRead(t *testing.T) {
+	t.Parallel()
+	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
+	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
+	for _, target := range []collector.Target{video(pancakes, "mira.cooks"), video(pancakes, ""), account("mira.cooks", 30)} {
+		_, err := w.Fetch(t.Context(), []collector.Target{target}, w.Plan(nil)[0])
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, collector.AuthFailed, f.Class, "no target's fault")
+	}
+}
+
 func TestSource_readsAnOwnListThatIsEmpty(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })

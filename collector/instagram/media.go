@@ -18,16 +18,16 @@ import (
 const (
 	postFields     = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	strangerFields = postFields + ",view_count" // of a reel, and by business discovery alone
-	// idAhead is how much earlier than the post itself its code may have been drawn, besides drafts, which only come the later.
+	// idAhead is by how much a post may be dated before the time in its code; a draft is dated after it.
 	idAhead = time.Hour
 )
 
 // The errors that concern one account. A personal account and one that is not there are not told apart.
-var noAccount = graph.Verdicts{
-	{Main: 110}:               collector.Unsupported,
-	{Main: 100, Sub: 33}:      collector.Unsupported,
-	{Main: 100, Sub: 2207013}: collector.Unsupported,
-}
+// What cannot be loaded at all is the own account, through which everything is asked.
+var (
+	noAccount    = graph.Verdicts{{Main: 110}: collector.Unsupported, {Main: 100, Sub: 33}: collector.AuthFailed}
+	noOwnAccount = graph.Verdicts{{Main: 100, Sub: 33}: collector.AuthFailed}
+)
 
 // profile is an account as business discovery gives it.
 type profile struct {
@@ -96,7 +96,7 @@ func (s *Source) askOwn(ctx context.Context, after string) (page, error) {
 	if after != "" {
 		parameters = append(parameters, "after", after)
 	}
-	res, err := s.graph.Get(ctx, s.own.id+"/media", nil, parameters...)
+	res, err := s.graph.Get(ctx, s.own.id+"/media", noOwnAccount, parameters...)
 	if err != nil {
 		return page{}, err
 	}
@@ -261,9 +261,9 @@ const (
 	metricSaved  = "saved"
 )
 
-// noInsights are the errors of a post that has none: it is from before the account was a professional one, or hardly anybody
-// has seen it yet.
-var noInsights = graph.Verdicts{{Main: 100, Sub: 2108006}: collector.Missing, {Main: 10}: collector.Missing}
+// noInsights are the errors of a post that has none: it is from before the account was a professional one, hardly anybody
+// has seen it yet, or it was deleted at this moment.
+var noInsights = graph.Verdicts{{Main: 100, Sub: 2108006}: collector.Missing, {Main: 10}: collector.Missing, {Main: 100, Sub: 33}: collector.Missing}
 
 const notEnoughViewers = "not enough viewers"
 
@@ -314,7 +314,7 @@ func (s *Source) whoAmI(ctx context.Context) (profile, error) {
 	if s.own.self.Username != nil && now.Sub(s.own.at) < ownTTL {
 		return s.own.self, nil
 	}
-	res, err := s.graph.Get(ctx, s.own.id, nil, "fields", "id,username,name")
+	res, err := s.graph.Get(ctx, s.own.id, noOwnAccount, "fields", "id,username,name")
 	if err != nil {
 		return profile{}, err
 	}
