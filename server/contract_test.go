@@ -103,7 +103,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 }
 
 // besideTheContract are the routes that are about the server and nobody's data.
-var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/"}
+var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
 func TestContract_andRouterAgreeBothWays(t *testing.T) {
 	t.Parallel()

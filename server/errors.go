@@ -36,6 +36,7 @@ const (
 	CodeTokenExpired        Code = "token_expired"
 	CodeTokenRevoked        Code = "token_revoked"
 	CodeScopeMissing        Code = "scope_missing"
+	CodeHostNotAllowed      Code = "host_not_allowed"
 	CodeNotFound            Code = "not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeConflict            Code = "conflict"
@@ -74,6 +75,7 @@ var codes = [...]CodeInfo{
 	{CodeTokenExpired, 401, "Expired token", "The token's time is over."},
 	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked."},
 	{CodeScopeMissing, 403, "Scope missing", "The token lacks the scope that the operation needs."},
+	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp came over a loopback address for a host of another name; only a trusted proxy may send such."},
 	{CodeNotFound, 404, "Not found", "There is no such thing, or it belongs to another organisation."},
 	{CodeMethodNotAllowed, 405, "Method not allowed", "The path exists, but not with this method; Allow lists those that do."},
 	{CodeConflict, 409, "Conflict", "The request does not fit the present state of what it concerns."},

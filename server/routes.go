@@ -25,7 +25,7 @@ import (
 const maxBody = 2 << 20
 
 // routes builds echo: the middleware in its order, the operations of the contract, and the few routes beside it.
-func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
+func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
@@ -60,11 +60,16 @@ func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
 		return c.JSONBlob(http.StatusOK, s.contractJSON)
 	})
 	both.GET("/errors", explainCodes)
+	assistants, err := s.serveMCP(trusted)
+	if err != nil {
+		return nil, err
+	}
+	e.POST(mcpPath, assistants)
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	both.GET("/docs", docs)
 	both.GET("/docs/*", docs)
 	both.GET("/", func(c echo.Context) error { return c.Redirect(http.StatusTemporaryRedirect, "docs/") })
-	return e
+	return e, nil
 }
 
 // forgiveFinalSlash lets the paths of refreshes end in a slash: programs send them in both forms.
