@@ -8,7 +8,7 @@
 
 BIN := .cache/bin
 # ./... leaves out folders with a dot.
-PACKAGES := ./... ./.ci/engines
+PACKAGES := ./... ./.ci/engines ./.ci/mcp
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
 COMPOSE := docker compose
@@ -66,6 +66,10 @@ fuzz: ## every fuzz target for FUZZTIME (10s), in all packages or in PKG
 .PHONY: contract
 contract: ## judge openapi.yaml and the server: Spectral, OWASP, Redocly, breaking changes, Schemathesis (needs Node and Python)
 	@.ci/contract/check $(ARGS)
+
+.PHONY: mcp
+mcp: ## judge POST /mcp: the public conformance scenarios and the MCP inspector (needs Node)
+	@.ci/mcp/check
 
 ##### Generate and lint
 

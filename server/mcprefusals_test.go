@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -19,30 +18,31 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	session := c.assistant()
 	for name, test := range map[string]struct {
-		tool, arguments string
-		faults          []string // pointer or name, code, a part of the detail
+		tool, arguments     string
+		place, code, detail string // of the first fault: its pointer or name, its code, a part of its detail
 	}{
-		"an unknown one":                {"get_video", `{"ad_id": "x", "colour": "red"}`, []string{"/colour", "unknown_member", "it takes ad_id"}},
-		"an unknown one of none":        {"authenticate", `{"colour": "red"}`, []string{"/colour", "unknown_member", "it takes none"}},
-		"a missing one of the path":     {"get_video", `{}`, []string{"/ad_id", "required", "ad_id is required"}},
-		"an empty one of the path":      {"get_video", `{"ad_id": ""}`, []string{"/ad_id", "empty", "must not be empty"}},
-		"a missing one of the body":     {"track_video", `{}`, []string{"/link", "required", "link"}},
-		"a wrong type in the query":     {"list_videos", `{"limit": "many"}`, []string{"limit", "type", "limit"}},
-		"a number out of its bounds":    {"list_videos", `{"limit": 0}`, []string{"limit", "minimum", "limit"}},
-		"null in the query":             {"list_videos", `{"cursor": null}`, []string{"/cursor", "type", "leave it out"}},
-		"an object in the query":        {"list_videos", `{"q": {"a": 1}}`, []string{"/q", "type", "must not be an object"}},
-		"an array in the query":         {"list_videos", `{"q": ["a"]}`, []string{"/q", "type", "must not be an array"}},
-		"an entry with a comma":         {"list_videos", `{"collections": ["a,b"]}`, []string{"/collections", "syntax", "entry 0, contains a comma"}},
-		"an entry that is no string":    {"list_videos", `{"collections": ["a", 1]}`, []string{"/collections", "type", "entry 1, must be a string"}},
-		"the same twice":                {"list_videos", `{"q": "a", "q": "b"}`, []string{"/q", "duplicate_member", "stands there twice"}},
-		"the same twice within a body":  {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, []string{"/display_settings/title", "duplicate_member", "stands there twice"}},
-		"NUL in the query":              {"list_videos", `{"q": "a\u0000b"}`, []string{"q", "encoding", "NUL"}},
-		"NUL in the body":               {"track_video", `{"link": "a\u0000b"}`, []string{"/link", "encoding", "NUL"}},
-		"a wrong id":                    {"get_collection", `{"collection_id": "../videos"}`, []string{"collection_id", "format", "UUID"}},
-		"two at once, before the other": {"get_video", `{"colour": 1, "size": 2}`, []string{"/colour", "unknown_member", "it takes ad_id"}},
+		"an unknown one":                {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
+		"an unknown one of none":        {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
+		"a missing one of the path":     {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
+		"an empty one of the path":      {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
+		"a missing one of the body":     {"track_video", `{}`, "/link", "required", "link"},
+		"a wrong type in the query":     {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
+		"a number out of its bounds":    {"list_videos", `{"limit": 0}`, "limit", "minimum", "limit"},
+		"null in the query":             {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
+		"an object in the query":        {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
+		"an array in the query":         {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
+		"an entry with a comma":         {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
+		"an entry that is no string":    {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
+		"the same twice":                {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "stands there twice"},
+		"the same twice within a body":  {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "stands there twice"},
+		"NUL in the query":              {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
+		"NUL in the body":               {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
+		"a wrong id":                    {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
+		"two at once, before the other": {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			session := assistant{session.ClientSession, t}
 			result := session.call(test.tool, json.RawMessage(test.arguments))
 			p := session.refused(result, http.StatusBadRequest, server.CodeInvalidRequest)
 			faults, ok := p["errors"].([]any)
@@ -53,9 +53,23 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 			if place == nil {
 				place = first["name"]
 			}
-			require.Equal(t, test.faults[:2], []string{fmt.Sprint(place), fmt.Sprint(first["code"])}, "%v", p)
-			require.Contains(t, first["detail"], test.faults[2])
+			require.Equal(t, test.place, place, "%v", p)
+			require.Equal(t, test.code, first["code"], "%v", p)
+			require.Contains(t, first["detail"], test.detail)
 		})
+	}
+}
+
+func TestMCP_anArgumentStaysInItsPlace(t *testing.T) {
+	t.Parallel()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
+		result := session.call("get_video", map[string]any{"ad_id": argument})
+		require.True(t, result.IsError)
+		var p struct{ Instance, Code string }
+		require.NoError(t, json.Unmarshal([]byte(texts(t, result)[0]), &p))
+		require.Equal(t, place, p.Instance)
+		require.Contains(t, []string{"not_found", "invalid_url", "unsupported_platform"}, p.Code, argument)
 	}
 }
 

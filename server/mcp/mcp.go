@@ -115,6 +115,10 @@ func (c caller) call(ctx context.Context, call *sdk.CallToolRequest) (result *sd
 	if !ok {
 		return nil, errors.New("the request is missing in the context")
 	}
+	// The SDK lets calls of older protocols run on; this one ends when nobody waits for it any more, as any request does.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(outer.Context(), cancel)()
 	inner, err := c.tool.request(ctx, outer, call.Params.Arguments)
 	if err != nil {
 		return nil, err

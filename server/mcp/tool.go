@@ -69,6 +69,11 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	if t.arguments, err = readArguments(append(slices.Clone(item.Parameters), op.Parameters...), t.body); err != nil {
 		return nil, err
 	}
+	for _, a := range t.arguments {
+		if text, ok := a.schema["description"].(string); ok {
+			a.schema["description"] = nameTools(text, names)
+		}
+	}
 	t.input = inputSchema(t.arguments)
 	if t.output, t.foreign, err = outputSchema(op.Responses); err != nil {
 		return nil, err
