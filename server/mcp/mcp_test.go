@@ -123,7 +123,8 @@ func TestArguments_ofOneNameGetTheirPlaceBeforeIt(t *testing.T) {
 	require.Equal(t, "/things/a/b c%20?é..", sent.URL.Path)
 	require.Equal(t, "*", sent.Header.Get("If-Match"))
 	require.Equal(t, "application/json", sent.Header.Get("Content-Type"))
-	require.Equal(t, []byte(`{"big":12345678901234567890,"name":"new"}`), body, "members are handed on as they were sent")
+	require.JSONEq(t, `{"big":12345678901234567890,"name":"new"}`, string(body))
+	require.Contains(t, string(body), "12345678901234567890", "members are handed on as they were sent")
 }
 
 func TestArguments_whatIsWrongTravelsWithTheRequest(t *testing.T) {
