@@ -171,7 +171,7 @@ func (c *caller) world() world {
 	c.app.fetch(func(target store.Target) store.VideoFacts {
 		n := int64(100)
 		if strings.HasSuffix(tiktokLink, target.ExternalID) {
-			n = 250
+			n = 7_654_321
 		}
 		return store.VideoFacts{Views: &n, Likes: new(int64(9)), Title: new(hostileTitle), SongName: new(hostileSong), SongLink: new(songLink), Username: new("northwind.studio")}
 	})
@@ -346,7 +346,7 @@ func TestMCP_masksAsTheOperationDoes(t *testing.T) {
 			for name, value := range objects[0] {
 				require.False(t, isMetric(name) && value != nil, "%s: %s is %v", call.operation, name, value)
 			}
-			require.NotContains(t, strings.Join(texts(t, got), "\n"), "250", "the text shows what is masked")
+			require.NotContains(t, strings.Join(texts(t, got), "\n"), "7654321", "the text shows what is masked")
 		}
 	}
 }
