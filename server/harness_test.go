@@ -183,6 +183,7 @@ type caller struct {
 	t     *testing.T
 	org   store.Organisation
 	token string
+	own   inventory // where stock has filled it
 }
 
 // newCaller makes an organisation with a subscription and a token with both scopes.

@@ -47,13 +47,14 @@ type generated struct {
 // generator draws requests for one world.
 type generator struct {
 	draw
-	now                   time.Time
-	ours, theirs, nobodys inventory
-	callers               []*caller // that may do everything, of all tiers
-	reader, writer        *caller   // with one scope each
-	shorts                []string  // short links: to a video, and dead
-	wrongLinks            []string  // neither videos nor accounts
-	asked                 int
+	now             time.Time
+	ours            inventory // of who asks
+	theirs, nobodys inventory
+	callers         []*caller // that may do everything, of all tiers
+	reader, writer  *caller   // with one scope each
+	shorts          []string  // short links: to a video, and dead
+	wrongLinks      []string  // neither videos nor accounts
+	asked           int
 }
 
 // expects sets what is known of the answer.
@@ -91,9 +92,10 @@ func (g *generator) valid(op *contractOperation) *generated {
 	r := &generated{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.draw, g.callers),
 		// Callers without a token are limited by address.
 		address: fmt.Sprintf("198.51.%d.%d:4711", g.asked/250%250, g.asked%250)}
-	if g.chance(60) {
+	if g.chance(50) {
 		r.caller = g.callers[0]
 	}
+	g.ours = r.caller.own
 	if r.method == http.MethodGet && g.chance(5) {
 		r.method = http.MethodHead
 	}

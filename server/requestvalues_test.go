@@ -130,12 +130,12 @@ func mustBeLink(s *openapi3.Schema, natural []meaning) bool {
 // anyText draws a text that may fit: of the slot's own kind mostly.
 func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
-	case n < 11:
+	case n < 14:
 		if natural[0] == freeText {
 			return oneOf(g.draw, words)
 		}
 		return g.named(oneOf(g.draw, natural))
-	case n < 13:
+	case n < 15:
 		return g.named(oneOf(g.draw, meanings))
 	case n < 16:
 		return oneOf(g.draw, words)
@@ -155,9 +155,9 @@ func (g *generator) named(m meaning) string {
 	switch n := g.IntN(10); {
 	case m == freeText:
 		return oneOf(g.draw, words)
-	case n < 2:
+	case n < 1:
 		of = g.theirs
-	case n < 4:
+	case n < 2:
 		of = g.nobodys
 	}
 	if m == videoLink || m == accountLinks {
