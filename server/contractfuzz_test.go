@@ -29,7 +29,7 @@ const (
 	fuzzReport   = "REELTALLY_FUZZ_REPORT" // the file that the result is written to; none
 
 	// worldRequests is how many requests one world sees: every request may make something, and lists grow.
-	worldRequests = 1000
+	worldRequests = 2000
 )
 
 // TestContract_holdsWhateverIsSent sends requests that are generated from the contract: valid ones, and ones that are wrong in one way.
