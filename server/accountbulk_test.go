@@ -303,13 +303,3 @@ func TestBulkStopAccounts_bounds(t *testing.T) {
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}
 }
-
-func probeTrackAccounts(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": []string{x.accountLink}, "label_ids": []string{x.collection}}),
-		c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": []string{x.accountLink}})}
-}
-
-func probeStopAccounts(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{x.account}}),
-		c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{x.account, x.accountLink}})}
-}

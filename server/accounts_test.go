@@ -343,26 +343,6 @@ func TestAccounts_ofTheLowerTiersAreOneMasked(t *testing.T) {
 	})
 }
 
-func probeListAccounts(c *caller, x things) []answer {
-	var out []answer
-	for _, query := range []string{"", "collections=" + x.collection, "collections=" + x.label, "include_linked=true&include_removed=true&link=" + url.QueryEscape(x.accountLink),
-		"paginated=true&limit=1&cursor=" + x.cursor} {
-		out = append(out, c.send(http.MethodGet, "/accounts?"+query, nil))
-	}
-	return out
-}
-
-func probeAccount(suffix string) func(c *caller, x things) []answer {
-	return func(c *caller, x things) []answer {
-		return []answer{c.send(http.MethodGet, "/accounts/"+x.account+suffix, nil), c.send(http.MethodGet, "/accounts/"+url.PathEscape(x.accountLink)+suffix, nil),
-			c.send(http.MethodHead, "/accounts/"+x.account+suffix, nil)}
-	}
-}
-
-func probePath(path string) func(c *caller, x things) []answer {
-	return func(c *caller, _ things) []answer { return []answer{c.send(http.MethodGet, path, nil)} }
-}
-
 // accountVideos lists the videos of an account.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()

@@ -256,16 +256,3 @@ func TestStopAccount_refusesWhatItDoesNotKnow(t *testing.T) {
 	}
 	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 }
-
-func probeTrackAccount(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/accounts", map[string]any{"link": x.accountLink, "collection_ids": []string{x.collection}}),
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": x.accountLink})}
-}
-
-func probeStopAccount(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/accounts", map[string]any{"id": x.account}), c.send(http.MethodDelete, "/accounts", map[string]any{"id": x.accountLink})}
-}
-
-func probeStopAccountByID(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/accounts/"+x.account, nil)}
-}

@@ -347,36 +347,6 @@ func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	}
 }
 
-// probeListCollections and its like are the probes of TestTenancy_anotherOrganisationsThingsDoNotExist.
-func probeListCollections(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodGet, "/collections?parent_id="+x.collection, nil),
-		c.send(http.MethodGet, "/collections?include_children=true&paginated=true&parent_id="+x.collection, nil),
-		c.send(http.MethodGet, "/collections?paginated=true&cursor="+x.cursor, nil)}
-}
-
-func probeCreateCollection(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": x.collection})}
-}
-
-func probeGetCollection(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodGet, "/collections/"+x.collection, nil), c.send(http.MethodGet, "/collections/"+x.collection+"?include_counts=true", nil),
-		c.send(http.MethodHead, "/collections/"+x.collection, nil)}
-}
-
-func probeUpdateCollection(c *caller, x things) []answer {
-	own := c.collection(map[string]any{"name": "own"})
-	out := []answer{c.patch(uuid.MustParse(x.collection), map[string]any{"name": "taken"}),
-		c.patch(uuid.MustParse(x.collection), map[string]any{"access": "protected", "parent_id": own}),
-		c.patch(uuid.MustParse(x.collection), map[string]any{"name": "taken"}, "If-Match", "*"),
-		c.patch(own, map[string]any{"parent_id": x.collection})}
-	c.send(http.MethodDelete, "/collections/"+own.String(), nil).is(http.StatusOK)
-	return out
-}
-
-func probeDeleteCollection(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/collections/"+x.collection, nil), c.send(http.MethodDelete, "/collections/"+x.collection, "{}", "If-Match", "*")}
-}
-
 // sorted returns ids in one order, whatever they were in.
 func sorted(ids []uuid.UUID) []uuid.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })

@@ -99,17 +99,19 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, world uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
 	theirs := a.newCaller(t, store.TierPremium)
-	g := &generator{draw: draw{rand.New(rand.NewPCG(seed, world))}, now: a.Clock.Now(), theirs: theirs.stock(3010),
+	a.stock(3010, theirs)
+	g := &generator{draw: draw{rand.New(rand.NewPCG(seed, world))}, now: a.Clock.Now(), theirs: theirs.own,
 		shorts: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
 		wrongLinks: []string{"https://example.test/video/1", "ftp://www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com/", "https://www.youtube.com/watch?v=short", "no link", "http://", "//", "tiktok",
 			"https://user@www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com:8443/@a/video/7338812345678901234", "javascript:alert(1)", "https://www.tiktok.com/@a/video/../x"}}
-	g.nobodys = g.theirs.twin(3010, 8010)
+	g.nobodys = g.theirs.twin(3010, 4010)
 	a.platforms.redirect(g.shorts[0], tiktokLink)
-	for _, tier := range []store.Tier{store.TierPremium, store.TierBasic, store.TierLimited, store.TierLimited} {
-		c := a.newCaller(t, store.TierPremium)
-		c.own = c.stock(5010)
-		require.NoError(t, a.SetTier(t.Context(), c.org.ID, tier))
-		g.callers = append(g.callers, c)
+	for range 4 {
+		g.callers = append(g.callers, a.newCaller(t, store.TierPremium))
+	}
+	a.stock(5010, g.callers...)
+	for i, tier := range []store.Tier{store.TierPremium, store.TierBasic, store.TierLimited, store.TierLimited} {
+		require.NoError(t, a.SetTier(t.Context(), g.callers[i].org.ID, tier))
 	}
 	require.NoError(t, a.SetSubscription(t.Context(), g.callers[3].org.ID, store.SubscriptionNone))
 	a.Clock.Advance(time.Second) // until which it is remembered who a token is
@@ -177,6 +179,9 @@ func (f *fuzz) send(r *generated) (*http.Response, []byte) {
 	req := f.request(r)
 	if req == nil {
 		return nil, nil
+	}
+	if len(r.raw) > 2<<20 {
+		r.answers(http.StatusRequestEntityTooLarge, "%s, in more than 2 MiB", r.why)
 	}
 	f.left--
 	began := time.Now()

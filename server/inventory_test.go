@@ -98,10 +98,29 @@ func accountLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// stock gives an organisation things that bear the numbers from first on, which has four digits, and lists them.
-func (c *caller) stock(first int) inventory {
+// stock gives organisations the same things, which bear the numbers from first on, of four digits, and lists them.
+func (a *app) stock(first int, callers ...*caller) {
+	a.t.Helper()
+	for _, c := range callers {
+		c.plant(first)
+	}
+	a.fetch(func(target store.Target) store.VideoFacts {
+		n, err := strconv.Atoi(lastNumber.FindStringSubmatch(target.ExternalID)[1])
+		require.NoError(a.t, err)
+		return store.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
+	})
+	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(first))} })
+	for _, c := range callers {
+		c.own = c.inventory(first)
+	}
+}
+
+// lastNumber is the number of a thing, in the platform's id.
+var lastNumber = regexp.MustCompile(`(\d{4})\D*$`)
+
+// plant makes collections and tracks videos and accounts.
+func (c *caller) plant(first int) {
 	c.t.Helper()
-	own := inventory{organisationID: {c.org.ID.String()}}
 	var collections []string
 	for i := range 3 {
 		body := map[string]any{"name": fmt.Sprintf("Plans %d", first+i), "hashtags": []string{fmt.Sprintf("tag%d", first+i)}}
@@ -112,20 +131,23 @@ func (c *caller) stock(first int) inventory {
 	}
 	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).is(http.StatusNoContent)
 	for i := range 6 {
-		own[videoLink] = append(own[videoLink], videoLinkOf(first+i))
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoLinkOf(first + i), "collection_ids": collections[i%3 : i%3+1]}).is(http.StatusOK)
 	}
 	for i := range 3 {
-		own[accountLinks] = append(own[accountLinks], accountLinkOf(first+i))
 		c.send(http.MethodPost, "/accounts", map[string]any{"link": accountLinkOf(first + i), "collection_ids": collections[:1]}).is(http.StatusOK)
 	}
-	c.app.fetch(func(target store.Target) store.VideoFacts {
-		n, err := strconv.Atoi(lastNumber.FindStringSubmatch(target.ExternalID)[1])
-		require.NoError(c.t, err)
-		return store.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
-	})
-	c.app.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(first))} })
+}
 
+// inventory lists what was planted.
+func (c *caller) inventory(first int) inventory {
+	c.t.Helper()
+	own := inventory{organisationID: {c.org.ID.String()}}
+	for i := range 6 {
+		own[videoLink] = append(own[videoLink], videoLinkOf(first+i))
+	}
+	for i := range 3 {
+		own[accountLinks] = append(own[accountLinks], accountLinkOf(first+i))
+	}
 	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).is(http.StatusOK)).Data {
 		own[videoID], own[username] = append(own[videoID], v.AdID.String()), append(own[username], v.Username)
 	}
@@ -179,22 +201,28 @@ func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 	return ""
 }
 
-// lastNumber is the number of a thing of the inventory, in the platform's id.
-var lastNumber = regexp.MustCompile(`(\d{4})\D*$`)
-
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// twin lists things that nobody has, each of the same shape as the one in its place. The things bear numbers from first on, their twins
-// from another on.
+// twin lists things that nobody has, each of the same shape as the one in its place, and of the same rank among them in every order. The
+// things bear numbers from first on, their twins from another on.
 func (own inventory) twin(first, other int) inventory {
+	var ids []string
+	for _, m := range []meaning{videoID, accountID, collectionID, tokenID, organisationID} {
+		ids = append(ids, own[m]...)
+	}
+	slices.Sort(ids)
+	twinOf := map[string]string{}
+	for _, id := range ids {
+		twinOf[id] = store.NewID().String()
+	}
 	from, to := strconv.Itoa(first/10), strconv.Itoa(other/10)
 	twins := inventory{}
 	for m, values := range own {
 		for _, value := range values {
-			switch m {
-			case videoID, accountID, collectionID, tokenID, organisationID:
-				value = store.NewID().String()
-			case pageCursor, entityTag, shareHash:
+			switch id, isID := twinOf[value]; {
+			case isID:
+				value = id
+			case m == pageCursor, m == entityTag, m == shareHash:
 				value = changed(value)
 			default:
 				value = strings.ReplaceAll(value, from, to)
@@ -205,13 +233,14 @@ func (own inventory) twin(first, other int) inventory {
 	return twins
 }
 
-// changed is a text with another letter in its place.
+// changed is a text with another letter near its end: among others it stays where it was in their order.
 func changed(s string) string {
 	letters := []byte(s)
-	if letters[3] == 'A' {
-		letters[3] = 'B'
+	at := len(letters) - 2
+	if letters[at] == 'A' {
+		letters[at] = 'B'
 	} else {
-		letters[3] = 'A'
+		letters[at] = 'A'
 	}
 	return string(letters)
 }

@@ -345,19 +345,3 @@ func TestCollectionVideos_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
 		}
 	})
 }
-
-// probeMembers probes a method of a collection's videos or accounts: a foreign collection, and foreign members in an own one.
-func probeMembers(kind, method string) func(c *caller, x things) []answer {
-	return func(c *caller, x things) []answer {
-		foreign, member := uuid.MustParse(x.collection), map[string]string{"videos": x.video, "accounts": x.account}[kind]
-		if method == http.MethodGet {
-			target := "/collections/" + x.collection + "/" + kind
-			return []answer{c.send(method, target, nil), c.send(method, target+"?include_removed=true", nil), c.send(http.MethodHead, target, nil)}
-		}
-		own := c.collection(map[string]any{"name": "own"})
-		out := []answer{c.members(method, foreign, kind, []string{member}), c.members(method, own, kind, []string{member}),
-			c.members(method, foreign, kind, []string{store.NewID().String()})}
-		c.send(http.MethodDelete, "/collections/"+own.String(), nil).is(http.StatusOK)
-		return out
-	}
-}

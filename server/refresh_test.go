@@ -100,11 +100,3 @@ func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
 		c.send(http.MethodGet, path+"/", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 	}
 }
-
-func probeRefreshVideo(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": x.video}), c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": x.link})}
-}
-
-func probeRefreshAccount(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": x.account}), c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": x.accountLink})}
-}

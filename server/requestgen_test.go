@@ -54,6 +54,7 @@ type generator struct {
 	reader, writer  *caller   // with one scope each
 	shorts          []string  // short links: to a video, and dead
 	wrongLinks      []string  // neither videos nor accounts
+	onlyOwn         bool      // name nothing but what the caller has
 	asked           int
 }
 

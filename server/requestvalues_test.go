@@ -130,7 +130,7 @@ func mustBeLink(s *openapi3.Schema, natural []meaning) bool {
 // anyText draws a text that may fit: of the slot's own kind mostly.
 func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
-	case n < 14:
+	case g.onlyOwn, n < 14:
 		if natural[0] == freeText {
 			return oneOf(g.draw, words)
 		}
@@ -155,6 +155,7 @@ func (g *generator) named(m meaning) string {
 	switch n := g.IntN(10); {
 	case m == freeText:
 		return oneOf(g.draw, words)
+	case g.onlyOwn:
 	case n < 1:
 		of = g.theirs
 	case n < 2:
