@@ -239,7 +239,7 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// seldom are members that cost too much to be drawn often: a password is hashed slowly by intent.
+// seldom are members that cost too much to be sent often, and in how many percent they are: a password is hashed slowly by intent.
 var seldom = map[string]int{"password": 2}
 
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {

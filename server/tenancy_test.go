@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// probesAnEngine is how many times a thing of another organisation is named on each engine, at least.
-const probesAnEngine = 5000
+// probes is how many times a thing of another organisation is named on each engine, at least.
+var probes = map[string]int{"sqlite": 6000, "postgres": 4000}
 
 // TestTenancy_anotherOrganisationsThingsDoNotExist names, in every place of every operation that takes a text, whatever another organisation
 // has and fits there: ids, links, names, hashtags, cursors, tags, hashes. Two organisations that have the same things of their own ask; where the
@@ -33,7 +33,7 @@ func TestTenancy_anotherOrganisationsThingsDoNotExist(t *testing.T) {
 		p := newProber(t, a, theirs.own, theirs.own.twin(3010, 4010))
 		before := rowsOf(t, a.DB, theirs)
 		rounds := 0
-		for p.sent < probesAnEngine {
+		for p.sent < probes[a.Engine] {
 			rounds++
 			for _, op := range theContract().operations {
 				slots := textSlots(op)
@@ -101,6 +101,9 @@ func (p *prober) probe(op *contractOperation, s slot) {
 		for i, text := range p.foreign[m] {
 			if fits(s.schema, text) && fits(s.schema, p.nobodys[m][i]) && !strings.Contains(text, ",") {
 				named++
+				if seldom[s.name] > 0 && named > 1 {
+					continue
+				}
 				p.compare(op, fmt.Sprintf("%s %s is the %s", s.in, s.name, m), func(r *generated, things inventory) { r.put(s, things[m][i]) })
 			}
 		}
