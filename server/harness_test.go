@@ -230,6 +230,14 @@ func (c *caller) send(method, target string, body any, headers ...string) answer
 
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) answer {
 	t.Helper()
+	got, err := a.exchange(t, method, target, body, headers...)
+	require.NoError(t, err)
+	return got
+}
+
+// exchange is send for goroutines beside the test's own, which may not end it.
+func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (answer, error) {
+	t.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -239,11 +247,15 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 		reader = bytes.NewReader(b)
 	default:
 		encoded, err := json.Marshal(b)
-		require.NoError(t, err)
+		if err != nil {
+			return answer{}, err
+		}
 		reader = bytes.NewReader(encoded)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, a.http.URL+target, reader)
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	if reader != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -253,11 +265,12 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 		}
 	}
 	resp, err := a.client().Do(r)
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	defer func() { _ = resp.Body.Close() }()
 	read, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return answer{t, resp, read}
+	return answer{t, resp, read}, err
 }
 
 // is requires the status.
