@@ -174,7 +174,9 @@ func TestAtOnce_trackingStopsOnce(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(numbered(2))
 		for _, remove := range []func() []answer{
-			func() []answer { return c.atOnce(crowd, http.MethodDelete, "/videos/"+c.track(numbered(1)).String(), nil) },
+			func() []answer {
+				return c.atOnce(crowd, http.MethodDelete, "/videos/"+c.track(numbered(1)).String(), nil)
+			},
 			func() []answer {
 				return c.atOnce(crowd, http.MethodDelete, "/videos", map[string]any{"id": numbered(2)})
 			},
