@@ -20,8 +20,8 @@ import (
 const (
 	standing   = 10_000 // videos that are there throughout
 	stoppable  = 400    // and more that are stopped meanwhile
-	perAccount = 1000
-	walkLimit  = 500
+	perAccount = 100
+	walkLimit  = 1000
 )
 
 // crate is an organisation with so many videos that a walk takes long. The first of them stay.
@@ -119,13 +119,14 @@ func (w *writers) run() {
 			if err == nil && got.StatusCode != r.status {
 				err = fmt.Errorf("%s %s: %d %s", r.method, r.target, got.StatusCode, got.body)
 			}
-			if err == nil {
-				err = w.deliver()
-			}
 			if err != nil {
 				w.errs <- err
 				return
 			}
+		}
+		if err := w.deliver(); err != nil {
+			w.errs <- err
+			return
 		}
 	}
 }

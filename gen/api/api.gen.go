@@ -1868,7 +1868,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1924,7 +1927,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -1954,7 +1960,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1990,7 +1999,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2011,7 +2023,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2041,7 +2056,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
