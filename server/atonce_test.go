@@ -16,16 +16,16 @@ import (
 // crowd is how many equal requests come at once.
 const crowd = 64
 
-// atOnce sends so many equal requests at once and returns their answers.
-func (c *caller) atOnce(n int, method, target string, body any, headers ...string) []answer {
+// atOnce sends equal requests at once and returns their answers.
+func (c *caller) atOnce(method, target string, body any, headers ...string) []answer {
 	c.t.Helper()
 	var (
 		workers sync.WaitGroup
 		start   = make(chan struct{})
-		answers = make([]answer, n)
-		errs    = make([]error, n)
+		answers = make([]answer, crowd)
+		errs    = make([]error, crowd)
 	)
-	for i := range n {
+	for i := range crowd {
 		workers.Go(func() {
 			<-start
 			answers[i], errs[i] = c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
@@ -68,7 +68,7 @@ func TestAtOnce_aLinkIsTrackedOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		got := c.atOnce(crowd, http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch"}})
+		got := c.atOnce(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch"}}, "X-Request-Id", "one-for-all")
 		ids := map[string]int{}
 		require.Equal(t, map[string]int{"new": 1, "already": crowd - 1}, tallied(got, func(a answer) string {
 			r := decode[client.TrackVideoResult](a.is(http.StatusOK))
@@ -90,7 +90,7 @@ func TestAtOnce_manyLinksAreTrackedOnceEach(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		label := c.named("Launch").String()
-		got := c.atOnce(crowd, http.MethodPost, "/videos/bulk", map[string]any{"links": append(series(1, 10), series(5, 12)...), "label_ids": []string{label}})
+		got := c.atOnce(http.MethodPost, "/videos/bulk", map[string]any{"links": append(series(1, 10), series(5, 12)...), "label_ids": []string{label}})
 		statuses := map[string]int{}
 		for _, a := range got {
 			r := decode[client.TrackVideosResult](a.is(http.StatusOK))
@@ -110,7 +110,7 @@ func TestAtOnce_anAccountIsTrackedOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		got := c.atOnce(crowd, http.MethodPost, "/accounts", map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
+		got := c.atOnce(http.MethodPost, "/accounts", map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		ids := map[string]int{}
 		require.Equal(t, map[string]int{"new": 1, "already": crowd - 1}, tallied(got, func(a answer) string {
 			r := decode[client.TrackAccountResult](a.is(http.StatusOK))
@@ -120,7 +120,7 @@ func TestAtOnce_anAccountIsTrackedOnce(t *testing.T) {
 			return "already"
 		}))
 		require.Len(t, ids, 1)
-		got = c.atOnce(crowd, http.MethodPost, "/accounts/bulk", map[string]any{"links": members(1, 5)})
+		got = c.atOnce(http.MethodPost, "/accounts/bulk", map[string]any{"links": members(1, 5)})
 		statuses := map[string]int{}
 		for _, a := range got {
 			for _, e := range decode[client.TrackAccountsResult](a.is(http.StatusOK)).Results {
@@ -140,7 +140,7 @@ func TestAtOnce_eachPostMakesACollection(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		ids := tallied(c.atOnce(crowd, http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a answer) string {
+		ids := tallied(c.atOnce(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a answer) string {
 			return decode[client.CreatedCollection](a.is(http.StatusCreated)).ID.String()
 		})
 		require.Len(t, ids, crowd)
@@ -156,7 +156,7 @@ func TestAtOnce_membersAreAddedOnce(t *testing.T) {
 		target := "/collections/" + collection.String()
 		videos, accounts := []string{c.track(numbered(1)).String(), c.track(numbered(2)).String()}, []string{c.follow(accountLink).String()}
 		added := func(kind string, ids []string) (n int32) {
-			for _, a := range c.atOnce(crowd, http.MethodPost, target+"/"+kind+"s", map[string]any{kind + "_ids": ids}) {
+			for _, a := range c.atOnce(http.MethodPost, target+"/"+kind+"s", map[string]any{kind + "_ids": ids}) {
 				a.is(http.StatusOK)
 				n += decode[client.AddedVideos](a).VideosAdded + decode[client.AddedAccounts](a).AccountsAdded
 			}
@@ -175,10 +175,10 @@ func TestAtOnce_trackingStopsOnce(t *testing.T) {
 		c.track(numbered(2))
 		for _, remove := range []func() []answer{
 			func() []answer {
-				return c.atOnce(crowd, http.MethodDelete, "/videos/"+c.track(numbered(1)).String(), nil)
+				return c.atOnce(http.MethodDelete, "/videos/"+c.track(numbered(1)).String(), nil)
 			},
 			func() []answer {
-				return c.atOnce(crowd, http.MethodDelete, "/videos", map[string]any{"id": numbered(2)})
+				return c.atOnce(http.MethodDelete, "/videos", map[string]any{"id": numbered(2)})
 			},
 		} {
 			statuses := tallied(remove(), func(a answer) string { return fmt.Sprint(a.StatusCode) })

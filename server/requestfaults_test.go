@@ -55,7 +55,7 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		for strings.Contains(item, ",") {
 			item = g.validText(op, p.Name, s.Items.Value)
 		}
-		return append(nonsense, "", ",", item+",", ","+item, strings.Repeat(item+",", int(*s.MaxItems))+item, strings.Repeat("a", int(*s.Items.Value.MaxLength)+1)) //nolint:gosec // some hundred
+		return append(nonsense, "", ",", item+",", ","+item, strings.Repeat(item+",", int(*s.MaxItems))+item, strings.Repeat("a", int(*s.Items.Value.MaxLength)+1))
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
@@ -319,7 +319,7 @@ func wrongHeader(g *generator, r *generated) *generated {
 		return nil
 	}
 	p := oneOf(g.draw, params)
-	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1) //nolint:gosec // some thousand
+	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1)
 	return r.expects(refused, "%s is too long", p.Name)
 }
 

@@ -13,9 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
 )
 
-// text that stands in a JSON body as it is, such as a number that Go does not know.
+// verbatim is text that stands in a JSON body as it is, such as a number that Go does not know.
 type verbatim string
 
 // words are texts that programs trip over. None of them is of the kind that no answer may repeat.
@@ -56,10 +57,23 @@ func (d draw) text(n int) string {
 	return string(out)
 }
 
-// The contract's words, read without the library that the server reads them with: what is valid is known apart from it.
-var patterns sync.Map // string → *regexp.Regexp
+// patterns are those of the contract.
+var patterns = struct {
+	sync.Mutex
+	compiled map[string]*regexp.Regexp
+}{compiled: map[string]*regexp.Regexp{}}
 
-// fits says whether a text is what the schema of a string asks for.
+func matchesPattern(pattern, text string) bool {
+	patterns.Lock()
+	defer patterns.Unlock()
+	if patterns.compiled[pattern] == nil {
+		patterns.compiled[pattern] = regexp.MustCompile(pattern)
+	}
+	return patterns.compiled[pattern].MatchString(text)
+}
+
+// fits says whether a text is what the schema of a string asks for. It does without the library that the server asks: what is valid is known
+// apart from it.
 func fits(s *openapi3.Schema, text string) bool {
 	n := uint64(utf8.RuneCountInString(text))
 	if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -68,14 +82,8 @@ func fits(s *openapi3.Schema, text string) bool {
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(text)) {
 		return false
 	}
-	if s.Pattern != "" {
-		compiled, ok := patterns.Load(s.Pattern)
-		if !ok {
-			compiled, _ = patterns.LoadOrStore(s.Pattern, regexp.MustCompile(s.Pattern))
-		}
-		if !compiled.(*regexp.Regexp).MatchString(text) { //nolint:forcetypeassert // ours
-			return false
-		}
+	if s.Pattern != "" && !matchesPattern(s.Pattern, text) {
+		return false
 	}
 	switch s.Format {
 	case "uuid":
@@ -140,11 +148,11 @@ func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
 	case n < 16:
 		return oneOf(g.draw, words)
 	case n < 17 && s.MaxLength != nil && *s.MaxLength < 10_000:
-		return g.text(int(*s.MaxLength)) //nolint:gosec // below 10,000
+		return g.text(int(*s.MaxLength))
 	case n < 18:
-		return g.text(int(max(s.MinLength, 1))) //nolint:gosec // a small number
+		return g.text(int(max(s.MinLength, 1)))
 	case n < 19:
-		return oneOf(g.draw, []string{store0, strings.ToUpper(g.named(oneOf(g.draw, natural)))})
+		return oneOf(g.draw, []string{uuid.Nil.String(), strings.ToUpper(g.named(oneOf(g.draw, natural)))})
 	}
 	return g.text(1 + g.IntN(30))
 }
@@ -192,8 +200,6 @@ func (g *generator) dressed(link string) string {
 	return link
 }
 
-const store0 = "00000000-0000-0000-0000-000000000000"
-
 // validValue draws a value of a JSON body.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
@@ -216,12 +222,12 @@ func (g *generator) validValue(op *contractOperation, name string, s *openapi3.S
 }
 
 func (g *generator) validLength(s *openapi3.Schema) int {
-	least, most := int(s.MinItems), 4 //nolint:gosec // a small number
+	least, most := int(s.MinItems), 4
 	if s.MaxItems != nil {
 		if g.chance(2) {
-			return int(*s.MaxItems) //nolint:gosec // at most some hundred
+			return int(*s.MaxItems)
 		}
-		most = min(most, int(*s.MaxItems)) //nolint:gosec // at most some hundred
+		most = min(most, int(*s.MaxItems))
 	}
 	return least + g.IntN(most-least+1)
 }
@@ -281,7 +287,7 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 		out = slices.DeleteFunc(append(slices.Clone(words), ""), func(text string) bool { return fits(s, text) })
 	}
 	if s.MaxLength != nil && *s.MaxLength < 10_000 {
-		out = append(out, g.text(int(*s.MaxLength)+1), strings.Repeat("a", int(*s.MaxLength)+1)) //nolint:gosec // below 10,000
+		out = append(out, g.text(int(*s.MaxLength)+1), strings.Repeat("a", int(*s.MaxLength)+1))
 	}
 	return out
 }
@@ -313,7 +319,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 			out = append(out, []any{})
 		}
 		if items, ok := valid.([]any); ok && len(items) > 0 && s.MaxItems != nil && *s.MaxItems < 1000 {
-			out = append(out, slices.Repeat(items[:1], int(*s.MaxItems)+1)) //nolint:gosec // below 1,000
+			out = append(out, slices.Repeat(items[:1], int(*s.MaxItems)+1))
 		}
 	case s.Type.Is("object"):
 		members, _ := valid.(map[string]any)
