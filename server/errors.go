@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -264,12 +265,12 @@ func (s *Server) writeError(err error, c echo.Context) {
 // maxInstance is the longest path that a problem repeats.
 const maxInstance = 10_000
 
-// instance is the path that was asked for, or its template where the path is beyond all measure.
+// instance is the path that was asked for; where it is beyond all measure, its template, or / when it has none.
 func instance(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
 	}
-	return c.Path()
+	return cmp.Or(c.Path(), "/")
 }
 
 // challenge is the WWW-Authenticate field of a 401. A request without a token is asked for one and told of no error (RFC

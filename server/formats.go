@@ -32,10 +32,10 @@ func checkDate(s string) error {
 	return checkYear(t)
 }
 
-// parseTime reads RFC 3339.
+// parseTime reads RFC 3339, strictly: time.Parse would take an hour of one digit, and a comma for the point.
 func parseTime(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil {
 		return time.Time{}, err
 	}
 	return t, checkYear(t.UTC())

@@ -71,6 +71,15 @@ func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
+func TestRoutes_aPathBeyondAllMeasureIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	long := strings.Repeat("x", 10_001)
+	require.Equal(t, "/", c.send(http.MethodGet, "/videos/"+long+"/nowhere", nil).refuses(http.StatusNotFound, server.CodeNotFound).Instance)
+	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
+}
+
 func TestRoutes_theAddressLeadsToSwaggerUI(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -348,6 +348,8 @@ func TestVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 		"latest_updated_at_start=2026-02-02":                                                             "latest_updated_at_start format",
 		"latest_updated_at_start=2026-02-02T00:00:00":                                                    "latest_updated_at_start format",
 		"latest_updated_at_start=2026-02-02T00:00:00+00:00":                                              "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T1:00:00%2B00:00":                                             "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T01:00:00,5Z":                                                 "latest_updated_at_start format",
 		"latest_updated_at_start=2026-02-02T00:00:00%2B99:99":                                            "latest_updated_at_start format",
 		"latest_updated_at_end=294277-01-01T00:00:00Z":                                                   "latest_updated_at_end format",
 		"latest_updated_at_start=2026-02-02T00:00:01Z&latest_updated_at_end=2026-02-02T01:00:00%2B01:00": "latest_updated_at_start range",
