@@ -91,9 +91,7 @@ func fits(s *openapi3.Schema, text string) bool {
 	case "date":
 		return inYears(time.Parse(time.DateOnly, text))
 	case "date-time":
-		var t time.Time
-		err := t.UnmarshalText([]byte(text)) // time.Parse is not as strict
-		return inYears(t, err)
+		return !slices.Contains(notTimes, text) && inYears(time.Parse(time.RFC3339, text))
 	}
 	return true
 }
