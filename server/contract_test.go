@@ -165,6 +165,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 	}
 }
 
+// Spec: 4-01, 5-01, 7-09
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
@@ -206,6 +207,7 @@ func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 	})
 }
 
+// Spec: 4.3-01, 4.4-01, 7-09
 func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
@@ -263,6 +265,7 @@ func TestEveryOperation_isLimited(t *testing.T) {
 	}
 }
 
+// Spec: 7-09
 func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
@@ -278,6 +281,8 @@ func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
 
 // TestEveryMaskedOperation_masks walks x-tier-masked: every metric in the answer of such an operation is null for the limited
 // and basic tiers, and there for premium.
+//
+// Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryMaskedOperation_masks(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
@@ -359,6 +364,7 @@ func withMetrics(v any) []map[string]any {
 	return out
 }
 
+// Spec: 7-09
 func TestErrors_areExplainedWhereTheirTypePointsTo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

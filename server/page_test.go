@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -30,6 +32,7 @@ func shelf(t *testing.T, a *app) *caller {
 	return c
 }
 
+// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
 func TestPages_agreeWithThemselves(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -143,6 +146,7 @@ func TestCursor_isBoundToItsList(t *testing.T) {
 	})
 }
 
+// Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
 func TestPages_maskedListsHaveOneResult(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -167,4 +171,27 @@ func TestPages_maskedListsHaveOneResult(t *testing.T) {
 			require.Equal(t, int64(0), c.list("username=nobody").Pagination.Total)
 		}
 	})
+}
+
+// Spec: 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
+func TestPagination_hasMoreMembersInTheListOfAllVideosAlone(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	account, collection := c.follow(accountLink).String(), c.collection(map[string]any{"name": "Launch"}).String()
+	for list, want := range map[string]string{
+		"/videos":                                  `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null,"has_more":false,"order_by":"latest_updated_at","order_direction":"desc"}`,
+		"/collections?parent_id=" + unknownID:      `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/collections/" + collection + "/videos":   `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/collections/" + collection + "/accounts": `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/accounts?platform=youtube":               `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/accounts/" + account + "/videos":         `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+	} {
+		path, query, _ := strings.Cut(list, "?")
+		if strings.HasSuffix(path, "s") && !strings.HasPrefix(path, "/collections/") && path != "/videos" {
+			query += "&paginated=true"
+		}
+		page := decode[struct{ Pagination json.RawMessage }](c.send(http.MethodGet, path+"?limit=7&"+query, nil).is(http.StatusOK))
+		require.JSONEq(t, want, string(page.Pagination), list)
+	}
 }

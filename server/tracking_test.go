@@ -17,6 +17,7 @@ import (
 
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
+// Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
 func TestTrack_tracksALink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -46,6 +47,7 @@ func TestTrack_tracksALink(t *testing.T) {
 	})
 }
 
+// Spec: 3-02, 4.3-03, 4.3-04
 func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -69,6 +71,7 @@ func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
 	})
 }
 
+// Spec: 4.3-02, 4.3-03
 func TestTrack_refusesWhatIsNoVideo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -145,6 +148,7 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 	})
 }
 
+// Spec: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
 func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -180,6 +184,7 @@ func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	})
 }
 
+// Spec: 4-03, 4.3-10
 func TestStop_refusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
