@@ -86,12 +86,17 @@ func TestBulkTrack_answersForEachLink(t *testing.T) {
 
 		t.Run("422 when none could be saved", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-			got := c.bulk(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
-			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
+			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", busy)
+			a.platforms.redirect("https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMself0001/")
+			want := []string{"invalid_url", "platform_unavailable", "rate_limited", "link_unresolved", "not_found", "unsupported_link"}
+			got := c.bulk(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMbusy0001/",
+				"https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMdead0001/", "https://www.tiktok.com/about"})
+			require.Equal(t, client.TrackSummary{Total: 6, Failed: 6, Retryable: 3}, got.Summary)
 			require.False(t, got.TrackingEnqueued)
-			require.Equal(t, "link_unresolved", string(*got.Results[1].Code))
-			require.True(t, *got.Results[1].Retryable)
-			require.Equal(t, "not_found", string(*got.Results[2].Code))
+			for i, code := range want {
+				require.Equal(t, code, string(*got.Results[i].Code))
+				require.Equal(t, i >= 1 && i <= 3, *got.Results[i].Retryable, code)
+			}
 		})
 
 		t.Run("links that mean the same video count as one", func(t *testing.T) {

@@ -166,6 +166,9 @@ func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
+// internalDetail is all that a caller is told of a failure of the server's own.
+const internalDetail = "The server failed to answer. Quote the request id when you report this."
+
 // unavailableFor is what a caller is asked to wait while the database is away.
 const unavailableFor = 5 * time.Second
 
@@ -196,7 +199,7 @@ func asError(err error) *Error {
 		return ofEcho(fromEcho)
 	}
 	return &Error{Code: CodeInternal, Cause: err,
-		Detail: "The server failed to answer. Quote the request id when you report this."}
+		Detail: internalDetail}
 }
 
 func unavailable(cause error) *Error {
@@ -217,7 +220,7 @@ func ofEcho(err *echo.HTTPError) *Error {
 		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
 	}
 	return &Error{Code: CodeInternal, Cause: err,
-		Detail: "The server failed to answer. Quote the request id when you report this."}
+		Detail: internalDetail}
 }
 
 // writeError is echo's error handler.

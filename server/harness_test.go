@@ -118,7 +118,7 @@ type platforms struct {
 	*httptest.Server
 
 	mu        sync.Mutex
-	locations map[string]string // host and path → where it redirects to; a missing one is dead, an empty one fails
+	locations map[string]string // host and path → where it redirects to; a missing one is dead, an empty one fails, one of busy is asked too often
 	asked     int
 }
 
@@ -129,6 +129,9 @@ func newPlatforms(t *testing.T) *platforms {
 	t.Cleanup(p.Close)
 	return p
 }
+
+// busy is where a short link leads of which the platform was asked too often.
+const busy = "busy"
 
 // redirect makes a short link lead somewhere; to "" it fails for now.
 func (p *platforms) redirect(short, target string) {
@@ -153,6 +156,8 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	case target == "":
 		w.WriteHeader(http.StatusBadGateway)
+	case target == busy:
+		w.WriteHeader(http.StatusTooManyRequests)
 	default:
 		http.Redirect(w, r, target, http.StatusFound)
 	}

@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -122,18 +124,43 @@ func TestRoutes_health(t *testing.T) {
 	})
 }
 
-// panicking is a resolver with a bug.
+// panicking is a resolver with a bug, and a rate store with one.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
+func (panicking) Take(context.Context, string, int64, time.Duration) (server.Quota, error) {
+	panic("a bug in /usr/lib")
+}
+
 func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = panicking{} })
+	// Past the check of the contract: no quota was counted, so the answer has no quota headers.
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+"/videos", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+a.newCaller(t, store.TierPremium).token)
+	for range 2 {
+		resp, err := a.http.Client().Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusInternalServerError, resp.StatusCode)
+	}
+	require.Contains(t, a.log.String(), "a bug in /usr/lib")
+}
+
+// Spec: 4.4-12, 7-08
+func TestBulkTrack_aBugFailsOneLinkAlone(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
-	c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMabcdef1/"}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	const short = "https://vm.tiktok.com/ZMabcdef1/"
+	got := c.bulk(http.StatusMultiStatus, []string{short, numbered(1)})
+	require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1, Retryable: 1}, got.Summary)
+	require.Equal(t, client.TrackFailure("internal"), *got.Results[0].Code)
 	require.Contains(t, a.log.String(), "a bug in /usr/src")
-	c.list("")
+	p := c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	require.Contains(t, a.log.String(), p.RequestID)
 }
 
 func TestRoutes_forwardedAddressesCountFromTrustedProxiesAlone(t *testing.T) {

@@ -119,8 +119,10 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
 		t.Run("one that fails for now may be tried again", func(t *testing.T) {
-			a.platforms.redirect(short, "")
-			c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			for _, why := range []string{"", busy} {
+				a.platforms.redirect(short, why)
+				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			}
 		})
 		t.Run("one that is dead leads nowhere", func(t *testing.T) {
 			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)

@@ -1299,7 +1299,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1367,7 +1371,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable.
+// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+// sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1423,7 +1430,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry What became of one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
