@@ -64,9 +64,21 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		if matches(r.Header.Values("If-None-Match"), tag) {
 			h.Del(echo.HeaderContentType)
 			h.Del(echo.HeaderContentLength)
+			h.Del("Link")
 			return c.NoContent(http.StatusNotModified)
 		}
 		return answer.send(c)
+	}
+}
+
+// joinIfMatch makes one line of the lines of If-Match, which are one list (RFC 9110, section 5.3).
+func joinIfMatch(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Request().Header
+		if lines := h.Values("If-Match"); len(lines) > 1 {
+			h.Set("If-Match", strings.Join(lines, ", "))
+		}
+		return next(c)
 	}
 }
 

@@ -195,3 +195,59 @@ func TestPagination_hasMoreMembersInTheListOfAllVideosAlone(t *testing.T) {
 		require.JSONEq(t, want, string(page.Pagination), list)
 	}
 }
+
+func TestPages_nameTheNextOneInAHeader(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := shelf(t, a)
+	collection := c.collection(map[string]any{"name": "Launch"})
+	c.collection(map[string]any{"name": "Other"})
+	account := c.list("limit=1").Data[0].LinkedAccountID
+	c.addAccounts(collection, *account)
+	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
+	c.follow("https://www.tiktok.com/@third")
+	for list, want := range map[string]int{ // how many there are
+		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
+		"/collections?paginated=true&limit=1":                                     2,
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // its account's
+		"/collections/" + collection.String() + "/accounts?limit=1":               2,
+		"/accounts?paginated=true&limit=1":                                        2,
+		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,
+	} {
+		base, err := url.Parse(list)
+		require.NoError(t, err)
+		seen := 0
+		for target := list; target != ""; {
+			got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
+			require.Equal(t, got.Header.Get("Link"), head.Header.Get("Link"))
+			page := decode[struct {
+				Data       []json.RawMessage
+				Pagination struct {
+					Next *string `json:"next_cursor"`
+				}
+			}](got)
+			seen += len(page.Data)
+			header := got.Header.Get("Link")
+			require.Equal(t, page.Pagination.Next != nil, header != "", target)
+			if target = ""; header != "" {
+				address, ok := strings.CutSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`)
+				require.True(t, ok, header)
+				next, err := base.Parse(address)
+				require.NoError(t, err)
+				require.Equal(t, *page.Pagination.Next, next.Query().Get("cursor"))
+				target = next.String()
+			}
+		}
+		require.Equal(t, want, seen, list)
+	}
+	t.Run("a list without pages has none", func(t *testing.T) {
+		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
+			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
+		}
+	})
+	t.Run("nor has one that did not change", func(t *testing.T) {
+		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
+		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
+	})
+}

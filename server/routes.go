@@ -43,9 +43,11 @@ func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
 		s.authenticate,      // before the limit, which depends on the tier; before validation, so that strangers learn nothing
 		s.limitOrganisation, // before validation: invalid requests count
 		s.checkScope,        // after the limit: its answers bear the quota headers
+		joinIfMatch,         // before validation, which like the binding takes one line of it
 		s.validate,          // after all that needs no body: it reads it
 
-		s.answerConditionally, // last: the tag is of what the operation answers, and of nothing else
+		s.answerConditionally, // outside of all that follows: the tag is of what the operation answers, and of nothing else
+		linkNextPage,          // inside of it, since it adds a header once the operation has answered
 	)
 	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
 	// The generated binding knows no place for the health checks and the contract itself: they are about the server, not

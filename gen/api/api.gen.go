@@ -4102,6 +4102,7 @@ type ListAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -4131,6 +4132,9 @@ func (response ListAccounts200JSONResponse) VisitListAccountsResponse(w http.Res
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -7123,6 +7127,7 @@ type ListAccountVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7152,6 +7157,9 @@ func (response ListAccountVideos200JSONResponse) VisitListAccountVideosResponse(
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -7836,6 +7844,7 @@ type ListCollections200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7865,6 +7874,9 @@ func (response ListCollections200JSONResponse) VisitListCollectionsResponse(w ht
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -10544,6 +10556,7 @@ type ListCollectionAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -10573,6 +10586,9 @@ func (response ListCollectionAccounts200JSONResponse) VisitListCollectionAccount
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -11837,6 +11853,7 @@ type ListCollectionVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11866,6 +11883,9 @@ func (response ListCollectionVideos200JSONResponse) VisitListCollectionVideosRes
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -15183,6 +15203,7 @@ type ListVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -15212,6 +15233,9 @@ func (response ListVideos200JSONResponse) VisitListVideosResponse(w http.Respons
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))

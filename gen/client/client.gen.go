@@ -7330,6 +7330,7 @@ type ListAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9013,6 +9014,7 @@ type ListAccountVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9419,6 +9421,7 @@ type ListCollectionsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -10936,6 +10939,7 @@ type ListCollectionAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11665,6 +11669,7 @@ type ListCollectionVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13537,6 +13542,7 @@ type ListVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -17006,6 +17012,13 @@ func ParseListAccountsResponse(rsp *http.Response) (*ListAccountsResponse, error
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -21991,6 +22004,13 @@ func ParseListAccountVideosResponse(rsp *http.Response) (*ListAccountVideosRespo
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23187,6 +23207,13 @@ func ParseListCollectionsResponse(rsp *http.Response) (*ListCollectionsResponse,
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -27712,6 +27739,13 @@ func ParseListCollectionAccountsResponse(rsp *http.Response) (*ListCollectionAcc
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -29862,6 +29896,13 @@ func ParseListCollectionVideosResponse(rsp *http.Response) (*ListCollectionVideo
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -35426,6 +35467,13 @@ func ParseListVideosResponse(rsp *http.Response) (*ListVideosResponse, error) {
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
