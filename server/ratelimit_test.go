@@ -60,7 +60,6 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	})
 }
 
-// Spec: 8-13
 func TestRateLimit_countsInvalidRequestsAndSaysSo(t *testing.T) {
 	t.Parallel()
 	a := limited(t)

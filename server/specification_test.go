@@ -27,7 +27,7 @@ var perMinute = map[[3]int][]string{
 	{60, 60, 120}: {"authenticate"},
 }
 
-// Spec: 4-02, 5-02, 8-01, 8-02
+// Spec: 4-02, 5-02, 8-01, 8-02, 8-13
 func TestRateLimit_isTheTableOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = nil })
