@@ -8,12 +8,13 @@
 
 BIN := .cache/bin
 # ./... leaves out folders with a dot.
-PACKAGES := ./... ./.ci/engines
+PACKAGES := ./... ./.ci/engines ./.ci/samples
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
-NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl && .ci/need nginx,/usr/sbin/nginx nginx-light
+NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl && .ci/need nginx,/usr/sbin/nginx nginx-light && \
+	.ci/need python3 python3 && .ci/need node nodejs
 
 # Options for one run: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
 PKG ?=
