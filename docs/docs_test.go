@@ -24,7 +24,11 @@ func isMade(t *testing.T, name, want string) {
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(want), 0o600))
 	}
-	require.Equal(t, want, read(t, name), "docs/%s is made: go test ./docs -update", name)
+	is, ought := strings.Split(read(t, name), "\n"), strings.Split(want, "\n")
+	for i := range min(len(is), len(ought)) {
+		require.Equal(t, ought[i], is[i], "line %d of docs/%s, which is made: go test ./docs -update", i+1, name)
+	}
+	require.Len(t, is, len(ought), "docs/%s is made: go test ./docs -update", name)
 }
 
 func read(t *testing.T, name string) string {
