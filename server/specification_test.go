@@ -140,7 +140,7 @@ func TestEveryQueryParameter_isReadStrictly(t *testing.T) {
 				strings.ToUpper(name) + "=a": "unknown_parameter",
 			} {
 				problem := c.send(op.Method, target+"?"+query, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-				require.Equal(t, strings.EqualFold(name, *problem.Errors[0].Name), true, query)
+				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
 				if code != "empty" { // a text that may not be empty says so as min_length
 					require.Equal(t, code, problem.Errors[0].Code, query)
 				}

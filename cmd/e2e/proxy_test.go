@@ -72,7 +72,7 @@ func (p *proxied) startNginx(conf string) {
 	trust := certificate(p.t, dir)
 	require.NoError(p.t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(around), 0o600))
 	for range 5 { // another may take the port before nginx does
-		listen, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it only asks for a free port
+		listen, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(p.t, err)
 		require.NoError(p.t, listen.Close())
 		address := listen.Addr().String()
