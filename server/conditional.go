@@ -28,9 +28,8 @@ func hold(c echo.Context, next echo.HandlerFunc) (*held, error) {
 	under := w.Writer
 	h := &held{header: w.Header()}
 	w.Writer = h
-	err := next(c)
-	w.Writer, w.Committed, w.Size = under, false, 0
-	return h, err
+	defer func() { w.Writer, w.Committed, w.Size = under, false, 0 }() // also in a panic, which is answered too
+	return h, next(c)
 }
 
 func (h *held) send(c echo.Context) error {

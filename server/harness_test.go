@@ -64,8 +64,10 @@ type app struct {
 	http   *httptest.Server
 	// databaseError, when set, is what every statement fails with.
 	databaseError atomic.Pointer[error]
-	platforms     *platforms
-	log           *syncBuffer
+	// bug, when set, is the table whose statements panic, as a bug on the way to them would.
+	bug       atomic.Pointer[string]
+	platforms *platforms
+	log       *syncBuffer
 }
 
 // newApp starts the server on a database. Calls are counted but never too many, unless the options bring a rate store.
@@ -97,6 +99,9 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 func (a *app) inspect(statement string) error {
 	if err := a.databaseError.Load(); err != nil {
 		return *err
+	}
+	if table := a.bug.Load(); table != nil && strings.Contains(statement, *table) {
+		panic("a bug at /usr/src with " + *table)
 	}
 	return a.Guard.Inspect(statement)
 }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,30 +123,24 @@ func TestRoutes_health(t *testing.T) {
 	})
 }
 
-// panicking is a resolver with a bug, and a rate store with one.
+func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	a.bug.Store(new("videos"))
+	for _, target := range []string{"/videos", "/videos/" + unknownID} {
+		c.send(http.MethodGet, target, nil).refuses(http.StatusInternalServerError, server.CodeInternal)
+	}
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	require.Contains(t, a.log.String(), "a bug at /usr/src")
+	a.bug.Store(nil)
+	require.Empty(t, c.list("").Data)
+}
+
+// panicking is a resolver with a bug.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
-
-func (panicking) Take(context.Context, string, int64, time.Duration) (server.Quota, error) {
-	panic("a bug in /usr/lib")
-}
-
-func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = panicking{} })
-	// Past the check of the contract: no quota was counted, so the answer has no quota headers.
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+"/videos", nil)
-	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+a.newCaller(t, store.TierPremium).token)
-	for range 2 {
-		resp, err := a.http.Client().Do(r)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, http.StatusInternalServerError, resp.StatusCode)
-	}
-	require.Contains(t, a.log.String(), "a bug in /usr/lib")
-}
 
 // Spec: 4.4-12, 7-08
 func TestBulkTrack_aBugFailsOneLinkAlone(t *testing.T) {
