@@ -156,7 +156,7 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 		ids, fresh := map[uuid.UUID]bool{}, 0
 		for range 64 {
 			all.Go(func() {
-				got, err := c.TrackAccountWithResponse(t.Context(), client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
+				got, err := c.TrackAccountWithResponse(t.Context(), nil, client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {

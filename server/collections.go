@@ -78,7 +78,7 @@ func (s *Server) readCollectionList(ctx context.Context, p api.ListCollectionsPa
 // CreateCollection makes a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
-	fresh := store.NewCollection{Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
+	fresh := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
 	if r.Body.Access != nil {
 		fresh.Access = store.Access(*r.Body.Access)
@@ -191,7 +191,7 @@ func collectionSeen(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.
 		}
 		tags = append(tags, entityTag(shown.body.Bytes()))
 	}
-	if !matches([]string{*ifMatch}, tags...) {
+	if _, ok := matching([]string{*ifMatch}, tags...); !ok {
 		return nil, staleCollection()
 	}
 	return &c.UpdatedAt, nil

@@ -64,8 +64,8 @@ type app struct {
 	http   *httptest.Server
 	// databaseError, when set, is what every statement fails with.
 	databaseError atomic.Pointer[error]
-	// bug, when set, is the table whose statements panic, as a bug on the way to them would.
-	bug       atomic.Pointer[string]
+	// panicAt, when set, is the table whose statements panic, as a bug on the way to them would.
+	panicAt   atomic.Pointer[string]
 	platforms *platforms
 	log       *syncBuffer
 }
@@ -89,6 +89,7 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 	a.server, err = server.New(o)
 	require.NoError(t, err)
 	a.http = httptest.NewServer(a.server.Handler())
+	a.http.Client().Transport.(*http.Transport).DisableCompression = true // answers as they are; compression has tests of its own
 	t.Cleanup(func() {
 		a.http.Close()
 		a.server.Close()
@@ -100,7 +101,7 @@ func (a *app) inspect(statement string) error {
 	if err := a.databaseError.Load(); err != nil {
 		return *err
 	}
-	if table := a.bug.Load(); table != nil && strings.Contains(statement, *table) {
+	if table := a.panicAt.Load(); table != nil && strings.Contains(statement, *table) {
 		panic("a bug at /usr/src with " + *table)
 	}
 	return a.Guard.Inspect(statement)

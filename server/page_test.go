@@ -173,7 +173,7 @@ func TestPages_maskedListsHaveOneResult(t *testing.T) {
 	})
 }
 
-// Spec: 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
+// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
 func TestPagination_hasMoreMembersInTheListOfAllVideosAlone(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -127,13 +127,13 @@ func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	a.bug.Store(new("videos"))
+	a.panicAt.Store(new("videos"))
 	for _, target := range []string{"/videos", "/videos/" + unknownID} {
 		c.send(http.MethodGet, target, nil).refuses(http.StatusInternalServerError, server.CodeInternal)
 	}
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).refuses(http.StatusInternalServerError, server.CodeInternal)
 	require.Contains(t, a.log.String(), "a bug at /usr/src")
-	a.bug.Store(nil)
+	a.panicAt.Store(nil)
 	require.Empty(t, c.list("").Data)
 }
 

@@ -99,7 +99,9 @@ func New(o Options) (*Server, error) {
 	if s.contractJSON, err = s.operations.doc.MarshalJSON(); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	s.handler = s.routes(o.TrustedProxies)
+	if s.handler, err = s.routes(o.TrustedProxies); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

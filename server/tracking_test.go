@@ -213,7 +213,7 @@ func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
 		ids, fresh := map[uuid.UUID]bool{}, 0
 		for range 64 {
 			all.Go(func() {
-				got, err := c.TrackVideoWithResponse(t.Context(), client.TrackVideoRequest{Link: tiktokLink})
+				got, err := c.TrackVideoWithResponse(t.Context(), nil, client.TrackVideoRequest{Link: tiktokLink})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {

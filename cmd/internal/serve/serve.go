@@ -152,7 +152,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	parts := []boot.Part{}
-	metrics, wanted, err := settings.Part(ctx, registry, logger)
+	metrics, wanted, err := settings.Part(ctx, registry, nil, logger)
 	switch {
 	case err != nil:
 		return errors.Join(err, api.Close())
