@@ -56,17 +56,6 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	})
 }
 
-func TestRateLimit_countsInvalidRequestsAndSaysSo(t *testing.T) {
-	t.Parallel()
-	a := limited(t)
-	c := a.newCaller(t, store.TierBasic)
-	got := c.send(http.MethodGet, "/videos?limit=0", nil).is(http.StatusBadRequest)
-	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"))
-	require.Equal(t, `"listVideos";q=15;w=60`, got.Header.Get("RateLimit-Policy"))
-	require.Regexp(t, `^"listVideos";r=14;t=\d+$`, got.Header.Get("RateLimit"))
-	require.LessOrEqual(t, number(t, got, "RateLimit-Reset"), 60)
-}
-
 func TestRateLimit_limitsAddressesWithoutATokenAlone(t *testing.T) {
 	t.Parallel()
 	a := limited(t)

@@ -43,7 +43,9 @@ func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 }
 
 // on is the same token at another server.
-func (c *caller) on(other *app) *caller { return &caller{app: other, t: c.t, org: c.org, token: c.token} }
+func (c *caller) on(other *app) *caller {
+	return &caller{app: other, t: c.t, org: c.org, token: c.token}
+}
 
 // taken sends n requests, in turn from each of the callers, and returns how many were not too many.
 func taken(callers []*caller, n int, method, target string, body any) int {
@@ -61,7 +63,7 @@ const (
 	redisBack = "redis is back"
 )
 
-// require logged holds the log of each server to so many lines about Redis.
+// requireLogged holds the log of each server to so many lines about Redis.
 func requireLogged(t *testing.T, away, back int, apps ...*app) {
 	t.Helper()
 	for _, a := range apps {
@@ -73,19 +75,19 @@ func requireLogged(t *testing.T, away, back int, apps ...*app) {
 func TestRedisRateStore_sharesEachLimit(t *testing.T) {
 	t.Parallel()
 	a, b := twoServers(t, redistest.Start(t))
-	for tier, limits := range limitsOfTiers {
+	for _, tier := range store.Tiers {
 		c := a.newCaller(t, tier)
 		both := []*caller{c, c.on(b)}
 		for _, op := range []struct {
-			limit          int64
 			method, target string
 			body           any
 		}{
-			{limits.read, http.MethodGet, "/videos", nil},
-			{limits.write, http.MethodPost, "/videos", map[string]any{"link": tiktokLink}},
-			{limits.authenticate, http.MethodGet, "/authenticate", nil},
+			{http.MethodGet, "/videos", nil},
+			{http.MethodPost, "/videos", map[string]any{"link": tiktokLink}},
+			{http.MethodGet, "/authenticate", nil},
 		} {
-			require.Equal(t, int(op.limit), taken(both, int(op.limit)+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
+			limit := limitsOf[op.method+" "+op.target].of(tier)
+			require.Equal(t, limit, taken(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
 		}
 	}
 	requireLogged(t, 0, 0, a, b)
