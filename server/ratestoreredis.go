@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -58,7 +59,7 @@ func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Ti
 
 // Close closes the connections to Redis. Closing again does nothing.
 func (r *RedisRateStore) Close() error {
-	if err := r.client.Close(); err != nil && err != redis.ErrClosed { //nolint:errorlint // never wrapped
+	if err := r.client.Close(); !errors.Is(err, redis.ErrClosed) {
 		return err
 	}
 	return nil
