@@ -17,8 +17,8 @@ import (
 const (
 	// redisPrefix begins every key in Redis, so that others may live beside them.
 	redisPrefix = "reeltally:limit"
-	// redisAnswersWithin is how long a request waits for Redis.
-	redisAnswersWithin = 100 * time.Millisecond
+	// redisAnswersWithin is how long a request waits for Redis, unless its URL says otherwise.
+	redisAnswersWithin = 500 * time.Millisecond
 	// redisAskedAgainAfter is how long Redis is left alone once it did not answer.
 	redisAskedAgainAfter = time.Second
 )
@@ -28,6 +28,7 @@ const (
 // it, so that the others do not wait, and the log has one line when it goes and one when it is back.
 type RedisRateStore struct {
 	client *redis.Client
+	within time.Duration // how long a request waits for it
 	local  RateStore
 	now    func() time.Time
 	logger *slog.Logger
@@ -38,18 +39,21 @@ type RedisRateStore struct {
 	askedAgain time.Time // not before this
 }
 
-// NewRedisRateStore returns a store that counts where o leads. How long Redis may take and how often it
-// is asked is set in o, which is the store's from now on. A Redis that is away is no error. Close it after the last Take.
+// NewRedisRateStore returns a store that counts where o leads. A request waits for as long as o.ReadTimeout, or half a second without; what else
+// concerns waiting is set in o, which is the store's from now on. A Redis that is away is no error. Close it after the last Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
 	// It writes a line for each connection that fails; the errors come back to us as well.
 	logging.Disable()
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
-	o.ReadTimeout, o.WriteTimeout = redisAnswersWithin, redisAnswersWithin
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = redisAnswersWithin
+	}
+	o.WriteTimeout = o.ReadTimeout
 	// Nobody waits for a dial longer than for an answer; one that takes longer, by TLS from far away, is there for the next request.
 	o.DialTimeout = redisAskedAgainAfter
 	// Each is a round trip before the first answer of a connection.
 	o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	r := &RedisRateStore{client: redis.NewClient(o), local: NewMemoryRateStore(), now: now, logger: logger}
+	r := &RedisRateStore{client: redis.NewClient(o), within: o.ReadTimeout, local: NewMemoryRateStore(), now: now, logger: logger}
 	ctx, cancel := context.WithTimeout(ctx, redisAskedAgainAfter)
 	defer cancel()
 	_, err := r.connect(ctx)
@@ -94,7 +98,7 @@ func (r *RedisRateStore) mayAsk() (ask, trial bool) {
 
 func (r *RedisRateStore) ask(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
 	// A caller who hangs up says nothing about Redis, and is counted.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisAnswersWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.within)
 	defer cancel()
 	shared, err := r.connect(ctx)
 	if err != nil {
