@@ -243,28 +243,6 @@ func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
 	})
 }
 
-func TestEveryOperation_isLimited(t *testing.T) {
-	t.Parallel()
-	for _, op := range theContract().operations {
-		t.Run(op.id, func(t *testing.T) {
-			t.Parallel()
-			a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = nil })
-			c := a.newCaller(t, store.TierLimited)
-			target, body := sample(t, op)
-			group, _ := op.Operation.Extensions["x-rate-group"].(string)
-			limit := map[string]int{"read": 5, "write": 5, "authenticate": 60}[group]
-			for left := limit - 1; left >= 0; left-- {
-				got := c.send(op.Method, target, body)
-				require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode)
-				require.Equal(t, left, number(t, got, "RateLimit-Remaining"))
-				require.Equal(t, limit, number(t, got, "RateLimit-Limit"))
-			}
-			p := c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-			require.Contains(t, p.Detail, op.id)
-		})
-	}
-}
-
 // Spec: 7-09
 func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
 	t.Parallel()

@@ -73,13 +73,23 @@ type app struct {
 // newApp starts the server on a database. Calls are counted but never too many, unless the options bring a rate store.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
-	a := &app{DB: db, t: t, platforms: newPlatforms(t), log: &syncBuffer{}}
+	p := newPlatforms(t)
+	a := buildApp(t, db, p.URL, change...)
+	a.platforms = p
+	a.serve(httptest.NewUnstartedServer(a.server.Handler()))
+	return a
+}
+
+// buildApp builds the server, which nobody reaches yet.
+func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...func(*server.Options)) *app {
+	t.Helper()
+	a := &app{DB: db, t: t, log: &syncBuffer{}}
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: a.inspect})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	key, err := s.Secret(t.Context(), "cursor")
 	require.NoError(t, err)
-	resolver, err := shortlink.New(shortlink.Options{BaseURL: a.platforms.URL})
+	resolver, err := shortlink.New(shortlink.Options{BaseURL: platformsURL})
 	require.NoError(t, err)
 	o := server.Options{Store: s, Resolver: resolver, AppURL: "https://app.example.test/", CursorKey: key, Now: db.Clock.Now,
 		Logger: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})), RateStore: server.Unlimited{}}
@@ -88,13 +98,17 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 	}
 	a.server, err = server.New(o)
 	require.NoError(t, err)
-	a.http = httptest.NewServer(a.server.Handler())
-	a.http.Client().Transport.(*http.Transport).DisableCompression = true // answers as they are; compression has tests of its own
-	t.Cleanup(func() {
+	return a
+}
+
+func (a *app) serve(s *httptest.Server) {
+	s.Start()
+	s.Client().Transport.(*http.Transport).DisableCompression = true // answers as they are; compression has tests of its own
+	a.http = s
+	a.t.Cleanup(func() {
 		a.http.Close()
 		a.server.Close()
 	})
-	return a
 }
 
 func (a *app) inspect(statement string) error {

@@ -12,43 +12,6 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// perMinute are the limits of the specification's section 8 and of interface 6, by operation: limited, basic, premium. They are
-// written out here, since the contract's own groups are what is tested.
-var perMinute = map[[3]int][]string{
-	{5, 15, 30}: {
-		"listCollections", "createCollection", "getCollection", "deleteCollection", "updateCollection", "listCollectionVideos", "addCollectionVideos",
-		"removeCollectionVideos", "listCollectionAccounts", "addCollectionAccounts", "removeCollectionAccounts", "listVideos", "getVideo",
-		"listAccountVideos", "listAccounts", "getAccount", "getVideoStatistics", "getAccountStatistics", "refreshVideo", "refreshAccount",
-	},
-	{5, 15, 120}: {
-		"trackVideo", "stopVideo", "trackVideos", "stopVideos", "stopVideoById", "getVideoHistory", "trackAccount", "stopAccount", "stopAccountById",
-		"trackAccounts", "stopAccounts", "getAccountHistory", "getOrganisationHistory",
-	},
-	{60, 60, 120}: {"authenticate"},
-}
-
-// Spec: 4-02, 5-02, 8-01, 8-02, 8-13
-func TestRateLimit_isTheTableOfTheSpecification(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = nil })
-	callers := []*caller{a.newCaller(t, store.TierLimited), a.newCaller(t, store.TierBasic), a.newCaller(t, store.TierPremium)}
-	named := 0
-	for limits, ids := range perMinute {
-		named += len(ids)
-		for _, op := range theContract().operations {
-			if !slices.Contains(ids, op.id) {
-				continue
-			}
-			target, body := sample(t, op)
-			for i, c := range callers {
-				got := c.send(op.Method, target, body)
-				require.Equal(t, limits[i], number(t, got, "RateLimit-Limit"), "%s for %s", op.id, c.org.Tier)
-			}
-		}
-	}
-	require.Len(t, theContract().operations, named, "an operation is not in the table")
-}
-
 // successes are the operations that do not answer with 200 alone (interface 1, spec 4.4 and 4.5).
 var successes = map[string][]string{
 	"createCollection": {"201"},
