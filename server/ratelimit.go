@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -19,7 +20,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		caller := CallerFrom(c.Request().Context())
 		limit := caller.facts.limits[op.group]
-		quota, err := s.rates.Take(c.Request().Context(), "org:"+caller.Organisation.ID.String()+":"+op.id, limit, rateWindow)
+		key := "org:" + caller.Organisation.ID.String() + ":" + op.id
+		quota, err := s.rates.Take(c.Request().Context(), key, limit, rateWindow)
 		if err != nil {
 			return err
 		}
@@ -30,8 +32,22 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 			e.RetryAfter = quota.Reset
 			return e
 		}
+		c.Response().Before(func() { s.chargeNothingFor304(c, op, key, limit) })
 		return next(c)
 	}
+}
+
+// chargeNothingFor304 gives a call back that told the caller nothing new, before its headers are sent.
+func (s *Server) chargeNothingFor304(c echo.Context, op *operation, key string, limit int64) {
+	if c.Response().Status != http.StatusNotModified {
+		return
+	}
+	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
+	if err != nil { // it stays counted
+		s.logger.ErrorContext(c.Request().Context(), "a call was not given back", "request_id", requestID(c), "error", err)
+		return
+	}
+	setQuotaHeaders(c, op.id, limit, quota)
 }
 
 // checkScope refuses what the token's scopes do not cover. It comes after the limit, so that its answers are counted and

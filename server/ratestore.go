@@ -14,6 +14,9 @@ type RateStore interface {
 	// begins with the first call after the one before has ended. The limit is not part of the key: where it changes, the count
 	// goes on. An error fails the request: a store that may be away counts elsewhere meanwhile.
 	Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
+	// GiveBack undoes a Take of a moment ago and says what is left now. Where that Take's window has ended meanwhile, the next
+	// has one call more.
+	GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
 }
 
 // Quota is what is left in a window.
@@ -34,15 +37,28 @@ func (Unlimited) Take(_ context.Context, _ string, limit int64, window time.Dura
 	return Quota{Remaining: limit - 1, Reset: window}, nil
 }
 
+// GiveBack has nothing to give back.
+func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
+	return Quota{Remaining: limit, Reset: window}, nil
+}
+
 // limiterStore counts in a store of the limiter library.
 type limiterStore struct{ limiter.Store }
 
 func (l limiterStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	lc, err := l.Get(ctx, key, limiter.Rate{Period: window, Limit: limit})
+	return l.count(ctx, key, 1, limiter.Rate{Period: window, Limit: limit})
+}
+
+func (l limiterStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
+	return l.count(ctx, key, -1, limiter.Rate{Period: window, Limit: limit})
+}
+
+func (l limiterStore) count(ctx context.Context, key string, calls int64, rate limiter.Rate) (Quota, error) {
+	lc, err := l.Increment(ctx, key, calls, rate)
 	if err != nil {
 		return Quota{}, err
 	}
 	// Reset is cut to a whole second: the window ends somewhere in the second after it.
-	reset := min(time.Until(time.Unix(lc.Reset+1, 0)), window) //nolint:forbidigo // the library counts by the wall clock
-	return Quota{Remaining: lc.Remaining, Exceeded: lc.Reached, Reset: max(reset, time.Second)}, nil
+	reset := min(time.Until(time.Unix(lc.Reset+1, 0)), rate.Period) //nolint:forbidigo // the library counts by the wall clock
+	return Quota{Remaining: min(lc.Remaining, rate.Limit), Exceeded: lc.Reached, Reset: max(reset, time.Second)}, nil
 }

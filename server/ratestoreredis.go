@@ -71,14 +71,23 @@ func (r *RedisRateStore) Close() error {
 
 // Take counts in Redis, or in memory while that is away.
 func (r *RedisRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
+	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
+}
+
+// GiveBack gives back to Redis, or to memory while that is away.
+func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
+	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
+}
+
+func (r *RedisRateStore) count(ctx context.Context, in func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	if ask, trial := r.mayAsk(); ask {
-		quota, err := r.ask(ctx, key, limit, window)
+		quota, err := r.ask(ctx, in)
 		r.learn(ctx, err, trial)
 		if err == nil {
 			return quota, nil
 		}
 	}
-	return r.local.Take(ctx, key, limit, window)
+	return in(ctx, r.local)
 }
 
 // mayAsk says whether to ask Redis, and whether that is a trial whether it is back.
@@ -96,7 +105,7 @@ func (r *RedisRateStore) mayAsk() (ask, trial bool) {
 	return true, true
 }
 
-func (r *RedisRateStore) ask(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
+func (r *RedisRateStore) ask(ctx context.Context, in func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	// A caller who hangs up says nothing about Redis, and is counted.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.within)
 	defer cancel()
@@ -104,7 +113,7 @@ func (r *RedisRateStore) ask(ctx context.Context, key string, limit int64, windo
 	if err != nil {
 		return Quota{}, err
 	}
-	return shared.Take(ctx, key, limit, window)
+	return in(ctx, shared)
 }
 
 // connect returns the counters in Redis. The library makes its store only where Redis takes its scripts, without a context to

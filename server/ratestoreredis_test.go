@@ -160,6 +160,8 @@ func TestRedisRateStore_keepsItsKeysApartAndForAMinute(t *testing.T) {
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
 	got := c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"), "the next window")
+	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
+	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "given back")
 }
 
 func TestRedisRateStore_countsByItselfWhileRedisIsAway(t *testing.T) {
