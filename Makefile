@@ -8,12 +8,14 @@
 
 BIN := .cache/bin
 # ./... leaves out folders with a dot.
-PACKAGES := ./... ./.ci/engines
+PACKAGES := ./... ./.ci/engines ./.ci/samples
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
-NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl
+NEED_REDIS := .ci/need redis-server redis-server
+NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl && .ci/need nginx,/usr/sbin/nginx nginx-light && \
+	.ci/need python3 python3 && .ci/need node nodejs
 
 # Options for one run: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
 PKG ?=
@@ -50,12 +52,14 @@ check: gen-check lint test ## all that CI checks: gen-check, lint, test
 .PHONY: test
 test: ## every test on SQLite and PostgreSQL, race detector on (PKG=./store/... and ARGS='-run X' for a part)
 	@$(NEED_CC)
+	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
 	@CGO_ENABLED=1 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
 		test -race -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: e2e
 e2e: ## the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
+	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
 	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
 

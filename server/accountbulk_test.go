@@ -45,6 +45,7 @@ func (a *app) dueAccounts() int {
 	return n
 }
 
+// Spec: 4-08
 func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -225,6 +226,7 @@ func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).is(status))
 }
 
+// Spec: 4-09
 func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

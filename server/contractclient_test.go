@@ -250,7 +250,8 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 		fail("problem: %w", err)
 		return
 	}
-	if p.Status != resp.StatusCode || p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
+	replayed := resp.Header.Get("Idempotent-Replayed") != "" // and then the id is that of the request that was answered first
+	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
 		fail("problem does not fit its answer: %+v", p)
 	}

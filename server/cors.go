@@ -11,7 +11,7 @@ import (
 // browser adds by itself, so that there is nothing to be tricked out of it.
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id"
-	corsAnswerHeaders  = "API-Version, ETag, Idempotent-Replayed, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
+	corsAnswerHeaders  = "API-Version, ETag, Idempotent-Replayed, Link, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
 		"RateLimit-Reset, ReelTally-Sandbox, Retry-After, X-Request-Id"
 	corsMaxAge = "86400" // seconds that a browser remembers what OPTIONS answered
 )

@@ -29,6 +29,7 @@ func fetchAll(a *app) {
 	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(1))} })
 }
 
+// Spec: 4-14
 func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -77,6 +78,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 	})
 }
 
+// Spec: 4-14
 func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
