@@ -144,7 +144,7 @@ func (f *fuzz) draws(op *contractOperation) *generated {
 // exchange sends a request and judges the answer, and asks again what an answer invites to.
 func (f *fuzz) exchange(r *generated) {
 	resp, body := f.send(r)
-	if resp == nil || r.want != taken || resp.StatusCode != http.StatusOK || f.left <= 0 {
+	if resp == nil || r.want != accepted || resp.StatusCode != http.StatusOK || f.left <= 0 {
 		return
 	}
 	again := *r
@@ -161,7 +161,7 @@ func (f *fuzz) exchange(r *generated) {
 			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[first(r.get("order_direction"))])
 			f.send(again.expects(refused, "the cursor is of the other direction"))
 		default:
-			f.send(again.expects(taken, "the cursor is genuine"))
+			f.send(again.expects(accepted, "the cursor is genuine"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}
@@ -206,7 +206,7 @@ func (r *generated) misjudged(resp *http.Response) string {
 	switch {
 	case status >= http.StatusInternalServerError:
 		return "the server failed"
-	case r.want == taken && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
+	case r.want == accepted && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
 		return "a valid request was refused"
 	case r.want == refused && status != http.StatusBadRequest, r.want == impossible && (status < 400 || status == http.StatusTooManyRequests):
 		return "a wrong request was not refused as such"

@@ -19,7 +19,7 @@ type verdict int
 
 const (
 	anyAnswer  verdict = iota
-	taken              // it is valid: the answer may be that there is no such thing, but not that the request is wrong
+	accepted           // it is valid: the answer may be that there is no such thing, but not that the request is wrong
 	refused            // it breaks a schema: 400
 	impossible         // it breaks what a schema cannot say: 4xx
 	exactly            // status says which
@@ -127,7 +127,7 @@ func (g *generator) valid(op *contractOperation) *generated {
 		r.headers["X-Request-Id"] = oneOf(g.draw, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
 	}
 	g.reconcile(r)
-	return r.expects(taken, "valid")
+	return r.expects(accepted, "valid")
 }
 
 // asHeader is a text as a header can carry it, quoted where that fits.
