@@ -12,7 +12,7 @@ import (
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Mcp-Method, Mcp-Name, " +
 		"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id"
-	corsAnswerHeaders = "API-Version, ETag, Idempotent-Replayed, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
+	corsAnswerHeaders = "API-Version, ETag, Idempotent-Replayed, Link, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
 		"RateLimit-Reset, ReelTally-Sandbox, Retry-After, X-Request-Id"
 	corsMaxAge = "86400" // seconds that a browser remembers what OPTIONS answered
 )

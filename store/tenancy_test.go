@@ -245,8 +245,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		return answered(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptAnswer{Status: 200}))
 	}},
-	"AbandonKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		return answered(o.AbandonKey(ctx, "TrackVideo", x.key))
+	"ReleaseKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.ReleaseKey(ctx, "TrackVideo", x.key))
 	}},
 	"Load": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		return answered(o.Load(ctx, store.LoadBatch{Source: "test", Collections: []store.LoadCollection{{ID: x.collection, Name: "Loaded"}},

@@ -1299,7 +1299,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1367,7 +1371,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable.
+// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+// sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1423,7 +1430,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry What became of one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1799,6 +1810,9 @@ type HistoryEnd = openapi_types.Date
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
 
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
+
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
@@ -1840,6 +1854,9 @@ type Forbidden = Problem
 // InternalServerError What went wrong (RFC 9457).
 type InternalServerError = Problem
 
+// KeyReused What went wrong (RFC 9457).
+type KeyReused = Problem
+
 // NotFound What went wrong (RFC 9457).
 type NotFound = Problem
 
@@ -1869,7 +1886,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1899,6 +1919,22 @@ type ListAccountsParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// TrackAccountParams defines parameters for TrackAccount.
+type TrackAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TrackAccountsParams defines parameters for TrackAccounts.
+type TrackAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
 type GetAccountHistoryParams struct {
 	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
@@ -1925,7 +1961,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -1955,7 +1994,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1963,6 +2005,14 @@ type ListCollectionsParams struct {
 
 	// OrderDirection Ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+}
+
+// CreateCollectionParams defines parameters for CreateCollection.
+type CreateCollectionParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
@@ -1991,7 +2041,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2004,6 +2057,14 @@ type ListCollectionAccountsParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
+type AddCollectionAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
 	// Page The page, from 1. Not together with `cursor`.
@@ -2012,7 +2073,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2025,6 +2089,14 @@ type ListCollectionVideosParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// AddCollectionVideosParams defines parameters for AddCollectionVideos.
+type AddCollectionVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
 	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
@@ -2032,6 +2104,22 @@ type GetOrganisationHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+}
+
+// RefreshAccountParams defines parameters for RefreshAccount.
+type RefreshAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RefreshVideoParams defines parameters for RefreshVideo.
+type RefreshVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListVideosParams defines parameters for ListVideos.
@@ -2042,7 +2130,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -2099,6 +2190,22 @@ type ListVideosParams struct {
 
 	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+}
+
+// TrackVideoParams defines parameters for TrackVideo.
+type TrackVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TrackVideosParams defines parameters for TrackVideos.
+type TrackVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
@@ -2409,7 +2516,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccountWithBody(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccount Track an account
 	//
@@ -2426,7 +2533,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccount(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccount(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccountsWithBody Stop tracking many accounts
 	//
@@ -2465,7 +2572,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccountsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccountsWithBody(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccounts Track many accounts
 	//
@@ -2482,7 +2589,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccounts(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccounts(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccountByID Stop tracking an account, by id
 	//
@@ -2559,7 +2666,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollectionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateCollectionWithBody(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateCollection Create a collection
 	//
@@ -2572,7 +2679,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollection(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateCollection(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteCollectionWithBody Delete a collection
 	//
@@ -2688,7 +2795,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddCollectionAccounts Add accounts to a collection
 	//
@@ -2699,7 +2806,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccounts(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionAccounts(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveCollectionVideosWithBody Take videos out of a collection
 	//
@@ -2743,7 +2850,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddCollectionVideos Add videos to a collection
 	//
@@ -2753,7 +2860,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideos(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOrganisationHistory Read the daily points of the organisation
 	//
@@ -2774,7 +2881,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshAccountWithBody(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshAccount Fetch an account now
 	//
@@ -2783,7 +2890,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccount(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshAccount(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshVideoWithBody Fetch a video now
 	//
@@ -2793,7 +2900,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshVideoWithBody(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshVideo Fetch a video now
 	//
@@ -2803,7 +2910,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideo(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshVideo(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountStatistics Count the accounts
 	//
@@ -2873,7 +2980,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideoWithBody(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideo Track a video
 	//
@@ -2891,7 +2998,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideo(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideo(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideosWithBody Stop tracking many videos
 	//
@@ -2932,7 +3039,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideosWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideosWithBody(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideos Track many videos
 	//
@@ -2951,7 +3058,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideos(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideos(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideoByID Stop tracking a video, by id
 	//
@@ -3062,8 +3169,8 @@ func (c *Client) ListAccounts(ctx context.Context, params *ListAccountsParams, r
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *Client) TrackAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackAccountWithBody(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3089,8 +3196,8 @@ func (c *Client) TrackAccountWithBody(ctx context.Context, contentType string, b
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *Client) TrackAccount(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountRequest(c.Server, body)
+func (c *Client) TrackAccount(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3158,8 +3265,8 @@ func (c *Client) StopAccounts(ctx context.Context, body StopAccountsJSONRequestB
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *Client) TrackAccountsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountsRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackAccountsWithBody(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountsRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3185,8 +3292,8 @@ func (c *Client) TrackAccountsWithBody(ctx context.Context, contentType string, 
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *Client) TrackAccounts(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountsRequest(c.Server, body)
+func (c *Client) TrackAccounts(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3332,8 +3439,8 @@ func (c *Client) ListCollections(ctx context.Context, params *ListCollectionsPar
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *Client) CreateCollectionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateCollectionRequestWithBody(c.Server, contentType, body)
+func (c *Client) CreateCollectionWithBody(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateCollectionRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3355,8 +3462,8 @@ func (c *Client) CreateCollectionWithBody(ctx context.Context, contentType strin
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *Client) CreateCollection(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateCollectionRequest(c.Server, body)
+func (c *Client) CreateCollection(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateCollectionRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3561,8 +3668,8 @@ func (c *Client) ListCollectionAccounts(ctx context.Context, collectionID Collec
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionAccountsRequestWithBody(c.Server, collectionID, contentType, body)
+func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionAccountsRequestWithBody(c.Server, collectionID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3582,8 +3689,8 @@ func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionAccountsRequest(c.Server, collectionID, body)
+func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionAccountsRequest(c.Server, collectionID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3666,8 +3773,8 @@ func (c *Client) ListCollectionVideos(ctx context.Context, collectionID Collecti
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionVideosRequestWithBody(c.Server, collectionID, contentType, body)
+func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionVideosRequestWithBody(c.Server, collectionID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3686,8 +3793,8 @@ func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID C
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *Client) AddCollectionVideos(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionVideosRequest(c.Server, collectionID, body)
+func (c *Client) AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionVideosRequest(c.Server, collectionID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3727,8 +3834,8 @@ func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisa
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *Client) RefreshAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshAccountRequestWithBody(c.Server, contentType, body)
+func (c *Client) RefreshAccountWithBody(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshAccountRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3746,8 +3853,8 @@ func (c *Client) RefreshAccountWithBody(ctx context.Context, contentType string,
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *Client) RefreshAccount(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshAccountRequest(c.Server, body)
+func (c *Client) RefreshAccount(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshAccountRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3766,8 +3873,8 @@ func (c *Client) RefreshAccount(ctx context.Context, body RefreshAccountJSONRequ
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *Client) RefreshVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshVideoRequestWithBody(c.Server, contentType, body)
+func (c *Client) RefreshVideoWithBody(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshVideoRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3786,8 +3893,8 @@ func (c *Client) RefreshVideoWithBody(ctx context.Context, contentType string, b
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *Client) RefreshVideo(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshVideoRequest(c.Server, body)
+func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshVideoRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3916,8 +4023,8 @@ func (c *Client) ListVideos(ctx context.Context, params *ListVideosParams, reqEd
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *Client) TrackVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideoRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackVideoWithBody(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideoRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3944,8 +4051,8 @@ func (c *Client) TrackVideoWithBody(ctx context.Context, contentType string, bod
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *Client) TrackVideo(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideoRequest(c.Server, body)
+func (c *Client) TrackVideo(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideoRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4015,8 +4122,8 @@ func (c *Client) StopVideos(ctx context.Context, body StopVideosJSONRequestBody,
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *Client) TrackVideosWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideosRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackVideosWithBody(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideosRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4044,8 +4151,8 @@ func (c *Client) TrackVideosWithBody(ctx context.Context, contentType string, bo
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *Client) TrackVideos(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideosRequest(c.Server, body)
+func (c *Client) TrackVideos(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideosRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4341,18 +4448,18 @@ func NewListAccountsRequest(server string, params *ListAccountsParams) (*http.Re
 }
 
 // NewTrackAccountRequest calls the generic TrackAccount builder with application/json body
-func NewTrackAccountRequest(server string, body TrackAccountJSONRequestBody) (*http.Request, error) {
+func NewTrackAccountRequest(server string, params *TrackAccountParams, body TrackAccountJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackAccountRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackAccountRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackAccountRequestWithBody constructs an http.Request for the TrackAccount method, with any body, and a specified content type
-func NewTrackAccountRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackAccountRequestWithBody(server string, params *TrackAccountParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4376,6 +4483,21 @@ func NewTrackAccountRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -4421,18 +4543,18 @@ func NewStopAccountsRequestWithBody(server string, contentType string, body io.R
 }
 
 // NewTrackAccountsRequest calls the generic TrackAccounts builder with application/json body
-func NewTrackAccountsRequest(server string, body TrackAccountsJSONRequestBody) (*http.Request, error) {
+func NewTrackAccountsRequest(server string, params *TrackAccountsParams, body TrackAccountsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackAccountsRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackAccountsRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackAccountsRequestWithBody constructs an http.Request for the TrackAccounts method, with any body, and a specified content type
-func NewTrackAccountsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackAccountsRequestWithBody(server string, params *TrackAccountsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4456,6 +4578,21 @@ func NewTrackAccountsRequestWithBody(server string, contentType string, body io.
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -4924,18 +5061,18 @@ func NewListCollectionsRequest(server string, params *ListCollectionsParams) (*h
 }
 
 // NewCreateCollectionRequest calls the generic CreateCollection builder with application/json body
-func NewCreateCollectionRequest(server string, body CreateCollectionJSONRequestBody) (*http.Request, error) {
+func NewCreateCollectionRequest(server string, params *CreateCollectionParams, body CreateCollectionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewCreateCollectionRequestWithBody(server, "application/json", bodyReader)
+	return NewCreateCollectionRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewCreateCollectionRequestWithBody constructs an http.Request for the CreateCollection method, with any body, and a specified content type
-func NewCreateCollectionRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewCreateCollectionRequestWithBody(server string, params *CreateCollectionParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4959,6 +5096,21 @@ func NewCreateCollectionRequestWithBody(server string, contentType string, body 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5317,18 +5469,18 @@ func NewListCollectionAccountsRequest(server string, collectionID CollectionID, 
 }
 
 // NewAddCollectionAccountsRequest calls the generic AddCollectionAccounts builder with application/json body
-func NewAddCollectionAccountsRequest(server string, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody) (*http.Request, error) {
+func NewAddCollectionAccountsRequest(server string, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewAddCollectionAccountsRequestWithBody(server, collectionID, "application/json", bodyReader)
+	return NewAddCollectionAccountsRequestWithBody(server, collectionID, params, "application/json", bodyReader)
 }
 
 // NewAddCollectionAccountsRequestWithBody constructs an http.Request for the AddCollectionAccounts method, with any body, and a specified content type
-func NewAddCollectionAccountsRequestWithBody(server string, collectionID CollectionID, contentType string, body io.Reader) (*http.Request, error) {
+func NewAddCollectionAccountsRequestWithBody(server string, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5359,6 +5511,21 @@ func NewAddCollectionAccountsRequestWithBody(server string, collectionID Collect
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5532,18 +5699,18 @@ func NewListCollectionVideosRequest(server string, collectionID CollectionID, pa
 }
 
 // NewAddCollectionVideosRequest calls the generic AddCollectionVideos builder with application/json body
-func NewAddCollectionVideosRequest(server string, collectionID CollectionID, body AddCollectionVideosJSONRequestBody) (*http.Request, error) {
+func NewAddCollectionVideosRequest(server string, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewAddCollectionVideosRequestWithBody(server, collectionID, "application/json", bodyReader)
+	return NewAddCollectionVideosRequestWithBody(server, collectionID, params, "application/json", bodyReader)
 }
 
 // NewAddCollectionVideosRequestWithBody constructs an http.Request for the AddCollectionVideos method, with any body, and a specified content type
-func NewAddCollectionVideosRequestWithBody(server string, collectionID CollectionID, contentType string, body io.Reader) (*http.Request, error) {
+func NewAddCollectionVideosRequestWithBody(server string, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5574,6 +5741,21 @@ func NewAddCollectionVideosRequestWithBody(server string, collectionID Collectio
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5645,18 +5827,18 @@ func NewGetOrganisationHistoryRequest(server string, params *GetOrganisationHist
 }
 
 // NewRefreshAccountRequest calls the generic RefreshAccount builder with application/json body
-func NewRefreshAccountRequest(server string, body RefreshAccountJSONRequestBody) (*http.Request, error) {
+func NewRefreshAccountRequest(server string, params *RefreshAccountParams, body RefreshAccountJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewRefreshAccountRequestWithBody(server, "application/json", bodyReader)
+	return NewRefreshAccountRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewRefreshAccountRequestWithBody constructs an http.Request for the RefreshAccount method, with any body, and a specified content type
-func NewRefreshAccountRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewRefreshAccountRequestWithBody(server string, params *RefreshAccountParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5681,22 +5863,37 @@ func NewRefreshAccountRequestWithBody(server string, contentType string, body io
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewRefreshVideoRequest calls the generic RefreshVideo builder with application/json body
-func NewRefreshVideoRequest(server string, body RefreshVideoJSONRequestBody) (*http.Request, error) {
+func NewRefreshVideoRequest(server string, params *RefreshVideoParams, body RefreshVideoJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewRefreshVideoRequestWithBody(server, "application/json", bodyReader)
+	return NewRefreshVideoRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewRefreshVideoRequestWithBody constructs an http.Request for the RefreshVideo method, with any body, and a specified content type
-func NewRefreshVideoRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewRefreshVideoRequestWithBody(server string, params *RefreshVideoParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5720,6 +5917,21 @@ func NewRefreshVideoRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6101,18 +6313,18 @@ func NewListVideosRequest(server string, params *ListVideosParams) (*http.Reques
 }
 
 // NewTrackVideoRequest calls the generic TrackVideo builder with application/json body
-func NewTrackVideoRequest(server string, body TrackVideoJSONRequestBody) (*http.Request, error) {
+func NewTrackVideoRequest(server string, params *TrackVideoParams, body TrackVideoJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackVideoRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackVideoRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackVideoRequestWithBody constructs an http.Request for the TrackVideo method, with any body, and a specified content type
-func NewTrackVideoRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackVideoRequestWithBody(server string, params *TrackVideoParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6136,6 +6348,21 @@ func NewTrackVideoRequestWithBody(server string, contentType string, body io.Rea
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6181,18 +6408,18 @@ func NewStopVideosRequestWithBody(server string, contentType string, body io.Rea
 }
 
 // NewTrackVideosRequest calls the generic TrackVideos builder with application/json body
-func NewTrackVideosRequest(server string, body TrackVideosJSONRequestBody) (*http.Request, error) {
+func NewTrackVideosRequest(server string, params *TrackVideosParams, body TrackVideosJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackVideosRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackVideosRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackVideosRequestWithBody constructs an http.Request for the TrackVideos method, with any body, and a specified content type
-func NewTrackVideosRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackVideosRequestWithBody(server string, params *TrackVideosParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6216,6 +6443,21 @@ func NewTrackVideosRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6457,7 +6699,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
+	TrackAccountWithBodyWithResponse(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
 
 	// TrackAccountWithResponse Track an account
 	//
@@ -6474,7 +6716,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccountWithResponse(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
+	TrackAccountWithResponse(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
 
 	// StopAccountsWithBodyWithResponse Stop tracking many accounts
 	//
@@ -6513,7 +6755,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccountsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
+	TrackAccountsWithBodyWithResponse(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
 
 	// TrackAccountsWithResponse Track many accounts
 	//
@@ -6530,7 +6772,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccountsWithResponse(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
+	TrackAccountsWithResponse(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
 
 	// StopAccountByIDWithResponse Stop tracking an account, by id
 	//
@@ -6619,7 +6861,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollectionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
+	CreateCollectionWithBodyWithResponse(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
 
 	// CreateCollectionWithResponse Create a collection
 	//
@@ -6632,7 +6874,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollectionWithResponse(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
+	CreateCollectionWithResponse(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
 
 	// DeleteCollectionWithBodyWithResponse Delete a collection
 	//
@@ -6752,7 +6994,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
+	AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
 	// AddCollectionAccountsWithResponse Add accounts to a collection
 	//
@@ -6763,7 +7005,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
+	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
 	// RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 	//
@@ -6809,7 +7051,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
+	AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
 
 	// AddCollectionVideosWithResponse Add videos to a collection
 	//
@@ -6819,7 +7061,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
+	AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
 
 	// GetOrganisationHistoryWithResponse Read the daily points of the organisation
 	//
@@ -6842,7 +7084,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
+	RefreshAccountWithBodyWithResponse(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
 
 	// RefreshAccountWithResponse Fetch an account now
 	//
@@ -6851,7 +7093,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccountWithResponse(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
+	RefreshAccountWithResponse(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
 
 	// RefreshVideoWithBodyWithResponse Fetch a video now
 	//
@@ -6861,7 +7103,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
+	RefreshVideoWithBodyWithResponse(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
 
 	// RefreshVideoWithResponse Fetch a video now
 	//
@@ -6871,7 +7113,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideoWithResponse(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
+	RefreshVideoWithResponse(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
 
 	// GetAccountStatisticsWithResponse Count the accounts
 	//
@@ -6947,7 +7189,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
+	TrackVideoWithBodyWithResponse(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
 
 	// TrackVideoWithResponse Track a video
 	//
@@ -6965,7 +7207,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideoWithResponse(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
+	TrackVideoWithResponse(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
 
 	// StopVideosWithBodyWithResponse Stop tracking many videos
 	//
@@ -7006,7 +7248,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideosWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
+	TrackVideosWithBodyWithResponse(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
 
 	// TrackVideosWithResponse Track many videos
 	//
@@ -7025,7 +7267,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideosWithResponse(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
+	TrackVideosWithResponse(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
 
 	// StopVideoByIDWithResponse Stop tracking a video, by id
 	//
@@ -7319,6 +7561,7 @@ type ListAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7521,6 +7764,7 @@ func (r ListAccountsResponse) ContentType() string {
 type TrackAccountResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7578,6 +7822,19 @@ type TrackAccountResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackAccountResponse409Headers the declared response headers of an HTTP 409 response for TrackAccount
+type TrackAccountResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackAccountResponse413Headers the declared response headers of an HTTP 413 response for TrackAccount
 type TrackAccountResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -7593,6 +7850,19 @@ type TrackAccountResponse413Headers struct {
 
 // TrackAccountResponse415Headers the declared response headers of an HTTP 415 response for TrackAccount
 type TrackAccountResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// TrackAccountResponse422Headers the declared response headers of an HTTP 422 response for TrackAccount
+type TrackAccountResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -7658,10 +7928,14 @@ type TrackAccountResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -7678,10 +7952,14 @@ type TrackAccountResponse struct {
 	Headers403 *TrackAccountResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackAccountResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackAccountResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackAccountResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *TrackAccountResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *TrackAccountResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *TrackAccountResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -7715,6 +7993,11 @@ func (r TrackAccountResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackAccountResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -7723,6 +8006,11 @@ func (r TrackAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r TrackAccountResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackAccountResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -8047,6 +8335,7 @@ func (r StopAccountsResponse) ContentType() string {
 type TrackAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8060,6 +8349,7 @@ type TrackAccountsResponse200Headers struct {
 type TrackAccountsResponse207Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8117,6 +8407,19 @@ type TrackAccountsResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackAccountsResponse409Headers the declared response headers of an HTTP 409 response for TrackAccounts
+type TrackAccountsResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackAccountsResponse413Headers the declared response headers of an HTTP 413 response for TrackAccounts
 type TrackAccountsResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -8147,6 +8450,7 @@ type TrackAccountsResponse415Headers struct {
 type TrackAccountsResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8212,12 +8516,16 @@ type TrackAccountsResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *TrackAccountsResult
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -8236,6 +8544,8 @@ type TrackAccountsResponse struct {
 	Headers403 *TrackAccountsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackAccountsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackAccountsResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackAccountsResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
@@ -8280,6 +8590,11 @@ func (r TrackAccountsResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackAccountsResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackAccountsResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -8293,6 +8608,11 @@ func (r TrackAccountsResponse) GetApplicationProblemJSON415() *UnsupportedMediaT
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
 func (r TrackAccountsResponse) GetJSON422() *TrackAccountsResult {
 	return r.JSON422
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackAccountsResponse) GetApplicationProblemJSON422() *Problem {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -9002,6 +9322,7 @@ type ListAccountVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9408,6 +9729,7 @@ type ListCollectionsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9610,6 +9932,7 @@ func (r ListCollectionsResponse) ContentType() string {
 type CreateCollectionResponse201Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9706,6 +10029,19 @@ type CreateCollectionResponse415Headers struct {
 	XRequestID               *string
 }
 
+// CreateCollectionResponse422Headers the declared response headers of an HTTP 422 response for CreateCollection
+type CreateCollectionResponse422Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // CreateCollectionResponse429Headers the declared response headers of an HTTP 429 response for CreateCollection
 type CreateCollectionResponse429Headers struct {
 	APIVersion               *openapi_types.Date
@@ -9766,6 +10102,8 @@ type CreateCollectionResponse struct {
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -9788,6 +10126,8 @@ type CreateCollectionResponse struct {
 	Headers413 *CreateCollectionResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *CreateCollectionResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CreateCollectionResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CreateCollectionResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -9834,6 +10174,11 @@ func (r CreateCollectionResponse) GetApplicationProblemJSON413() *ContentTooLarg
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r CreateCollectionResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r CreateCollectionResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -10925,6 +11270,7 @@ type ListCollectionAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11149,6 +11495,7 @@ func (r ListCollectionAccountsResponse) ContentType() string {
 type AddCollectionAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11206,6 +11553,19 @@ type AddCollectionAccountsResponse404Headers struct {
 	XRequestID               *string
 }
 
+// AddCollectionAccountsResponse409Headers the declared response headers of an HTTP 409 response for AddCollectionAccounts
+type AddCollectionAccountsResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // AddCollectionAccountsResponse413Headers the declared response headers of an HTTP 413 response for AddCollectionAccounts
 type AddCollectionAccountsResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -11221,6 +11581,19 @@ type AddCollectionAccountsResponse413Headers struct {
 
 // AddCollectionAccountsResponse415Headers the declared response headers of an HTTP 415 response for AddCollectionAccounts
 type AddCollectionAccountsResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// AddCollectionAccountsResponse422Headers the declared response headers of an HTTP 422 response for AddCollectionAccounts
+type AddCollectionAccountsResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -11286,10 +11659,14 @@ type AddCollectionAccountsResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -11306,10 +11683,14 @@ type AddCollectionAccountsResponse struct {
 	Headers403 *AddCollectionAccountsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *AddCollectionAccountsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AddCollectionAccountsResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *AddCollectionAccountsResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *AddCollectionAccountsResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *AddCollectionAccountsResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *AddCollectionAccountsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -11343,6 +11724,11 @@ func (r AddCollectionAccountsResponse) GetApplicationProblemJSON404() *NotFound 
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r AddCollectionAccountsResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r AddCollectionAccountsResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -11351,6 +11737,11 @@ func (r AddCollectionAccountsResponse) GetApplicationProblemJSON413() *ContentTo
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AddCollectionAccountsResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r AddCollectionAccountsResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -11654,6 +12045,7 @@ type ListCollectionVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11878,6 +12270,7 @@ func (r ListCollectionVideosResponse) ContentType() string {
 type AddCollectionVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11935,6 +12328,19 @@ type AddCollectionVideosResponse404Headers struct {
 	XRequestID               *string
 }
 
+// AddCollectionVideosResponse409Headers the declared response headers of an HTTP 409 response for AddCollectionVideos
+type AddCollectionVideosResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // AddCollectionVideosResponse413Headers the declared response headers of an HTTP 413 response for AddCollectionVideos
 type AddCollectionVideosResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -11950,6 +12356,19 @@ type AddCollectionVideosResponse413Headers struct {
 
 // AddCollectionVideosResponse415Headers the declared response headers of an HTTP 415 response for AddCollectionVideos
 type AddCollectionVideosResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// AddCollectionVideosResponse422Headers the declared response headers of an HTTP 422 response for AddCollectionVideos
+type AddCollectionVideosResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -12015,10 +12434,14 @@ type AddCollectionVideosResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -12035,10 +12458,14 @@ type AddCollectionVideosResponse struct {
 	Headers403 *AddCollectionVideosResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *AddCollectionVideosResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AddCollectionVideosResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *AddCollectionVideosResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *AddCollectionVideosResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *AddCollectionVideosResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *AddCollectionVideosResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12072,6 +12499,11 @@ func (r AddCollectionVideosResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r AddCollectionVideosResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r AddCollectionVideosResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -12080,6 +12512,11 @@ func (r AddCollectionVideosResponse) GetApplicationProblemJSON413() *ContentTooL
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AddCollectionVideosResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r AddCollectionVideosResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -12333,6 +12770,7 @@ func (r GetOrganisationHistoryResponse) ContentType() string {
 type RefreshAccountResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12346,6 +12784,7 @@ type RefreshAccountResponse200Headers struct {
 type RefreshAccountResponse202Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12403,6 +12842,19 @@ type RefreshAccountResponse404Headers struct {
 	XRequestID               *string
 }
 
+// RefreshAccountResponse409Headers the declared response headers of an HTTP 409 response for RefreshAccount
+type RefreshAccountResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // RefreshAccountResponse413Headers the declared response headers of an HTTP 413 response for RefreshAccount
 type RefreshAccountResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -12418,6 +12870,19 @@ type RefreshAccountResponse413Headers struct {
 
 // RefreshAccountResponse415Headers the declared response headers of an HTTP 415 response for RefreshAccount
 type RefreshAccountResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// RefreshAccountResponse422Headers the declared response headers of an HTTP 422 response for RefreshAccount
+type RefreshAccountResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -12483,10 +12948,14 @@ type RefreshAccountResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -12505,10 +12974,14 @@ type RefreshAccountResponse struct {
 	Headers403 *RefreshAccountResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *RefreshAccountResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RefreshAccountResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *RefreshAccountResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *RefreshAccountResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *RefreshAccountResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RefreshAccountResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12542,6 +13015,11 @@ func (r RefreshAccountResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RefreshAccountResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r RefreshAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -12550,6 +13028,11 @@ func (r RefreshAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge 
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r RefreshAccountResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r RefreshAccountResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -12600,6 +13083,7 @@ func (r RefreshAccountResponse) ContentType() string {
 type RefreshVideoResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12613,6 +13097,7 @@ type RefreshVideoResponse200Headers struct {
 type RefreshVideoResponse202Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12670,6 +13155,19 @@ type RefreshVideoResponse404Headers struct {
 	XRequestID               *string
 }
 
+// RefreshVideoResponse409Headers the declared response headers of an HTTP 409 response for RefreshVideo
+type RefreshVideoResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // RefreshVideoResponse413Headers the declared response headers of an HTTP 413 response for RefreshVideo
 type RefreshVideoResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -12685,6 +13183,19 @@ type RefreshVideoResponse413Headers struct {
 
 // RefreshVideoResponse415Headers the declared response headers of an HTTP 415 response for RefreshVideo
 type RefreshVideoResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// RefreshVideoResponse422Headers the declared response headers of an HTTP 422 response for RefreshVideo
+type RefreshVideoResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -12750,10 +13261,14 @@ type RefreshVideoResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -12772,10 +13287,14 @@ type RefreshVideoResponse struct {
 	Headers403 *RefreshVideoResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *RefreshVideoResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RefreshVideoResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *RefreshVideoResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *RefreshVideoResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *RefreshVideoResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RefreshVideoResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12809,6 +13328,11 @@ func (r RefreshVideoResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RefreshVideoResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r RefreshVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -12817,6 +13341,11 @@ func (r RefreshVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r RefreshVideoResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r RefreshVideoResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -13526,6 +14055,7 @@ type ListVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13728,6 +14258,7 @@ func (r ListVideosResponse) ContentType() string {
 type TrackVideoResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13785,6 +14316,19 @@ type TrackVideoResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackVideoResponse409Headers the declared response headers of an HTTP 409 response for TrackVideo
+type TrackVideoResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackVideoResponse413Headers the declared response headers of an HTTP 413 response for TrackVideo
 type TrackVideoResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -13800,6 +14344,19 @@ type TrackVideoResponse413Headers struct {
 
 // TrackVideoResponse415Headers the declared response headers of an HTTP 415 response for TrackVideo
 type TrackVideoResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// TrackVideoResponse422Headers the declared response headers of an HTTP 422 response for TrackVideo
+type TrackVideoResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -13865,10 +14422,14 @@ type TrackVideoResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -13885,10 +14446,14 @@ type TrackVideoResponse struct {
 	Headers403 *TrackVideoResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackVideoResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackVideoResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackVideoResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *TrackVideoResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *TrackVideoResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *TrackVideoResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -13922,6 +14487,11 @@ func (r TrackVideoResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackVideoResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -13930,6 +14500,11 @@ func (r TrackVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r TrackVideoResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackVideoResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -14254,6 +14829,7 @@ func (r StopVideosResponse) ContentType() string {
 type TrackVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14267,6 +14843,7 @@ type TrackVideosResponse200Headers struct {
 type TrackVideosResponse207Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14324,6 +14901,19 @@ type TrackVideosResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackVideosResponse409Headers the declared response headers of an HTTP 409 response for TrackVideos
+type TrackVideosResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackVideosResponse413Headers the declared response headers of an HTTP 413 response for TrackVideos
 type TrackVideosResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -14354,6 +14944,7 @@ type TrackVideosResponse415Headers struct {
 type TrackVideosResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14419,12 +15010,16 @@ type TrackVideosResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *TrackVideosResult
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -14443,6 +15038,8 @@ type TrackVideosResponse struct {
 	Headers403 *TrackVideosResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackVideosResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackVideosResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackVideosResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
@@ -14487,6 +15084,11 @@ func (r TrackVideosResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackVideosResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackVideosResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -14500,6 +15102,11 @@ func (r TrackVideosResponse) GetApplicationProblemJSON415() *UnsupportedMediaTyp
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
 func (r TrackVideosResponse) GetJSON422() *TrackVideosResult {
 	return r.JSON422
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackVideosResponse) GetApplicationProblemJSON422() *Problem {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -15274,8 +15881,8 @@ func (c *ClientWithResponses) ListAccountsWithResponse(ctx context.Context, para
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
-	rsp, err := c.TrackAccountWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
+	rsp, err := c.TrackAccountWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15297,8 +15904,8 @@ func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Conte
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *ClientWithResponses) TrackAccountWithResponse(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
-	rsp, err := c.TrackAccount(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountWithResponse(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
+	rsp, err := c.TrackAccount(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15354,8 +15961,8 @@ func (c *ClientWithResponses) StopAccountsWithResponse(ctx context.Context, body
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
-	rsp, err := c.TrackAccountsWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
+	rsp, err := c.TrackAccountsWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15377,8 +15984,8 @@ func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Cont
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
-	rsp, err := c.TrackAccounts(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
+	rsp, err := c.TrackAccounts(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15508,8 +16115,8 @@ func (c *ClientWithResponses) ListCollectionsWithResponse(ctx context.Context, p
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
-	rsp, err := c.CreateCollectionWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
+	rsp, err := c.CreateCollectionWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15527,8 +16134,8 @@ func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.C
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *ClientWithResponses) CreateCollectionWithResponse(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
-	rsp, err := c.CreateCollection(ctx, body, reqEditors...)
+func (c *ClientWithResponses) CreateCollectionWithResponse(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
+	rsp, err := c.CreateCollection(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15701,8 +16308,8 @@ func (c *ClientWithResponses) ListCollectionAccountsWithResponse(ctx context.Con
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
-	rsp, err := c.AddCollectionAccountsWithBody(ctx, collectionID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
+	rsp, err := c.AddCollectionAccountsWithBody(ctx, collectionID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15718,8 +16325,8 @@ func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx cont
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
-	rsp, err := c.AddCollectionAccounts(ctx, collectionID, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
+	rsp, err := c.AddCollectionAccounts(ctx, collectionID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15788,8 +16395,8 @@ func (c *ClientWithResponses) ListCollectionVideosWithResponse(ctx context.Conte
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
-	rsp, err := c.AddCollectionVideosWithBody(ctx, collectionID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
+	rsp, err := c.AddCollectionVideosWithBody(ctx, collectionID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15804,8 +16411,8 @@ func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx contex
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
-	rsp, err := c.AddCollectionVideos(ctx, collectionID, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
+	rsp, err := c.AddCollectionVideos(ctx, collectionID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15839,8 +16446,8 @@ func (c *ClientWithResponses) GetOrganisationHistoryWithResponse(ctx context.Con
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
-	rsp, err := c.RefreshAccountWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
+	rsp, err := c.RefreshAccountWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15854,8 +16461,8 @@ func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Con
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
-	rsp, err := c.RefreshAccount(ctx, body, reqEditors...)
+func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
+	rsp, err := c.RefreshAccount(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15870,8 +16477,8 @@ func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, bo
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
-	rsp, err := c.RefreshVideoWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
+	rsp, err := c.RefreshVideoWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15886,8 +16493,8 @@ func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Conte
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
-	rsp, err := c.RefreshVideo(ctx, body, reqEditors...)
+func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
+	rsp, err := c.RefreshVideo(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15998,8 +16605,8 @@ func (c *ClientWithResponses) ListVideosWithResponse(ctx context.Context, params
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
-	rsp, err := c.TrackVideoWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
+	rsp, err := c.TrackVideoWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16022,8 +16629,8 @@ func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *ClientWithResponses) TrackVideoWithResponse(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
-	rsp, err := c.TrackVideo(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideoWithResponse(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
+	rsp, err := c.TrackVideo(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16081,8 +16688,8 @@ func (c *ClientWithResponses) StopVideosWithResponse(ctx context.Context, body S
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
-	rsp, err := c.TrackVideosWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
+	rsp, err := c.TrackVideosWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16106,8 +16713,8 @@ func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Contex
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
-	rsp, err := c.TrackVideos(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
+	rsp, err := c.TrackVideos(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16996,6 +17603,13 @@ func ParseListAccountsResponse(rsp *http.Response) (*ListAccountsResponse, error
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -17555,6 +18169,13 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -17568,6 +18189,13 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -17608,6 +18236,13 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -17895,6 +18530,72 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackAccountResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackAccountResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -18027,6 +18728,72 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers TrackAccountResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers TrackAccountResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -19111,6 +19878,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -19125,12 +19899,19 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 		}
 		response.ApplicationProblemJSON415 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 422:
 		var dest TrackAccountsResult
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON422 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/problem+json" && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -19171,6 +19952,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -19237,6 +20025,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -19524,6 +20319,72 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackAccountsResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackAccountsResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -19671,6 +20532,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -21980,6 +22848,13 @@ func ParseListAccountVideosResponse(rsp *http.Response) (*ListAccountVideosRespo
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23177,6 +24052,13 @@ func ParseListCollectionsResponse(rsp *http.Response) (*ListCollectionsResponse,
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23757,6 +24639,13 @@ func ParseCreateCollectionResponse(rsp *http.Response) (*CreateCollectionRespons
 		}
 		response.ApplicationProblemJSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23796,6 +24685,13 @@ func ParseCreateCollectionResponse(rsp *http.Response) (*CreateCollectionRespons
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -24281,6 +25177,72 @@ func ParseCreateCollectionResponse(rsp *http.Response) (*CreateCollectionRespons
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CreateCollectionResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers CreateCollectionResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -27701,6 +28663,13 @@ func ParseListCollectionAccountsResponse(rsp *http.Response) (*ListCollectionAcc
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -28326,6 +29295,13 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28339,6 +29315,13 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -28379,6 +29362,13 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -28666,6 +29656,72 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers AddCollectionAccountsResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers AddCollectionAccountsResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -28798,6 +29854,72 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers AddCollectionAccountsResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers AddCollectionAccountsResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -29852,6 +30974,13 @@ func ParseListCollectionVideosResponse(rsp *http.Response) (*ListCollectionVideo
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -30477,6 +31606,13 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30490,6 +31626,13 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -30530,6 +31673,13 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -30817,6 +31967,72 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers AddCollectionVideosResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers AddCollectionVideosResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -30949,6 +32165,72 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers AddCollectionVideosResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers AddCollectionVideosResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -31820,6 +33102,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31833,6 +33122,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -31873,6 +33169,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -31939,6 +33242,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -32226,6 +33536,72 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers RefreshAccountResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers RefreshAccountResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -32358,6 +33734,72 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers RefreshAccountResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers RefreshAccountResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -32627,6 +34069,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32640,6 +34089,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -32680,6 +34136,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -32746,6 +34209,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -33033,6 +34503,72 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers RefreshVideoResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers RefreshVideoResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -33165,6 +34701,72 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers RefreshVideoResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers RefreshVideoResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -35416,6 +37018,13 @@ func ParseListVideosResponse(rsp *http.Response) (*ListVideosResponse, error) {
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -35975,6 +37584,13 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -35988,6 +37604,13 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -36028,6 +37651,13 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -36315,6 +37945,72 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackVideoResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackVideoResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -36447,6 +38143,72 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers TrackVideoResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers TrackVideoResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -37531,6 +39293,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -37545,12 +39314,19 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 		}
 		response.ApplicationProblemJSON415 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 422:
 		var dest TrackVideosResult
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON422 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/problem+json" && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -37591,6 +39367,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -37657,6 +39440,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -37944,6 +39734,72 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackVideosResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackVideosResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -38091,6 +39947,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
