@@ -105,7 +105,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 		return nil, err
 	}
 	parts = append(parts, collector)
-	metrics, wanted, err := u.Part(ctx, u.registry, u.log)
+	metrics, wanted, err := u.Part(ctx, u.registry, collect.NewMonitor(u.store, sources, u.registry, u.log), u.log)
 	if err != nil {
 		return nil, err
 	}

@@ -97,6 +97,9 @@ func New(o Options) (*Source, error) {
 // Name returns Name.
 func (s *Source) Name() string { return Name }
 
+// Address is where the API is asked.
+func (s *Source) Address() string { return s.graph.Address() }
+
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
 func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
 

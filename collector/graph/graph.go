@@ -62,6 +62,9 @@ func New(o Options) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(o.BaseURL, "/") + "/", token: o.Token, http: o.Client, now: o.Now}, nil
 }
 
+// Address is the version's base address.
+func (c *Client) Address() string { return c.base }
+
 // Budgets lists the one budget, whose limit is not known.
 func (c *Client) Budgets() []collector.Budget {
 	return []collector.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {

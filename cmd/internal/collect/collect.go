@@ -94,9 +94,18 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Sources makes the sources, in the order in which they are asked: the platforms' own before vendors. None configured
-// is an error that says how to configure one.
+// Sources makes the sources, as Configured does. None configured is an error that says how to configure one.
 func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
+	sources, err := c.Configured(logger)
+	if err == nil && len(sources) == 0 {
+		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
+			strings.Join(vendor.Shipped(), ", "))
+	}
+	return sources, err
+}
+
+// Configured makes the sources, in the order in which they are asked: the platforms' own before vendors.
+func (c Config) Configured(logger *slog.Logger) ([]collector.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -144,10 +153,6 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		}
 		sources = append(sources, s)
 	}
-	if len(sources) == 0 {
-		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
-			strings.Join(vendor.Shipped(), ", "))
-	}
 	return sources, nil
 }
 
@@ -183,7 +188,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = errors.Join(err, st.Close()) }()
 	registry := boot.NewRegistry()
 	var parts []boot.Part
-	metrics, wanted, err := settings.Part(ctx, registry, logger)
+	metrics, wanted, err := settings.Part(ctx, registry, NewMonitor(st, sources, registry, logger), logger)
 	if err != nil {
 		return err
 	}
