@@ -100,6 +100,12 @@ type Call struct {
 	Units  int64
 }
 
+// Addressed is a source that is served over the network.
+type Addressed interface {
+	// Address is the URL below which it is asked, for operators: with no credential in it.
+	Address() string
+}
+
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
 // methods may be called concurrently.
 type Source interface {

@@ -105,7 +105,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 		return nil, err
 	}
 	parts = append(parts, collector)
-	metrics, wanted, err := u.Part(ctx, u.registry, u.log)
+	metrics, wanted, err := u.Part(ctx, u.registry, collect.NewMonitor(u.store, sources, u.registry, u.log), u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -149,15 +149,26 @@ func (u *up) useSandbox(address string) {
 		u.Sources.YouTubeBaseURL = settings["REELTALLY_YOUTUBE_BASE_URL"]
 		u.standsFor = append(u.standsFor, link.YouTube)
 	}
-	// A vendor that makes numbers up must not fill in for a source of TikTok's that is real.
-	if u.Sources.HasVendor() || u.Sources.HasTikTok() {
+	if u.Sources.HasVendor() {
 		return
 	}
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
-	u.standsFor = append(u.standsFor, link.TikTok, link.Instagram, link.Facebook)
-	if u.ShortLinkBaseURL == "" {
+	// Where a platform has a real source, made-up numbers must not step in for it.
+	var stranger []link.Platform
+	if !u.Sources.HasTikTok() {
+		stranger = append(stranger, link.TikTok)
+	}
+	if !u.Sources.HasInstagram() {
+		stranger = append(stranger, link.Instagram)
+	}
+	if !u.Sources.HasFacebook() {
+		stranger = append(stranger, link.Facebook)
+	}
+	u.Sources.VendorServes = stranger
+	u.standsFor = append(u.standsFor, stranger...)
+	if u.ShortLinkBaseURL == "" && len(stranger) == 3 { // a code that is made up is none that the real platform knows
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }

@@ -39,7 +39,7 @@ type AccountAnswer struct {
 	Profile Reply
 	// Pages of the list, in the order in which they are asked for; nil where none may be asked for.
 	Pages []Reply
-	Class collector.Class // of the account; not for refusals
+	Class collector.Class // of the account; of a refusal as in Answer
 	// Account is compared exactly, where the class is OK; nil means that of the case OK.
 	Account *collector.AccountFacts
 	// RetryAt and Bucket are as in Answer.
@@ -107,9 +107,7 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 // runRefused has the source refuse the profile, and then the list of an account whose profile it gave.
 func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
-	class := map[Case]collector.Class{
-		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
-	}[c]
+	class := classOf(c, want.Class)
 	ok, pages := h.Answers[OK], []Reply{want.Profile}
 	if c == AuthFailed { // a source whose tokens run out asks again with a new one
 		pages = append(pages, want.Profile)
@@ -220,6 +218,7 @@ func (a AccountAnswer) requireSaid(t require.TestingT, f *collector.AccountFacts
 		}
 	}
 	var pages strings.Builder
+	pages.WriteString(a.Profile.Body) // where the list may begin
 	for _, p := range a.Pages {
 		pages.WriteString(p.Body)
 	}

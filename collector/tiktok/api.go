@@ -40,6 +40,9 @@ type app struct {
 	now         func() time.Time
 }
 
+// Address is where the API is asked.
+func (a app) Address() string { return a.base }
+
 func newApp(what, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
 	switch {
 	case key == "" || secret == "":
