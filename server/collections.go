@@ -25,10 +25,6 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	if err != nil {
 		return nil, err
 	}
-	pagination, err := s.pagination(page, caller.View, found.Total, found.Next)
-	if err != nil {
-		return nil, err
-	}
 	if page.beyond(caller.View) {
 		found.Collections = nil
 	}
@@ -36,11 +32,15 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	for i, c := range found.Collections {
 		list.Data[i] = ToAPICollection(c, caller.View, false)
 	}
-	if isTrue(r.Params.Paginated) {
-		list.Pagination = &pagination
-	} else {
+	if !isTrue(r.Params.Paginated) {
 		list.Count = new(int32(len(list.Data))) //nolint:gosec // at most a page
+		return api.ListCollections200JSONResponse{Body: list}, nil
 	}
+	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
+	if err != nil {
+		return nil, err
+	}
+	list.Pagination = &pagination
 	return api.ListCollections200JSONResponse{Body: list}, nil
 }
 

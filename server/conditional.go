@@ -64,6 +64,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 			h.Set("ETag", seen)
 			h.Del(echo.HeaderContentType)
 			h.Del(echo.HeaderContentLength)
+			h.Del("Link")
 			return c.NoContent(http.StatusNotModified)
 		}
 		return answer.send(c)

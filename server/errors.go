@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ const (
 	CodeTokenExpired         Code = "token_expired"
 	CodeTokenRevoked         Code = "token_revoked"
 	CodeScopeMissing         Code = "scope_missing"
+	CodeHostNotAllowed       Code = "host_not_allowed"
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeConflict             Code = "conflict"
@@ -76,6 +78,7 @@ var codes = [...]CodeInfo{
 	{CodeTokenExpired, 401, "Expired token", "The token's time is over."},
 	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked."},
 	{CodeScopeMissing, 403, "Scope missing", "The token lacks the scope that the operation needs."},
+	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp came over a loopback address for a host of another name; only a trusted proxy may send such."},
 	{CodeNotFound, 404, "Not found", "There is no such thing, or it belongs to another organisation."},
 	{CodeMethodNotAllowed, 405, "Method not allowed", "The path exists, but not with this method; Allow lists those that do."},
 	{CodeConflict, 409, "Conflict", "The request does not fit the present state of what it concerns."},
@@ -170,6 +173,9 @@ func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
+// internalDetail is all that a caller is told of a failure of the server's own.
+const internalDetail = "The server failed to answer. Quote the request id when you report this."
+
 // unavailableFor is what a caller is asked to wait while the database is away.
 const unavailableFor = 5 * time.Second
 
@@ -200,7 +206,7 @@ func asError(err error) *Error {
 		return ofEcho(fromEcho)
 	}
 	return &Error{Code: CodeInternal, Cause: err,
-		Detail: "The server failed to answer. Quote the request id when you report this."}
+		Detail: internalDetail}
 }
 
 func unavailable(cause error) *Error {
@@ -221,7 +227,7 @@ func ofEcho(err *echo.HTTPError) *Error {
 		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
 	}
 	return &Error{Code: CodeInternal, Cause: err,
-		Detail: "The server failed to answer. Quote the request id when you report this."}
+		Detail: internalDetail}
 }
 
 // writeError is echo's error handler.
@@ -268,12 +274,12 @@ func (s *Server) writeError(err error, c echo.Context) {
 // maxInstance is the longest path that a problem repeats.
 const maxInstance = 10_000
 
-// instance is the path that was asked for, or its template where the path is beyond all measure.
+// instance is the path that was asked for; where it is beyond all measure, its template, or / when it has none.
 func instance(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
 	}
-	return c.Path()
+	return cmp.Or(c.Path(), "/")
 }
 
 // challenge is the WWW-Authenticate field of a 401. A request without a token is asked for one and told of no error (RFC

@@ -52,7 +52,8 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		s.validate,          // after all that needs no body: it reads it
 
 		s.repeatSafely,        // after validation: a key belongs to a request that the contract knows
-		s.answerConditionally, // last: the tag is of what the operation answers, and of nothing else
+		s.answerConditionally, // outside of all that follows: the tag is of what the operation answers, and of nothing else
+		linkNextPage,          // inside of it, since it adds a header once the operation has answered
 	)
 	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
 	// The generated binding knows no place for the health checks and the contract itself: they are about the server, not
@@ -67,6 +68,11 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		return c.JSONBlob(http.StatusOK, s.contractJSON)
 	})
 	both.GET("/errors", explainCodes)
+	assistants, err := s.serveMCP(trusted)
+	if err != nil {
+		return nil, err
+	}
+	e.POST(mcpPath, assistants)
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	both.GET("/docs", docs)
 	both.GET("/docs/*", docs)

@@ -39,6 +39,9 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		r := c.Request()
+		if faults := argumentFaults(r); len(faults) > 0 {
+			return invalid(faults...)
+		}
 		joinFields(r.Header, op.headers)
 		path, faults := pathParams(c, op)
 		query, queryFaults := checkQuery(r.URL.RawQuery, op)

@@ -40,6 +40,7 @@ var TableClasses = map[string]TableClass{
 	"fetch_subscriptions": Coordinator,
 	"quota_windows":       Coordinator,
 	"source_pauses":       Coordinator,
+	"source_tokens":       Coordinator,
 	"collectors":          Coordinator,
 	"short_links":         Coordinator,
 	"token_uses":          Coordinator,

@@ -71,6 +71,7 @@ func TestOrg_livesThroughTheTool(t *testing.T) {
 	}
 }
 
+// Spec: 5-04
 func TestToken_livesThroughTheTool(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

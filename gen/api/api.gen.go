@@ -1298,7 +1298,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1366,7 +1370,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable.
+// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+// sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1422,7 +1429,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry What became of one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1874,7 +1885,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1946,7 +1960,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -1976,7 +1993,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2020,7 +2040,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2049,7 +2072,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2103,7 +2129,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -4366,6 +4395,7 @@ type ListAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -4395,6 +4425,9 @@ func (response ListAccounts200JSONResponse) VisitListAccountsResponse(w http.Res
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -7581,6 +7614,7 @@ type ListAccountVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7610,6 +7644,9 @@ func (response ListAccountVideos200JSONResponse) VisitListAccountVideosResponse(
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -8294,6 +8331,7 @@ type ListCollections200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8323,6 +8361,9 @@ func (response ListCollections200JSONResponse) VisitListCollectionsResponse(w ht
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -11050,6 +11091,7 @@ type ListCollectionAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11079,6 +11121,9 @@ func (response ListCollectionAccounts200JSONResponse) VisitListCollectionAccount
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -12434,6 +12479,7 @@ type ListCollectionVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12463,6 +12509,9 @@ func (response ListCollectionVideos200JSONResponse) VisitListCollectionVideosRes
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -16061,6 +16110,7 @@ type ListVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -16090,6 +16140,9 @@ func (response ListVideos200JSONResponse) VisitListVideosResponse(w http.Respons
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))

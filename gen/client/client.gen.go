@@ -1299,7 +1299,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1367,7 +1371,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable.
+// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+// sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1423,7 +1430,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry What became of one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1875,7 +1886,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1947,7 +1961,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -1977,7 +1994,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2021,7 +2041,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2050,7 +2073,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2104,7 +2130,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -7532,6 +7561,7 @@ type ListAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9292,6 +9322,7 @@ type ListAccountVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9698,6 +9729,7 @@ type ListCollectionsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11238,6 +11270,7 @@ type ListCollectionAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12012,6 +12045,7 @@ type ListCollectionVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14021,6 +14055,7 @@ type ListVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -17567,6 +17602,13 @@ func ParseListAccountsResponse(rsp *http.Response) (*ListAccountsResponse, error
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -22806,6 +22848,13 @@ func ParseListAccountVideosResponse(rsp *http.Response) (*ListAccountVideosRespo
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24002,6 +24051,13 @@ func ParseListCollectionsResponse(rsp *http.Response) (*ListCollectionsResponse,
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -28607,6 +28663,13 @@ func ParseListCollectionAccountsResponse(rsp *http.Response) (*ListCollectionAcc
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -30910,6 +30973,13 @@ func ParseListCollectionVideosResponse(rsp *http.Response) (*ListCollectionVideo
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -36947,6 +37017,13 @@ func ParseListVideosResponse(rsp *http.Response) (*ListVideosResponse, error) {
 				return nil, err
 			}
 			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
