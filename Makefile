@@ -8,12 +8,14 @@
 
 BIN := .cache/bin
 # ./... leaves out folders with a dot.
-PACKAGES := ./... ./.ci/engines
+PACKAGES := ./... ./.ci/engines ./.ci/mcp ./.ci/samples
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
-NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl
+NEED_REDIS := .ci/need redis-server redis-server
+NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl && .ci/need nginx,/usr/sbin/nginx nginx-light && \
+	.ci/need python3 python3 && .ci/need node nodejs
 
 # Options for one run: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
 PKG ?=
@@ -23,7 +25,7 @@ export FUZZTIME
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:[^#]*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##### Run
 
@@ -50,12 +52,14 @@ check: gen-check lint test ## all that CI checks: gen-check, lint, test
 .PHONY: test
 test: ## every test on SQLite and PostgreSQL, race detector on (PKG=./store/... and ARGS='-run X' for a part)
 	@$(NEED_CC)
+	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
 	@CGO_ENABLED=1 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
 		test -race -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: e2e
 e2e: ## the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
+	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
 	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
 
@@ -70,9 +74,20 @@ simulate: ## 100 days of 20,000 videos on the sandbox, drawn into docs/evidence/
 fuzz: ## every fuzz target for FUZZTIME (10s), in all packages or in PKG
 	@.ci/fuzz $(PKG)
 
+# SEED=2 draws others, COUNT=10000 fewer; the report is written when all were answered rightly.
+.PHONY: fuzz-contract
+fuzz-contract: ## 200,000 requests generated from openapi.yaml against the server (COUNT, SEED); writes docs/evidence/contract-fuzz.md
+	@mkdir -p docs/evidence
+	REELTALLY_FUZZ_COUNT=$(or $(COUNT),200000) REELTALLY_FUZZ_SEED=$(or $(SEED),1) REELTALLY_FUZZ_REPORT=$(CURDIR)/docs/evidence/contract-fuzz.md \
+		go test -count=1 -v -timeout=3h -run '^TestContract_holdsWhateverIsSent$$' ./server/ $(ARGS)
+
 .PHONY: contract
 contract: ## judge openapi.yaml and the server: Spectral, OWASP, Redocly, breaking changes, Schemathesis (needs Node and Python)
 	@.ci/contract/check $(ARGS)
+
+.PHONY: mcp
+mcp: ## judge POST /mcp: the public conformance scenarios and the MCP inspector (needs Node)
+	@.ci/mcp/check
 
 ##### Generate and lint
 

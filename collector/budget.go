@@ -56,15 +56,16 @@ func budgetNames(s Source) []string {
 	return names
 }
 
-// batch returns how many targets like t one call takes; 0 when no source could be asked for any.
+// batch returns how many targets like t one call takes; 0 when no source could be asked for any. The source with the
+// largest calls decides, since those before it may leave all to it.
 func (ws ways) batch(t Target) int {
+	size := 0
 	for _, w := range ws {
-		batch, ok := w.source.Serves(t)
-		if ok && slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
-			return max(1, batch)
+		if batch, ok := w.source.Serves(t); ok && slices.ContainsFunc(w.source.Plan([]Target{t}), w.allows) {
+			size = max(size, batch, 1)
 		}
 	}
-	return 0
+	return size
 }
 
 // allows says whether none of a plan's buckets is closed.
@@ -96,6 +97,9 @@ func (c *Collector) take(ctx context.Context, w way, plan []Call) (bool, error) 
 		window, ends := b.Window(now)
 		ok, err := c.store.ReserveQuota(ctx, bucketKey(w.source, b.Name), window, call.Units, b.Limit)
 		if ok && err == nil {
+			err = c.forget(ctx, bucketKey(w.source, b.Name), window)
+		}
+		if ok && err == nil {
 			continue
 		}
 		for _, taken := range plan[:i] {
@@ -114,6 +118,16 @@ func (c *Collector) take(ctx context.Context, w way, plan []Call) (bool, error) 
 			Detail: "our own count has reached the limit", BlockedUntil: store.InstantOf(ends)})
 	}
 	return true, nil
+}
+
+// forget deletes the counts of windows before the last one, once a new one has begun: those of a minute would pile up. The last
+// one stays for collectors whose clock is behind.
+func (c *Collector) forget(ctx context.Context, budget, window string) error {
+	last, _ := c.windows.Swap(budget, window)
+	if before, known := last.(string); known && before < window {
+		return c.store.ForgetQuota(ctx, budget, before)
+	}
+	return nil
 }
 
 func (w way) budget(name string) Budget {

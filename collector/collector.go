@@ -68,6 +68,7 @@ type Collector struct {
 	id      uuid.UUID
 	store   *store.Store
 	sources []Source
+	windows sync.Map // the window of each budget that was last spent from
 	now     func() time.Time
 	log     *slog.Logger
 	workers int
@@ -267,6 +268,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 			refused[t.ExternalID] = c.outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
 		}
 	}
+	errs = append(errs, c.awaitPaused(writing, refused))
 	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
 	if len(left) > 0 {
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
@@ -300,6 +302,33 @@ func (c *Collector) served(t store.Target) bool {
 	})
 }
 
+// awaitPaused lets what was refused, but could still be answered by a source that is paused, wait for that one.
+func (c *Collector) awaitPaused(ctx context.Context, refused map[string]store.Outcome) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	pauses, err := c.store.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	now := store.InstantOf(c.now())
+	for id, o := range refused {
+		for _, s := range c.sources {
+			if _, ok := s.Serves(ask(o.Target, c.now())); !ok {
+				continue
+			}
+			for _, bucket := range append([]string{""}, budgetNames(s)...) {
+				if p, known := pauses[bucketKey(s, bucket)]; known && p.BlockedUntil > now {
+					o.State, o.Attempts, o.NextAt = active, o.Target.Attempts, p.BlockedUntil
+					o.Detail += "; " + s.Name() + " could be asked, but is paused"
+					refused[id] = o
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // split parts targets by a condition.
 func split(targets []store.Target, is func(store.Target) bool) (yes, no []store.Target) {
 	for _, t := range targets {
@@ -318,7 +347,7 @@ type answer struct {
 	done    []store.Outcome        // to be written
 	found   []store.AccountOutcome // of accounts, to be written
 	open    []store.Target         // not answered, since the source could not be asked: to go back
-	refused []store.Outcome        // this source can never answer: to be written unless another can
+	refused []store.Outcome        // this source cannot answer: to be written unless another can
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
@@ -391,12 +420,12 @@ func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answ
 	}
 	for i, r := range results {
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
-		if r.Class != OK || o.Suspect != nil {
+		if r.Class != OK || o.Suspect != nil || o.Detail != "" {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
 		}
 		switch {
-		case r.Class == Unsupported:
+		case r.Class == Unsupported, r.Class == Missing:
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
 			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})

@@ -63,6 +63,10 @@ func (w *world) sources(vendors ...string) []collector.Source {
 	require.NoError(w.t, err)
 	sources := []collector.Source{yt}
 	for _, name := range vendors {
+		if name == "meta" {
+			sources = append(sources, w.meta()...)
+			continue
+		}
 		config, err := vendor.Load(name)
 		require.NoError(w.t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: w.db.Clock.Now})

@@ -54,6 +54,9 @@ func TestCollector_survivesFaults(t *testing.T) {
 		{"hostile answers", map[string]any{"fault": "hostile"}, nil, "youtube"},
 		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "vendor"},
 		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "vendor"},
+		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source failed", "class=rate_limited", "until=", "source_says="}, "facebook"},
+		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "facebook"},
+		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
 		{"vendor's units used up", map[string]any{"fault": "quota_spent"}, []string{"source failed", "class=quota_spent", "until="}, "vendor"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
@@ -62,10 +65,13 @@ func TestCollector_survivesFaults(t *testing.T) {
 			w.moving()
 			c.body["source"] = c.source
 			w.control(http.MethodPut, "/_control/faults", c.body)
-			w.start("ensembledata")
+			w.start("ensembledata", "meta")
 			p, prefix := link.YouTube, "https://www.youtube.com/watch?v="
-			if c.source == "vendor" {
+			switch c.source {
+			case "vendor":
 				p, prefix = link.TikTok, "https://www.tiktok.com/@/video/"
+			case "facebook":
+				p, prefix = link.Facebook, "https://www.facebook.com/reel/"
 			}
 			id := w.sandbox.World().Find(p, sandbox.Normal)
 			tracked := w.track(prefix + id)

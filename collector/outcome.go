@@ -38,6 +38,11 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 			return o
 		}
+		if r.Lags && isOlder(t, r.Facts, now) {
+			o.Attempts, o.Suspect, o.Detail = 0, nil, "older than what is known"
+			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
+			return o
+		}
 		if s := weigh(t, r.Facts, now); s != nil {
 			o.Suspect, o.Detail = s.text(), "held back: "+s.Why
 			wait(step(suspectWaits, s.Seen-1))
@@ -47,7 +52,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
 		o.Pace = paceOf(t, r.Facts, now)
 		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-	case Gone:
+	case Gone, Missing:
 		o.Attempts = t.Attempts + 1
 		if o.Attempts >= goneConfirmed {
 			o.State = gone
@@ -70,6 +75,15 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.NextAt = store.InstantOf(nextRetry(o.Attempts, now))
 	}
 	return o
+}
+
+// lagAtMost is how old the numbers of a source that lags can be.
+const lagAtMost = 10 * 24 * time.Hour
+
+// isOlder says whether the facts of a source that lags are from before the last ones written. Once these are older than
+// any lag, fewer views are what they are.
+func isOlder(t store.Target, f *Facts, now time.Time) bool {
+	return t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < lagAtMost
 }
 
 // wantedOf drops who the author is from an answer that was asked for counts alone: such a call may go by another key than

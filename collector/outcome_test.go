@@ -30,3 +30,23 @@ func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 	require.Equal(t, &Facts{Views: &views, Title: text("A title")}, counts.Facts, "everything but who the author is")
 	require.False(t, counts.Details, "the next turn of the details must not be put off")
 }
+
+func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
+	claimed := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
+	of := func(views int64, lags bool, fetched time.Time) store.Outcome {
+		claimed.FetchedAt = new(store.InstantOf(fetched))
+		return outcome(claimed, Result{Class: OK, Facts: &Facts{Views: &views}, Lags: lags}, "research", 0, now)
+	}
+	yesterday, longAgo := now.Add(-24*time.Hour), now.Add(-11*24*time.Hour)
+	older := of(999, true, yesterday)
+	require.Nil(t, older.Facts)
+	require.Zero(t, older.Attempts, "the source is in order")
+	require.Greater(t, older.NextAt, store.InstantOf(now))
+	require.NotNil(t, of(1000, true, yesterday).Facts)
+	require.NotNil(t, of(999, false, yesterday).Facts, "of another source, fewer are news")
+	require.NotNil(t, of(999, true, longAgo).Facts, "what is older than any lag is no measure")
+	claimed.Views = nil
+	require.NotNil(t, of(999, true, yesterday).Facts)
+}

@@ -36,10 +36,11 @@ type Target struct {
 // Class is what the outcome of a fetch means for the target and for its source.
 type Class string
 
-// The outcome classes. The first six concern one target, the others the whole source.
+// The outcome classes. The first seven concern one target, the others the whole source.
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"        // deleted, or private where the source cannot tell; nothing is written
+	Missing     Class = "missing"     // this source does not show it, though another may: that one is asked; else as Gone
 	Private     Class = "private"     // the source says so
 	Restricted  Class = "restricted"  // age gate, region
 	Unsupported Class = "unsupported" // this source can never answer for this target
@@ -67,6 +68,8 @@ type Result struct {
 	Account *AccountFacts
 	// Sandbox is true when the answer came from a sandbox: the numbers are made up and must never pass for real ones.
 	Sandbox bool
+	// Lags is true when the source's numbers may be days old: they never set back what another source gave.
+	Lags bool
 }
 
 // Failure is the outcome of a whole call: no target of the batch has an answer.
@@ -97,6 +100,12 @@ type Call struct {
 	Units  int64
 }
 
+// Addressed is a source that is served over the network.
+type Addressed interface {
+	// Address is the URL below which it is asked, for operators: with no credential in it.
+	Address() string
+}
+
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
 // methods may be called concurrently.
 type Source interface {
@@ -108,7 +117,8 @@ type Source interface {
 	// Budgets lists the source's budgets.
 	Budgets() []Budget
 	// Plan says what Fetch would spend on the batch, in the order in which ways of asking are preferred. The
-	// collector reserves the first that its budget allows and hands it to Fetch.
+	// collector reserves the first that its budget allows and hands it to Fetch. There is none while the source wants to
+	// be left alone.
 	Plan(batch []Target) [][]Call
 	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. It returns a result for each target, in the order
 	// given, or a *Failure. A target that is missing from an otherwise good answer is Gone, unless the source knows better.

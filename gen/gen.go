@@ -4,6 +4,7 @@ package gen
 
 import _ "embed"
 
+//go:generate go run ../.ci/samples ../openapi.yaml
 //go:generate cp ../openapi.yaml api/openapi.yaml
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml
 //go:generate go tool oapi-codegen -config client/config.yaml ../openapi.yaml

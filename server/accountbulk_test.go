@@ -45,6 +45,7 @@ func (a *app) dueAccounts() int {
 	return n
 }
 
+// Spec: 4-08
 func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -225,6 +226,7 @@ func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).is(status))
 }
 
+// Spec: 4-09
 func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -302,14 +304,4 @@ func TestBulkStopAccounts_bounds(t *testing.T) {
 		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}
-}
-
-func probeTrackAccounts(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": []string{x.accountLink}, "label_ids": []string{x.collection}}),
-		c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": []string{x.accountLink}})}
-}
-
-func probeStopAccounts(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{x.account}}),
-		c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{x.account, x.accountLink}})}
 }

@@ -37,7 +37,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	if !isTrue(r.Params.Paginated) {
 		return arrayOrPage{data}, nil
 	}
-	pagination, err := s.pagination(list.page, caller.View, found.Total, found.Next)
+	pagination, err := s.pagination(ctx, list.page, caller.View, found.Total, found.Next)
 	return arrayOrPage{api.AccountPage{Data: data, Pagination: pagination}}, err
 }
 
@@ -154,7 +154,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if !isTrue(p.Paginated) {
 		return arrayOrPage{data}, nil
 	}
-	pagination, err := s.pagination(page, caller.View, found.Total, found.Next)
+	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
 	return arrayOrPage{api.AccountVideoPage{Data: data, Pagination: pagination}}, err
 }
 

@@ -53,6 +53,7 @@ func posted(a *app, id string, followers int64, videos ...int) store.AccountFact
 	return f
 }
 
+// Spec: 2.6-01, 4-10
 func TestAccount_beforeItsFirstFetch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -69,6 +70,7 @@ func TestAccount_beforeItsFirstFetch(t *testing.T) {
 	})
 }
 
+// Spec: 2.6-01
 func TestAccount_afterAFetch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -110,6 +112,7 @@ func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
 	require.True(t, c.account(id).Empty)
 }
 
+// Spec: 4-10, 4.2-28
 func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -194,6 +197,7 @@ func guild(t *testing.T, a *app) *caller {
 	return c
 }
 
+// Spec: 4-05
 func TestAccounts_areOrdered(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -233,6 +237,7 @@ func TestAccounts_areOrdered(t *testing.T) {
 	})
 }
 
+// Spec: 4-05
 func TestAccounts_areFiltered(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -265,6 +270,7 @@ func TestAccounts_areFiltered(t *testing.T) {
 	})
 }
 
+// Spec: 4-05
 func TestAccounts_areAnArrayOrAPage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -343,32 +349,13 @@ func TestAccounts_ofTheLowerTiersAreOneMasked(t *testing.T) {
 	})
 }
 
-func probeListAccounts(c *caller, x things) []answer {
-	var out []answer
-	for _, query := range []string{"", "collections=" + x.collection, "collections=" + x.label, "include_linked=true&include_removed=true&link=" + url.QueryEscape(x.accountLink),
-		"paginated=true&limit=1&cursor=" + x.cursor} {
-		out = append(out, c.send(http.MethodGet, "/accounts?"+query, nil))
-	}
-	return out
-}
-
-func probeAccount(suffix string) func(c *caller, x things) []answer {
-	return func(c *caller, x things) []answer {
-		return []answer{c.send(http.MethodGet, "/accounts/"+x.account+suffix, nil), c.send(http.MethodGet, "/accounts/"+url.PathEscape(x.accountLink)+suffix, nil),
-			c.send(http.MethodHead, "/accounts/"+x.account+suffix, nil)}
-	}
-}
-
-func probePath(path string) func(c *caller, x things) []answer {
-	return func(c *caller, _ things) []answer { return []answer{c.send(http.MethodGet, path, nil)} }
-}
-
 // accountVideos lists the videos of an account.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).is(http.StatusOK))
 }
 
+// Spec: 4.2-29, 4.2-30, 4.2-33
 func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -438,13 +425,14 @@ func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
 	})
 }
 
+// Spec: 4.2-30, 4.2-31, 4.2-32, 8-09
 func TestAccountVideos_refuseWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.follow(accountLink).String()
 	for query, name := range map[string]string{
-		"page=2": "page", "cursor=AAAA": "cursor", "limit=5001": "limit", "order_by=title": "order_by", "start_date=2026-02-30": "start_date",
+		"page=2": "page", "paginated=true&page=0": "page", "limit=0": "limit", "cursor=AAAA": "cursor", "limit=5001": "limit", "order_by=title": "order_by", "start_date=2026-02-30": "start_date",
 		"start_date=2026-02-02&end_date=2026-02-01": "start_date", "paginated=true&cursor=AAAA": "cursor", "username=a": "username",
 	} {
 		for _, ref := range []string{id, unknownID, url.PathEscape(accountLink)} {

@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// Spec: 4-06
 func TestTrackAccount_tracksALink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -50,6 +51,7 @@ func listing(a *app, n int) store.AccountFacts {
 	return posted(a, "42", 1, numbers...)
 }
 
+// Spec: 4-06
 func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
@@ -154,7 +156,7 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 		ids, fresh := map[uuid.UUID]bool{}, 0
 		for range 64 {
 			all.Go(func() {
-				got, err := c.TrackAccountWithResponse(t.Context(), client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
+				got, err := c.TrackAccountWithResponse(t.Context(), nil, client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
@@ -176,6 +178,7 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 	})
 }
 
+// Spec: 4-07
 func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -209,6 +212,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	})
 }
 
+// Spec: 4-07
 func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -255,17 +259,4 @@ func TestStopAccount_refusesWhatItDoesNotKnow(t *testing.T) {
 		require.Equal(t, "account_id", *p.Errors[0].Name)
 	}
 	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-}
-
-func probeTrackAccount(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/accounts", map[string]any{"link": x.accountLink, "collection_ids": []string{x.collection}}),
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": x.accountLink})}
-}
-
-func probeStopAccount(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/accounts", map[string]any{"id": x.account}), c.send(http.MethodDelete, "/accounts", map[string]any{"id": x.accountLink})}
-}
-
-func probeStopAccountByID(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/accounts/"+x.account, nil)}
 }

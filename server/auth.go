@@ -43,21 +43,11 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if op == nil {
 			return next(c)
 		}
-		r := c.Request()
-		token, err := bearerToken(r)
-		var id store.Identity
-		if err == nil {
-			id, err = s.identities.of(r.Context(), token)
-		}
+		id, err := s.identify(c)
 		if err != nil {
-			refusal := refuseToken(err)
-			if refusal.Code.info().Status == http.StatusUnauthorized {
-				if err := s.limitAddress(c); err != nil {
-					return err
-				}
-			}
-			return refusal
+			return err
 		}
+		r := c.Request()
 		facts, err := factsOf(id.Organisation.Tier)
 		if err != nil {
 			return err
@@ -69,6 +59,26 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 		return next(c)
 	}
+}
+
+// identify returns whom the request's token speaks for, or why it is refused; refusals are limited by address.
+func (s *Server) identify(c echo.Context) (store.Identity, error) {
+	r := c.Request()
+	token, err := bearerToken(r)
+	var id store.Identity
+	if err == nil {
+		id, err = s.identities.of(r.Context(), token)
+	}
+	if err == nil {
+		return id, nil
+	}
+	refusal := refuseToken(err)
+	if refusal.Code.info().Status == http.StatusUnauthorized {
+		if err := s.limitAddress(c); err != nil {
+			return store.Identity{}, err
+		}
+	}
+	return store.Identity{}, refusal
 }
 
 // bearerToken takes the token from the Authorization header. Nothing of the token stands in an error.

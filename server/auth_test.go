@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// Spec: 4-15, 5-04
 func TestAuthenticate_tellsWhoATokenIs(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -47,6 +48,7 @@ func TestToken_inAnyUsualSpelling(t *testing.T) {
 	}
 }
 
+// Spec: 5-01
 func TestToken_isRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -45,6 +45,8 @@ func (a *app) due() int {
 	return n
 }
 
+// Spec: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
+// Spec: 7-03, 7-04, 7-05, 7-08
 func TestBulkTrack_answersForEachLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -84,12 +86,17 @@ func TestBulkTrack_answersForEachLink(t *testing.T) {
 
 		t.Run("422 when none could be saved", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-			got := c.bulk(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
-			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
+			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", busy)
+			a.platforms.redirect("https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMself0001/")
+			want := []string{"invalid_url", "platform_unavailable", "rate_limited", "link_unresolved", "not_found", "unsupported_link"}
+			got := c.bulk(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMbusy0001/",
+				"https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMdead0001/", "https://www.tiktok.com/about"})
+			require.Equal(t, client.TrackSummary{Total: 6, Failed: 6, Retryable: 3}, got.Summary)
 			require.False(t, got.TrackingEnqueued)
-			require.Equal(t, "link_unresolved", string(*got.Results[1].Code))
-			require.True(t, *got.Results[1].Retryable)
-			require.Equal(t, "not_found", string(*got.Results[2].Code))
+			for i, code := range want {
+				require.Equal(t, code, string(*got.Results[i].Code))
+				require.Equal(t, i >= 1 && i <= 3, *got.Results[i].Retryable, code)
+			}
 		})
 
 		t.Run("links that mean the same video count as one", func(t *testing.T) {
@@ -111,6 +118,25 @@ func TestBulkTrack_answersForEachLink(t *testing.T) {
 	})
 }
 
+// Spec: 4.4-13
+func TestBulkTrack_whatIsRetryableWorksWhenItIsSentAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		const short = "https://vm.tiktok.com/ZMdown0001/"
+		c := a.newCaller(t, store.TierPremium)
+		a.platforms.redirect(short, "")
+		first := c.bulk(http.StatusMultiStatus, []string{numbered(1), short})
+		require.Equal(t, int32(1), first.Summary.Retryable)
+		require.True(t, *first.Results[1].Retryable)
+		a.platforms.redirect(short, numbered(2))
+		again := c.bulk(http.StatusOK, []string{first.Results[1].URL})
+		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
+		require.Equal(t, *again.Results[0].VideoID, c.video(numbered(2)).AdID)
+		require.Len(t, c.list("").Data, 2, "only that link needs sending again")
+	})
+}
+
+// Spec: 3-02, 4.4-03
 func TestBulkTrack_putsAllIntoTheLabels(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -128,6 +154,7 @@ func TestBulkTrack_putsAllIntoTheLabels(t *testing.T) {
 	})
 }
 
+// Spec: 4.4-06, 4.4-07, 4.4-14, 4.4-15, 8-08
 func TestBulkTrack_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -144,6 +171,7 @@ func TestBulkTrack_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
 	})
 }
 
+// Spec: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
 func TestBulkTrack_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -174,6 +202,7 @@ func TestBulkTrack_allowanceIsTheOperatorsToSet(t *testing.T) {
 	require.Len(t, c.bulk(http.StatusOK, series(1, 3)).PendingTmvQueue.Videos, 2)
 }
 
+// Spec: 4.4-02, 8-06
 func TestBulkTrack_bounds(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -199,6 +228,7 @@ func (c *caller) stop(status int, ids ...string) client.StopResult {
 	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).is(status))
 }
 
+// Spec: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
 func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -207,6 +237,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 		for n := range 6 {
 			ids = append(ids, c.track(numbered(n)).String())
 		}
+		a.fetch(views(100))
 		t.Run("200 when all were stopped, each once", func(t *testing.T) {
 			got := c.stop(http.StatusOK, ids[0], numbered(0)+"?x=1", numbered(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
@@ -215,6 +246,11 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			require.Nil(t, got.Results[0].URL)
 			require.Equal(t, ids[1], got.Results[1].ID.String())
 			require.Equal(t, numbered(1), *got.Results[1].URL)
+			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
+			for _, id := range ids[:2] {
+				require.True(t, c.video(id).Removed)
+				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "what was collected stays")
+			}
 		})
 		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], numbered(77), numbered(3), "nonsense", numbered(0)}}).
@@ -245,6 +281,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 	})
 }
 
+// Spec: 4.5-01, 8-07
 func TestBulkStop_bounds(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

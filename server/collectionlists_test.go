@@ -30,6 +30,7 @@ func (c *caller) names(query string) string {
 	return strings.Join(names, " ")
 }
 
+// Spec: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
 func TestCollections_filterByParent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -69,6 +70,7 @@ func TestCollections_filterByParent(t *testing.T) {
 	})
 }
 
+// Spec: 4.1-07, 4.1-08
 func TestCollections_order(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -98,6 +100,7 @@ func TestCollections_order(t *testing.T) {
 	})
 }
 
+// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
 func TestCollections_pagesAreStable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -160,6 +163,7 @@ func TestCollections_pagesAreStable(t *testing.T) {
 	})
 }
 
+// Spec: 4.1-05, 4.1-06, 4.1-08, 8-09, 8-10
 func TestCollections_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -205,6 +209,7 @@ func TestCollections_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
 }
 
+// Spec: 4-02, 4.1-01, 4.1-15, 8-12
 func TestCollections_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

@@ -25,10 +25,6 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	if err != nil {
 		return nil, err
 	}
-	pagination, err := s.pagination(page, caller.View, found.Total, found.Next)
-	if err != nil {
-		return nil, err
-	}
 	if page.beyond(caller.View) {
 		found.Collections = nil
 	}
@@ -36,11 +32,15 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	for i, c := range found.Collections {
 		list.Data[i] = ToAPICollection(c, caller.View, false)
 	}
-	if isTrue(r.Params.Paginated) {
-		list.Pagination = &pagination
-	} else {
+	if !isTrue(r.Params.Paginated) {
 		list.Count = new(int32(len(list.Data))) //nolint:gosec // at most a page
+		return api.ListCollections200JSONResponse{Body: list}, nil
 	}
+	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
+	if err != nil {
+		return nil, err
+	}
+	list.Pagination = &pagination
 	return api.ListCollections200JSONResponse{Body: list}, nil
 }
 
@@ -78,7 +78,7 @@ func (s *Server) readCollectionList(ctx context.Context, p api.ListCollectionsPa
 // CreateCollection makes a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
-	fresh := store.NewCollection{Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
+	fresh := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
 	if r.Body.Access != nil {
 		fresh.Access = store.Access(*r.Body.Access)
@@ -191,7 +191,7 @@ func collectionSeen(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.
 		}
 		tags = append(tags, entityTag(shown.body.Bytes()))
 	}
-	if !matches([]string{*ifMatch}, tags...) {
+	if _, ok := matching([]string{*ifMatch}, tags...); !ok {
 		return nil, staleCollection()
 	}
 	return &c.UpdatedAt, nil

@@ -46,6 +46,8 @@ func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
 }
 
+// Spec: 2.1-01, 2.1-03, 2.1-04, 2.1-05, 2.1-06, 2.1-07, 2.1-08, 2.1-09, 2.1-10, 2.1-11, 2.1-12, 2.1-13, 4.1-04, 4.1-09
+// Spec: 4.1-10, 4.1-13, 4.1-14, 4.1-16
 func TestCollection_isCreatedAndReadBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -66,6 +68,7 @@ func TestCollection_isCreatedAndReadBack(t *testing.T) {
 	})
 }
 
+// Spec: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
 func TestCollection_isCreatedWithAllThatIsAsked(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -105,6 +108,7 @@ func TestCollection_isCreatedWithAllThatIsAsked(t *testing.T) {
 	})
 }
 
+// Spec: 2.1-02, 2.1-05, 4-03, 4.1-11, 4.1-12, 4.1-13, 4.1-15, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 8-03, 8-04
 func TestCollection_refusesWhatItDoesNotUnderstand(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -176,6 +180,7 @@ func TestCollection_refusesWhatItDoesNotUnderstand(t *testing.T) {
 	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).is(http.StatusOK)).ID)
 }
 
+// Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
 func TestCollection_patchChangesWhatIsSentAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -224,6 +229,7 @@ func TestCollection_patchChangesWhatIsSentAlone(t *testing.T) {
 	})
 }
 
+// Spec: 3-08, 4.1-23, 8-04
 func TestCollection_protectedNeedsAPassword(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -301,6 +307,7 @@ func TestCollection_nestsSixteenDeep(t *testing.T) {
 	})
 }
 
+// Spec: 3-10, 3-11, 4.1-18, 4.1-19
 func TestCollection_isDeletedAloneAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -327,6 +334,7 @@ func TestCollection_isDeletedAloneAndLeavesTheRest(t *testing.T) {
 	})
 }
 
+// Spec: 4.1-17
 func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -345,36 +353,6 @@ func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	for _, body := range []string{"null", "[]", `{"id":1}`, "{} {}"} {
 		remove(body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 	}
-}
-
-// probeListCollections and its like are the probes of TestTenancy_anotherOrganisationsThingsDoNotExist.
-func probeListCollections(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodGet, "/collections?parent_id="+x.collection, nil),
-		c.send(http.MethodGet, "/collections?include_children=true&paginated=true&parent_id="+x.collection, nil),
-		c.send(http.MethodGet, "/collections?paginated=true&cursor="+x.cursor, nil)}
-}
-
-func probeCreateCollection(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": x.collection})}
-}
-
-func probeGetCollection(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodGet, "/collections/"+x.collection, nil), c.send(http.MethodGet, "/collections/"+x.collection+"?include_counts=true", nil),
-		c.send(http.MethodHead, "/collections/"+x.collection, nil)}
-}
-
-func probeUpdateCollection(c *caller, x things) []answer {
-	own := c.collection(map[string]any{"name": "own"})
-	out := []answer{c.patch(uuid.MustParse(x.collection), map[string]any{"name": "taken"}),
-		c.patch(uuid.MustParse(x.collection), map[string]any{"access": "protected", "parent_id": own}),
-		c.patch(uuid.MustParse(x.collection), map[string]any{"name": "taken"}, "If-Match", "*"),
-		c.patch(own, map[string]any{"parent_id": x.collection})}
-	c.send(http.MethodDelete, "/collections/"+own.String(), nil).is(http.StatusOK)
-	return out
-}
-
-func probeDeleteCollection(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodDelete, "/collections/"+x.collection, nil), c.send(http.MethodDelete, "/collections/"+x.collection, "{}", "If-Match", "*")}
 }
 
 // sorted returns ids in one order, whatever they were in.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,20 @@ func TestCollection_isChangedAsSeenOrNotAtAll(t *testing.T) {
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
 			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		}
+		t.Run("two lines of it are one list", func(t *testing.T) {
+			lines := func(tags ...string) int {
+				t.Helper()
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
+				require.NoError(t, err)
+				r.Header = http.Header{"Authorization": {"Bearer " + c.token}, "Content-Type": {"application/json"}, "If-Match": tags}
+				resp, err := a.client().Do(r)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				return resp.StatusCode
+			}
+			require.Equal(t, http.StatusNoContent, lines(first, c.tag(id, "")))
+			require.Equal(t, http.StatusPreconditionFailed, lines(first, `"x"`))
+		})
 		t.Run("other members of the collection do not make it stale", func(t *testing.T) {
 			seen := c.tag(id, "")
 			c.addVideos(id, c.track(tiktokLink))

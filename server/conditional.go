@@ -28,9 +28,8 @@ func hold(c echo.Context, next echo.HandlerFunc) (*held, error) {
 	under := w.Writer
 	h := &held{header: w.Header()}
 	w.Writer = h
-	err := next(c)
-	w.Writer, w.Committed, w.Size = under, false, 0
-	return h, err
+	defer func() { w.Writer, w.Committed, w.Size = under, false, 0 }() // also in a panic, which is answered too
+	return h, next(c)
 }
 
 func (h *held) send(c echo.Context) error {
@@ -61,9 +60,11 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		tag := entityTag(answer.body.Bytes())
 		h := c.Response().Header()
 		h.Set("ETag", tag)
-		if matches(r.Header.Values("If-None-Match"), tag) {
+		if seen, ok := matching(r.Header.Values("If-None-Match"), tag); ok {
+			h.Set("ETag", seen)
 			h.Del(echo.HeaderContentType)
 			h.Del(echo.HeaderContentLength)
+			h.Del("Link")
 			return c.NoContent(http.StatusNotModified)
 		}
 		return answer.send(c)
@@ -79,25 +80,26 @@ func entityTag(body []byte) string {
 // encodingSuffixes are what compression adds to a tag: the compressed representation is another one, but it says the same.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
-// matches says whether a list of entity tags, as If-Match and If-None-Match hold it, names one of the tags. W/ is ignored, as the weak comparison of
-// If-None-Match has it.
-func matches(fields []string, tags ...string) bool {
+// matching finds one of the tags in a list of entity tags, as If-Match and If-None-Match hold it, and returns it as it is
+// listed: with the suffix of its encoding. W/ is ignored, as the weak comparison of If-None-Match has it. For * it is the first tag.
+func matching(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {
 			listed = strings.TrimSpace(listed)
 			if listed == "*" {
-				return true
+				return tags[0], true
 			}
 			listed = strings.TrimPrefix(listed, "W/")
+			bare := listed
 			for _, suffix := range encodingSuffixes {
-				if bare, ok := strings.CutSuffix(listed, suffix+`"`); ok {
-					listed = bare + `"`
+				if cut, ok := strings.CutSuffix(listed, suffix+`"`); ok {
+					bare = cut + `"`
 				}
 			}
-			if slices.Contains(tags, listed) {
-				return true
+			if slices.Contains(tags, bare) {
+				return listed, true
 			}
 		}
 	}
-	return false
+	return "", false
 }

@@ -103,7 +103,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 }
 
 // besideTheContract are the routes that are about the server and nobody's data.
-var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/"}
+var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
 func TestContract_andRouterAgreeBothWays(t *testing.T) {
 	t.Parallel()
@@ -165,6 +165,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 	}
 }
 
+// Spec: 4-01, 5-01, 7-09
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
@@ -206,6 +207,7 @@ func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 	})
 }
 
+// Spec: 4.3-01, 4.4-01, 7-09
 func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
@@ -241,28 +243,7 @@ func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
 	})
 }
 
-func TestEveryOperation_isLimited(t *testing.T) {
-	t.Parallel()
-	for _, op := range theContract().operations {
-		t.Run(op.id, func(t *testing.T) {
-			t.Parallel()
-			a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = nil })
-			c := a.newCaller(t, store.TierLimited)
-			target, body := sample(t, op)
-			group, _ := op.Operation.Extensions["x-rate-group"].(string)
-			limit := map[string]int{"read": 5, "write": 5, "authenticate": 60}[group]
-			for left := limit - 1; left >= 0; left-- {
-				got := c.send(op.Method, target, body)
-				require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode)
-				require.Equal(t, left, number(t, got, "RateLimit-Remaining"))
-				require.Equal(t, limit, number(t, got, "RateLimit-Limit"))
-			}
-			p := c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-			require.Contains(t, p.Detail, op.id)
-		})
-	}
-}
-
+// Spec: 7-09
 func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
@@ -278,6 +259,8 @@ func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
 
 // TestEveryMaskedOperation_masks walks x-tier-masked: every metric in the answer of such an operation is null for the limited
 // and basic tiers, and there for premium.
+//
+// Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryMaskedOperation_masks(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
@@ -359,6 +342,7 @@ func withMetrics(v any) []map[string]any {
 	return out
 }
 
+// Spec: 7-09
 func TestErrors_areExplainedWhereTheirTypePointsTo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,32 +24,35 @@ type Code string
 
 // The codes of problems. Codes of single faults stand beside the check that finds them.
 const (
-	CodeInvalidRequest      Code = "invalid_request"
-	CodeURLNotEncoded       Code = "url_not_encoded"
-	CodeInvalidURL          Code = "invalid_url"
-	CodeUnsupportedPlatform Code = "unsupported_platform"
-	CodeUnsupportedLink     Code = "unsupported_link"
-	CodeWrongKind           Code = "wrong_kind"
-	CodeTokenMissing        Code = "token_missing"
-	CodeTokenMalformed      Code = "token_malformed"
-	CodeTokenMistyped       Code = "token_mistyped"
-	CodeTokenUnknown        Code = "token_unknown"
-	CodeTokenExpired        Code = "token_expired"
-	CodeTokenRevoked        Code = "token_revoked"
-	CodeScopeMissing        Code = "scope_missing"
-	CodeNotFound            Code = "not_found"
-	CodeMethodNotAllowed    Code = "method_not_allowed"
-	CodeConflict            Code = "conflict"
-	CodeCollectionCycle     Code = "collection_cycle"
-	CodeCollectionTooDeep   Code = "collection_too_deep"
-	CodePasswordRequired    Code = "password_required"
-	CodePreconditionFailed  Code = "precondition_failed"
-	CodeBodyTooLarge        Code = "body_too_large"
-	CodeUnsupportedMedia    Code = "unsupported_media_type"
-	CodeRateLimited         Code = "rate_limited"
-	CodeInternal            Code = "internal"
-	CodeUnavailable         Code = "unavailable"
-	CodeLinkUnresolved      Code = "link_unresolved"
+	CodeInvalidRequest       Code = "invalid_request"
+	CodeURLNotEncoded        Code = "url_not_encoded"
+	CodeInvalidURL           Code = "invalid_url"
+	CodeUnsupportedPlatform  Code = "unsupported_platform"
+	CodeUnsupportedLink      Code = "unsupported_link"
+	CodeWrongKind            Code = "wrong_kind"
+	CodeTokenMissing         Code = "token_missing"
+	CodeTokenMalformed       Code = "token_malformed"
+	CodeTokenMistyped        Code = "token_mistyped"
+	CodeTokenUnknown         Code = "token_unknown"
+	CodeTokenExpired         Code = "token_expired"
+	CodeTokenRevoked         Code = "token_revoked"
+	CodeScopeMissing         Code = "scope_missing"
+	CodeHostNotAllowed       Code = "host_not_allowed"
+	CodeNotFound             Code = "not_found"
+	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeConflict             Code = "conflict"
+	CodeCollectionCycle      Code = "collection_cycle"
+	CodeCollectionTooDeep    Code = "collection_too_deep"
+	CodePasswordRequired     Code = "password_required"
+	CodePreconditionFailed   Code = "precondition_failed"
+	CodeIdempotencyKeyInUse  Code = "idempotency_key_in_use"
+	CodeIdempotencyKeyReused Code = "idempotency_key_reused"
+	CodeBodyTooLarge         Code = "body_too_large"
+	CodeUnsupportedMedia     Code = "unsupported_media_type"
+	CodeRateLimited          Code = "rate_limited"
+	CodeInternal             Code = "internal"
+	CodeUnavailable          Code = "unavailable"
+	CodeLinkUnresolved       Code = "link_unresolved"
 )
 
 // CodeInfo explains a code.
@@ -74,15 +78,18 @@ var codes = [...]CodeInfo{
 	{CodeTokenExpired, 401, "Expired token", "The token's time is over."},
 	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked."},
 	{CodeScopeMissing, 403, "Scope missing", "The token lacks the scope that the operation needs."},
+	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp came over a loopback address for a host of another name; only a trusted proxy may send such."},
 	{CodeNotFound, 404, "Not found", "There is no such thing, or it belongs to another organisation."},
 	{CodeMethodNotAllowed, 405, "Method not allowed", "The path exists, but not with this method; Allow lists those that do."},
 	{CodeConflict, 409, "Conflict", "The request does not fit the present state of what it concerns."},
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot lie below itself or below what lies below it."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections nest at most 16 deep."},
 	{CodePasswordRequired, 409, "Password required", "Access protected needs a password, in the same request or set before."},
+	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the present state: it was changed since it was read."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
+	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body."},
 	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After says how long to wait."},
 	{CodeInternal, 500, "Internal error", "The server failed; its log has the cause under the request id."},
 	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy; the same request may succeed later."},
@@ -166,6 +173,9 @@ func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
+// internalDetail is all that a caller is told of a failure of the server's own.
+const internalDetail = "The server failed to answer. Quote the request id when you report this."
+
 // unavailableFor is what a caller is asked to wait while the database is away.
 const unavailableFor = 5 * time.Second
 
@@ -196,7 +206,7 @@ func asError(err error) *Error {
 		return ofEcho(fromEcho)
 	}
 	return &Error{Code: CodeInternal, Cause: err,
-		Detail: "The server failed to answer. Quote the request id when you report this."}
+		Detail: internalDetail}
 }
 
 func unavailable(cause error) *Error {
@@ -217,7 +227,7 @@ func ofEcho(err *echo.HTTPError) *Error {
 		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
 	}
 	return &Error{Code: CodeInternal, Cause: err,
-		Detail: "The server failed to answer. Quote the request id when you report this."}
+		Detail: internalDetail}
 }
 
 // writeError is echo's error handler.
@@ -264,12 +274,12 @@ func (s *Server) writeError(err error, c echo.Context) {
 // maxInstance is the longest path that a problem repeats.
 const maxInstance = 10_000
 
-// instance is the path that was asked for, or its template where the path is beyond all measure.
+// instance is the path that was asked for; where it is beyond all measure, its template, or / when it has none.
 func instance(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
 	}
-	return c.Path()
+	return cmp.Or(c.Path(), "/")
 }
 
 // challenge is the WWW-Authenticate field of a 401. A request without a token is asked for one and told of no error (RFC

@@ -32,8 +32,14 @@ func checkDate(s string) error {
 	return checkYear(t)
 }
 
+// instant is the form of RFC 3339, of which time.Parse is lax: it takes an hour of one digit, and a comma for the point.
+var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
 // parseTime reads RFC 3339.
 func parseTime(s string) (time.Time, error) {
+	if !instant.MatchString(s) {
+		return time.Time{}, fmt.Errorf("%s is not of the form %s", quote(s), time.RFC3339)
+	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return time.Time{}, err

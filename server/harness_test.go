@@ -64,20 +64,32 @@ type app struct {
 	http   *httptest.Server
 	// databaseError, when set, is what every statement fails with.
 	databaseError atomic.Pointer[error]
-	platforms     *platforms
-	log           *syncBuffer
+	// panicAt, when set, is the table whose statements panic, as a bug on the way to them would.
+	panicAt   atomic.Pointer[string]
+	platforms *platforms
+	log       *syncBuffer
 }
 
 // newApp starts the server on a database. Calls are counted but never too many, unless the options bring a rate store.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
-	a := &app{DB: db, t: t, platforms: newPlatforms(t), log: &syncBuffer{}}
+	p := newPlatforms(t)
+	a := buildApp(t, db, p.URL, change...)
+	a.platforms = p
+	a.serve(httptest.NewUnstartedServer(a.server.Handler()))
+	return a
+}
+
+// buildApp builds the server, which nobody reaches yet.
+func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...func(*server.Options)) *app {
+	t.Helper()
+	a := &app{DB: db, t: t, log: &syncBuffer{}}
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: a.inspect})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	key, err := s.Secret(t.Context(), "cursor")
 	require.NoError(t, err)
-	resolver, err := shortlink.New(shortlink.Options{BaseURL: a.platforms.URL})
+	resolver, err := shortlink.New(shortlink.Options{BaseURL: platformsURL})
 	require.NoError(t, err)
 	o := server.Options{Store: s, Resolver: resolver, AppURL: "https://app.example.test/", CursorKey: key, Now: db.Clock.Now,
 		Logger: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})), RateStore: server.Unlimited{}}
@@ -86,17 +98,25 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 	}
 	a.server, err = server.New(o)
 	require.NoError(t, err)
-	a.http = httptest.NewServer(a.server.Handler())
-	t.Cleanup(func() {
+	return a
+}
+
+func (a *app) serve(s *httptest.Server) {
+	s.Start()
+	s.Client().Transport.(*http.Transport).DisableCompression = true // answers as they are; compression has tests of its own
+	a.http = s
+	a.t.Cleanup(func() {
 		a.http.Close()
 		a.server.Close()
 	})
-	return a
 }
 
 func (a *app) inspect(statement string) error {
 	if err := a.databaseError.Load(); err != nil {
 		return *err
+	}
+	if table := a.panicAt.Load(); table != nil && strings.Contains(statement, *table) {
+		panic("a bug at /usr/src with " + *table)
 	}
 	return a.Guard.Inspect(statement)
 }
@@ -118,7 +138,7 @@ type platforms struct {
 	*httptest.Server
 
 	mu        sync.Mutex
-	locations map[string]string // host and path → where it redirects to; a missing one is dead, an empty one fails
+	locations map[string]string // host and path → where it redirects to; a missing one is dead, an empty one fails, one of busy is asked too often
 	asked     int
 }
 
@@ -129,6 +149,9 @@ func newPlatforms(t *testing.T) *platforms {
 	t.Cleanup(p.Close)
 	return p
 }
+
+// busy is where a short link leads of which the platform was asked too often.
+const busy = "busy"
 
 // redirect makes a short link lead somewhere; to "" it fails for now.
 func (p *platforms) redirect(short, target string) {
@@ -153,6 +176,8 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	case target == "":
 		w.WriteHeader(http.StatusBadGateway)
+	case target == busy:
+		w.WriteHeader(http.StatusTooManyRequests)
 	default:
 		http.Redirect(w, r, target, http.StatusFound)
 	}
@@ -183,6 +208,7 @@ type caller struct {
 	t     *testing.T
 	org   store.Organisation
 	token string
+	own   inventory // where stock has filled it
 }
 
 // newCaller makes an organisation with a subscription and a token with both scopes.
@@ -229,6 +255,14 @@ func (c *caller) send(method, target string, body any, headers ...string) answer
 
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) answer {
 	t.Helper()
+	got, err := a.exchange(t, method, target, body, headers...)
+	require.NoError(t, err)
+	return got
+}
+
+// exchange is send for goroutines beside the test's own, which may not end it.
+func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (answer, error) {
+	t.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -238,11 +272,15 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 		reader = bytes.NewReader(b)
 	default:
 		encoded, err := json.Marshal(b)
-		require.NoError(t, err)
+		if err != nil {
+			return answer{}, err
+		}
 		reader = bytes.NewReader(encoded)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, a.http.URL+target, reader)
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	if reader != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -252,11 +290,12 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 		}
 	}
 	resp, err := a.client().Do(r)
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	defer func() { _ = resp.Body.Close() }()
 	read, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return answer{t, resp, read}
+	return answer{t, resp, read}, err
 }
 
 // is requires the status.

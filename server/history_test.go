@@ -37,6 +37,7 @@ func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string)
 	return c, id.String()
 }
 
+// Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
 func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -70,6 +71,27 @@ func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 	})
 }
 
+// Spec: 4.2-27
+func TestHistory_isInterpolatedWhereItIsOld(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track(tiktokLink).String()
+		a.fetch(views(100))
+		a.Clock.Advance(7 * 24 * time.Hour)
+		a.fetch(views(800))
+		a.Clock.Advance(95 * 24 * time.Hour)
+		points := c.history(id, "start_date="+a.daysAgo(110))
+		require.Len(t, points, 8, "none before the first and none after the last")
+		for i, p := range points {
+			require.Equal(t, a.daysAgo(95+i), p.Date.String())
+			require.Equal(t, int64(800-100*i), *p.Views)
+			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "%d days ago", 95+i)
+		}
+	})
+}
+
+// Spec: 4.2-24, 5-02, 8-11
 func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
@@ -90,6 +112,7 @@ func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 	}
 }
 
+// Spec: 4-02, 4.2-22
 func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -18,27 +20,31 @@ type linkFailure struct {
 	Code      string
 	Detail    string
 	Retryable bool // sending the link again usually works
+	cause     error
 }
 
 func (f *linkFailure) Error() string { return f.Detail }
 
 // The codes that are not a link.Reason.
 const (
-	failedWrongKind  = "wrong_kind"
-	failedNotFound   = shortlink.CodeNotFound
-	failedUnresolved = shortlink.CodeLinkUnresolved
+	failedWrongKind = "wrong_kind"
+	failedNotFound  = shortlink.CodeNotFound
+	failedInternal  = "internal"
 )
 
 // leadsNowhere says that the link is a good one, behind which there is nothing any more.
 func (f *linkFailure) leadsNowhere() bool { return f.Code == failedNotFound }
 
-// problem is the failure as the answer to a request about this link alone.
+// problem is the failure as the answer to a request about this link alone. Whatever may pass is link_unresolved there: of a
+// whole request rate_limited would say that the caller asked too often, where it is the platform that was asked.
 func (f *linkFailure) problem() *Error {
-	e := &Error{Code: Code(f.Code), Detail: f.Detail}
-	if f.Retryable {
-		e.RetryAfter = unavailableFor
+	switch {
+	case f.Code == failedInternal:
+		return &Error{Code: CodeInternal, Detail: internalDetail, Cause: f.cause}
+	case f.Retryable:
+		return &Error{Code: CodeLinkUnresolved, Detail: f.Detail, RetryAfter: unavailableFor}
 	}
-	return e
+	return &Error{Code: Code(f.Code), Detail: f.Detail}
 }
 
 // refusedLink returns the failure in err if it is for good, nil if it may pass or err is none.
@@ -185,39 +191,39 @@ func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLi
 		workers sync.WaitGroup
 		results = make(map[string]readLink, len(open))
 		turn    = make(chan struct{}, resolveAtOnce)
-		bug     any
 	)
 	for _, short := range open {
 		workers.Go(func() {
 			turn <- struct{}{}
-			defer func() {
-				<-turn
-				if p := recover(); p != nil { // would end the process here, and only this request there
-					mu.Lock()
-					defer mu.Unlock()
-					bug = p
-				}
-			}()
-			var r readLink
-			target, err := s.resolver.Resolve(ctx, short)
-			if r.link = target; err != nil {
-				r.failure = resolveFailure(err)
-			}
+			defer func() { <-turn }()
+			r := s.followOne(ctx, short)
 			mu.Lock()
 			defer mu.Unlock()
 			results[short.Canonical] = r
 		})
 	}
-	if workers.Wait(); bug != nil {
-		panic(bug)
-	}
+	workers.Wait()
 	return results
 }
 
-// resolveFailure turns the resolver's error into the failure of a link. An error that says nothing of itself may pass.
-func resolveFailure(err error) *linkFailure {
-	if told, ok := errors.AsType[*shortlink.Error](err); ok {
-		return &linkFailure{Code: told.Code, Detail: told.Detail, Retryable: told.Retryable}
+// followOne asks the resolver for one link. A panic there fails this link, and neither the process nor the other links.
+func (s *Server) followOne(ctx context.Context, short link.Link) (r readLink) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = readLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
+		}
+	}()
+	target, err := s.resolver.Resolve(ctx, short)
+	if err == nil {
+		return readLink{link: target}
 	}
-	return &linkFailure{Code: failedUnresolved, Detail: "This short link could not be resolved right now; try again later.", Retryable: true}
+	if told, ok := errors.AsType[*shortlink.Error](err); ok {
+		return readLink{failure: &linkFailure{Code: told.Code, Detail: told.Detail, Retryable: told.Retryable}}
+	}
+	return readLink{failure: s.internalFailure(ctx, err)}
+}
+
+func (s *Server) internalFailure(ctx context.Context, cause error) *linkFailure {
+	s.logger.ErrorContext(ctx, "short link not resolved", "error", cause)
+	return &linkFailure{Code: failedInternal, Detail: "The server failed to resolve this short link; try again later.", Retryable: true, cause: cause}
 }

@@ -87,6 +87,7 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	return c, id, accounts
 }
 
+// Spec: 2.1-12, 4.1-34, 8-09
 func TestCollectionAccounts_areListed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -156,6 +157,7 @@ func TestCollectionAccounts_areListed(t *testing.T) {
 	})
 }
 
+// Spec: 4.1-34
 func TestCollectionAccounts_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

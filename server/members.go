@@ -40,7 +40,7 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	if err != nil {
 		return nil, err
 	}
-	pagination, err := s.pagination(page, caller.View, found.Total, found.Next)
+	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	if err != nil {
 		return nil, err
 	}
-	pagination, err := s.pagination(page, caller.View, found.Total, found.Next)
+	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
 	if err != nil {
 		return nil, err
 	}

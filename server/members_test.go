@@ -50,6 +50,7 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	return sorted(ids)
 }
 
+// Spec: 4.1-31, 4.1-33, 4.1-36, 4.1-38
 func TestMembers_areAddedAndTakenOut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -107,6 +108,7 @@ func TestMembers_unknownOnesAreNamedAndNothingIsAdded(t *testing.T) {
 	})
 }
 
+// Spec: 4.1-27, 4.1-30, 4.1-32, 4.1-35, 4.1-37, 8-05, 8-09
 func TestMembers_bounds(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -148,6 +150,8 @@ func TestMembers_bounds(t *testing.T) {
 }
 
 // TestMembership_holdsEverywhere puts videos into collections by each of the three ways and looks at every place that tells of it.
+//
+// Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestMembership_holdsEverywhere(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -255,6 +259,7 @@ func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
 	return c, id
 }
 
+// Spec: 4.1-27, 4.1-28, 4.1-29
 func TestCollectionVideos_pagesAreStable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -289,6 +294,7 @@ func TestCollectionVideos_pagesAreStable(t *testing.T) {
 	})
 }
 
+// Spec: 4.1-27, 4.1-28, 8-09, 8-10
 func TestCollectionVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -320,6 +326,7 @@ func TestCollectionVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 	}
 }
 
+// Spec: 4.1-26, 8-12
 func TestCollectionVideos_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -344,20 +351,4 @@ func TestCollectionVideos_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
 			require.Equal(t, int64(0), c.memberVideos(c.named("Empty"), "").Pagination.Total)
 		}
 	})
-}
-
-// probeMembers probes a method of a collection's videos or accounts: a foreign collection, and foreign members in an own one.
-func probeMembers(kind, method string) func(c *caller, x things) []answer {
-	return func(c *caller, x things) []answer {
-		foreign, member := uuid.MustParse(x.collection), map[string]string{"videos": x.video, "accounts": x.account}[kind]
-		if method == http.MethodGet {
-			target := "/collections/" + x.collection + "/" + kind
-			return []answer{c.send(method, target, nil), c.send(method, target+"?include_removed=true", nil), c.send(http.MethodHead, target, nil)}
-		}
-		own := c.collection(map[string]any{"name": "own"})
-		out := []answer{c.members(method, foreign, kind, []string{member}), c.members(method, own, kind, []string{member}),
-			c.members(method, foreign, kind, []string{store.NewID().String()})}
-		c.send(http.MethodDelete, "/collections/"+own.String(), nil).is(http.StatusOK)
-		return out
-	}
 }

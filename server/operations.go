@@ -24,6 +24,7 @@ type operation struct {
 	hasBody  bool
 	query    map[string]*openapi3.Parameter
 	path     []string       // names of the path's parameters
+	headers  []string       // names of the fields that it reads
 	route    *routers.Route // what the validator takes
 }
 
@@ -100,6 +101,8 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 			o.query[p.Value.Name] = p.Value
 		case openapi3.ParameterInPath:
 			o.path = append(o.path, p.Value.Name)
+		case openapi3.ParameterInHeader:
+			o.headers = append(o.headers, p.Value.Name)
 		}
 	}
 	return o, nil

@@ -51,6 +51,7 @@ func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	return c
 }
 
+// Spec: 4-11
 func TestAccountHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -78,6 +79,7 @@ func TestAccountHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 	})
 }
 
+// Spec: 4-12
 func TestOrganisationHistory_sumsADay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -98,6 +100,7 @@ func TestOrganisationHistory_sumsADay(t *testing.T) {
 	})
 }
 
+// Spec: 4-11, 4-12
 func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
@@ -132,6 +135,7 @@ func TestHistories_ofTheLowerTiersAreTheLatestPointMasked(t *testing.T) {
 	})
 }
 
+// Spec: 4-13
 func TestStatistics_count(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

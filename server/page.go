@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 )
@@ -98,8 +100,8 @@ type pageFacts struct {
 	nextCursor        *string
 }
 
-// facts counts the pages. next is where the next page begins, nil on the last.
-func (s *Server) facts(p pageRequest, v View, total int64, next *store.Position) (pageFacts, error) {
+// facts counts the pages, and notes the next one for the Link header. next is where it begins, nil on the last.
+func (s *Server) facts(ctx context.Context, p pageRequest, v View, total int64, next *store.Position) (pageFacts, error) {
 	if v.masked {
 		total, next = min(total, 1), nil
 	}
@@ -110,14 +112,35 @@ func (s *Server) facts(p pageRequest, v View, total int64, next *store.Position)
 			return f, err
 		}
 		f.nextCursor = &sealed
+		*ctx.Value(nextCursorKey{}).(*string) = sealed
 	}
 	return f, nil
 }
 
 // pagination is the facts as lists of less than all videos give them.
-func (s *Server) pagination(p pageRequest, v View, total int64, next *store.Position) (api.Pagination, error) {
-	f, err := s.facts(p, v, total, next)
+func (s *Server) pagination(ctx context.Context, p pageRequest, v View, total int64, next *store.Position) (api.Pagination, error) {
+	f, err := s.facts(ctx, p, v, total, next)
 	return api.Pagination{Total: f.total, Page: int32(p.page), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor}, err //nolint:gosec // the contract bounds both
+}
+
+type nextCursorKey struct{}
+
+// linkNextPage names the next page of a list in a Link header (RFC 8288). The address is relative to the request's own, since the
+// server does not know under which prefix a proxy shows it.
+func linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		var cursor string
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextCursorKey{}, &cursor)))
+		err := next(c)
+		if cursor != "" {
+			query := r.URL.Query()
+			query.Del("page")
+			query.Set("cursor", cursor)
+			c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
+		}
+		return err
+	}
 }
 
 // beyond says that the page is behind the one result of a masked list.

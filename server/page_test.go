@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -30,6 +32,7 @@ func shelf(t *testing.T, a *app) *caller {
 	return c
 }
 
+// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
 func TestPages_agreeWithThemselves(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -143,6 +146,7 @@ func TestCursor_isBoundToItsList(t *testing.T) {
 	})
 }
 
+// Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
 func TestPages_maskedListsHaveOneResult(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -166,5 +170,84 @@ func TestPages_maskedListsHaveOneResult(t *testing.T) {
 			}
 			require.Equal(t, int64(0), c.list("username=nobody").Pagination.Total)
 		}
+	})
+}
+
+// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
+func TestPagination_hasMoreMembersInTheListOfAllVideosAlone(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	account, collection := c.follow(accountLink).String(), c.collection(map[string]any{"name": "Launch"}).String()
+	for list, want := range map[string]string{
+		"/videos":                                  `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null,"has_more":false,"order_by":"latest_updated_at","order_direction":"desc"}`,
+		"/collections?parent_id=" + unknownID:      `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/collections/" + collection + "/videos":   `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/collections/" + collection + "/accounts": `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/accounts?platform=youtube":               `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+		"/accounts/" + account + "/videos":         `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
+	} {
+		path, query, _ := strings.Cut(list, "?")
+		if strings.HasSuffix(path, "s") && !strings.HasPrefix(path, "/collections/") && path != "/videos" {
+			query += "&paginated=true"
+		}
+		page := decode[struct{ Pagination json.RawMessage }](c.send(http.MethodGet, path+"?limit=7&"+query, nil).is(http.StatusOK))
+		require.JSONEq(t, want, string(page.Pagination), list)
+	}
+}
+
+func TestPages_nameTheNextOneInAHeader(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := shelf(t, a)
+	collection := c.collection(map[string]any{"name": "Launch"})
+	c.collection(map[string]any{"name": "Other"})
+	account := c.list("limit=1").Data[0].LinkedAccountID
+	c.addAccounts(collection, *account)
+	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
+	c.follow("https://www.tiktok.com/@third")
+	for list, want := range map[string]int{ // how many there are
+		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
+		"/collections?paginated=true&limit=1":                                     2,
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // its account's
+		"/collections/" + collection.String() + "/accounts?limit=1":               2,
+		"/accounts?paginated=true&limit=1":                                        2,
+		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,
+	} {
+		base, err := url.Parse(list)
+		require.NoError(t, err)
+		seen := 0
+		for target := list; target != ""; {
+			got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
+			require.Equal(t, got.Header.Get("Link"), head.Header.Get("Link"))
+			page := decode[struct {
+				Data       []json.RawMessage
+				Pagination struct {
+					Next *string `json:"next_cursor"`
+				}
+			}](got)
+			seen += len(page.Data)
+			header := got.Header.Get("Link")
+			require.Equal(t, page.Pagination.Next != nil, header != "", target)
+			if target = ""; header != "" {
+				address, ok := strings.CutSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`)
+				require.True(t, ok, header)
+				next, err := base.Parse(address)
+				require.NoError(t, err)
+				require.Equal(t, *page.Pagination.Next, next.Query().Get("cursor"))
+				target = next.String()
+			}
+		}
+		require.Equal(t, want, seen, list)
+	}
+	t.Run("a list without pages has none", func(t *testing.T) {
+		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
+			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
+		}
+	})
+	t.Run("nor has one that did not change", func(t *testing.T) {
+		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
+		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
 	})
 }

@@ -29,6 +29,7 @@ func fetchAll(a *app) {
 	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(1))} })
 }
 
+// Spec: 4-14
 func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -77,6 +78,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 	})
 }
 
+// Spec: 4-14
 func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -99,12 +101,4 @@ func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
 		}
 		c.send(http.MethodGet, path+"/", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 	}
-}
-
-func probeRefreshVideo(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": x.video}), c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": x.link})}
-}
-
-func probeRefreshAccount(c *caller, x things) []answer {
-	return []answer{c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": x.account}), c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": x.accountLink})}
 }

@@ -25,7 +25,11 @@ import (
 const maxBody = 2 << 20
 
 // routes builds echo: the middleware in its order, the operations of the contract, and the few routes beside it.
-func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
+func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
+	compress, err := compression()
+	if err != nil {
+		return nil, err
+	}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
@@ -34,7 +38,9 @@ func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
 	// the contract passes through authenticate to validate untouched.
 	e.Pre(forgiveFinalSlash)
 	e.Use(
-		s.identifyRequest,   // first: everything after it can name the request
+		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // outside of all that writes
+
+		s.identifyRequest,   // before everything that names the request
 		s.logRequests,       // outside of recover, so that a panic is logged with its status as well
 		s.setHeaders,        // before anything that can answer
 		s.allowOrigins,      // before authentication: a browser's preflight bears no token
@@ -45,7 +51,9 @@ func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
 		s.checkScope,        // after the limit: its answers bear the quota headers
 		s.validate,          // after all that needs no body: it reads it
 
-		s.answerConditionally, // last: the tag is of what the operation answers, and of nothing else
+		s.repeatSafely,        // after validation: a key belongs to a request that the contract knows
+		s.answerConditionally, // outside of all that follows: the tag is of what the operation answers, and of nothing else
+		linkNextPage,          // inside of it, since it adds a header once the operation has answered
 	)
 	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
 	// The generated binding knows no place for the health checks and the contract itself: they are about the server, not
@@ -60,11 +68,16 @@ func (s *Server) routes(trusted []netip.Prefix) *echo.Echo {
 		return c.JSONBlob(http.StatusOK, s.contractJSON)
 	})
 	both.GET("/errors", explainCodes)
+	assistants, err := s.serveMCP(trusted)
+	if err != nil {
+		return nil, err
+	}
+	e.POST(mcpPath, assistants)
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	both.GET("/docs", docs)
 	both.GET("/docs/*", docs)
 	both.GET("/", func(c echo.Context) error { return c.Redirect(http.StatusTemporaryRedirect, "docs/") })
-	return e
+	return e, nil
 }
 
 // forgiveFinalSlash lets the paths of refreshes end in a slash: programs send them in both forms.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -71,6 +72,15 @@ func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
+func TestRoutes_aPathBeyondAllMeasureIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	long := strings.Repeat("x", 10_001)
+	require.Equal(t, "/", c.send(http.MethodGet, "/videos/"+long+"/nowhere", nil).refuses(http.StatusNotFound, server.CodeNotFound).Instance)
+	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
+}
+
 func TestRoutes_theAddressLeadsToSwaggerUI(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -122,18 +132,37 @@ func TestRoutes_health(t *testing.T) {
 	})
 }
 
+func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	a.panicAt.Store(new("videos"))
+	for _, target := range []string{"/videos", "/videos/" + unknownID} {
+		c.send(http.MethodGet, target, nil).refuses(http.StatusInternalServerError, server.CodeInternal)
+	}
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	require.Contains(t, a.log.String(), "a bug at /usr/src")
+	a.panicAt.Store(nil)
+	require.Empty(t, c.list("").Data)
+}
+
 // panicking is a resolver with a bug.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
-func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
+// Spec: 4.4-12, 7-08
+func TestBulkTrack_aBugFailsOneLinkAlone(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
-	c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMabcdef1/"}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	const short = "https://vm.tiktok.com/ZMabcdef1/"
+	got := c.bulk(http.StatusMultiStatus, []string{short, numbered(1)})
+	require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1, Retryable: 1}, got.Summary)
+	require.Equal(t, client.TrackFailure("internal"), *got.Results[0].Code)
 	require.Contains(t, a.log.String(), "a bug in /usr/src")
-	c.list("")
+	p := c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	require.Contains(t, a.log.String(), p.RequestID)
 }
 
 func TestRoutes_forwardedAddressesCountFromTrustedProxiesAlone(t *testing.T) {

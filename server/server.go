@@ -58,7 +58,6 @@ type Server struct {
 	now              func() time.Time
 	logger           *slog.Logger
 	rates            RateStore
-	localRates       RateStore
 	sandbox          bool
 	previewAllowance int
 
@@ -84,10 +83,10 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: the preview allowance is %d; it cannot be negative", o.PreviewAllowance)
 	}
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
-		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore, localRates: NewMemoryRateStore(),
+		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance}
 	if s.rates == nil {
-		s.rates = s.localRates
+		s.rates = NewMemoryRateStore()
 	}
 	if s.previewAllowance == 0 {
 		s.previewAllowance = defaultPreviewAllowance
@@ -99,7 +98,9 @@ func New(o Options) (*Server, error) {
 	if s.contractJSON, err = s.operations.doc.MarshalJSON(); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	s.handler = s.routes(o.TrustedProxies)
+	if s.handler, err = s.routes(o.TrustedProxies); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

@@ -167,9 +167,9 @@ func escaped(raw []byte) rune {
 	return rune(n)
 }
 
-// escapePointer writes a member's name as a part of a JSON pointer (RFC 6901).
+// escapePointer writes a member's name as a part of a JSON pointer (RFC 6901). A NUL, which no answer contains, is replaced.
 func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd").Replace(name)
 }
 
 // maxPlace is how long the name of a place may be in a fault; a member's name may be as long as the body.

@@ -17,6 +17,7 @@ import (
 
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
+// Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
 func TestTrack_tracksALink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -46,6 +47,7 @@ func TestTrack_tracksALink(t *testing.T) {
 	})
 }
 
+// Spec: 3-02, 4.3-03, 4.3-04
 func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -69,6 +71,7 @@ func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
 	})
 }
 
+// Spec: 4.3-02, 4.3-03
 func TestTrack_refusesWhatIsNoVideo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -116,8 +119,10 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
 		t.Run("one that fails for now may be tried again", func(t *testing.T) {
-			a.platforms.redirect(short, "")
-			c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			for _, why := range []string{"", busy} {
+				a.platforms.redirect(short, why)
+				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			}
 		})
 		t.Run("one that is dead leads nowhere", func(t *testing.T) {
 			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
@@ -145,6 +150,7 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 	})
 }
 
+// Spec: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
 func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -180,6 +186,7 @@ func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	})
 }
 
+// Spec: 4-03, 4.3-10
 func TestStop_refusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -206,7 +213,7 @@ func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
 		ids, fresh := map[uuid.UUID]bool{}, 0
 		for range 64 {
 			all.Go(func() {
-				got, err := c.TrackVideoWithResponse(t.Context(), client.TrackVideoRequest{Link: tiktokLink})
+				got, err := c.TrackVideoWithResponse(t.Context(), nil, client.TrackVideoRequest{Link: tiktokLink})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {

@@ -39,6 +39,10 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		r := c.Request()
+		if faults := argumentFaults(r); len(faults) > 0 {
+			return invalid(faults...)
+		}
+		joinFields(r.Header, op.headers)
 		path, faults := pathParams(c, op)
 		query, queryFaults := checkQuery(r.URL.RawQuery, op)
 		faults = append(faults, queryFaults...)
@@ -55,6 +59,15 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		return next(c)
+	}
+}
+
+// joinFields makes one line of a field that was sent in several, which means the same (RFC 9110, section 5.3).
+func joinFields(h http.Header, names []string) {
+	for _, name := range names {
+		if lines := h.Values(name); len(lines) > 1 {
+			h.Set(name, strings.Join(lines, ", "))
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 			return nil, err
 		}
 	}
-	return s.toVideoPage(list, found, caller.View)
+	return s.toVideoPage(ctx, list, found, caller.View)
 }
 
 // videoList is what a list of videos was asked for.
@@ -122,8 +122,8 @@ func folded(s *string, fold func(string) string) *string {
 	return &f
 }
 
-func (s *Server) toVideoPage(l videoList, found store.VideoPage, view View) (api.ListVideosResponseObject, error) {
-	facts, err := s.facts(l.page, view, found.Total, found.Next)
+func (s *Server) toVideoPage(ctx context.Context, l videoList, found store.VideoPage, view View) (api.ListVideosResponseObject, error) {
+	facts, err := s.facts(ctx, l.page, view, found.Total, found.Next)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ func (c *caller) video(ref string) client.Video {
 	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).is(http.StatusOK))
 }
 
+// Spec: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25, 2.2-26, 4.2-19
+// Spec: 4.2-21
 func TestVideo_beforeItsFirstFetch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -40,6 +42,8 @@ func TestVideo_beforeItsFirstFetch(t *testing.T) {
 	})
 }
 
+// Spec: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-24
+// Spec: 2.2-27, 2.2-28, 4.2-07, 4.2-08
 func TestVideo_afterAFetch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -49,7 +53,8 @@ func TestVideo_afterAFetch(t *testing.T) {
 		a.fetch(func(store.Target) store.VideoFacts {
 			return store.VideoFacts{Views: new(int64(3_000_000_000)), Likes: new(int64(7)), Comments: new(int64(0)), Title: new("<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade"),
 				Username: new("north~100087"), AccountID: new("100087"), UploadedAt: &uploaded, LengthSeconds: new(12.5), SongName: new("song"),
-				SongLink: new("https://music.example.test/1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true)}
+				SongLink: new("https://music.example.test/1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
+				ShopAd: new(true), ShopProductID: new("p1")}
 		})
 		v := c.video(id.String())
 		require.Equal(t, "north~100087", v.Username)
@@ -61,6 +66,8 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.Nil(t, v.LatestShares, "not given is not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
+		require.Equal(t, []string{"song", "https://music.example.test/1", "p1"}, []string{*v.SongName, *v.SongLink, v.AdProductIDShop})
+		require.True(t, v.AdInfoShop)
 		require.True(t, v.NotSafe && v.Private && v.HiddenStats && v.AdIsAd)
 		require.NotNil(t, v.LinkedAccountID)
 		require.True(t, v.LatestUpdatedAt.Equal(a.Clock.Now()))
@@ -70,12 +77,65 @@ func TestVideo_afterAFetch(t *testing.T) {
 	})
 }
 
+// Spec: 2.2-29, 4.2-17
+func TestVideo_hasOneShapeEverywhere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track(tiktokLink)
+		a.fetch(views(100))
+		collection := c.collection(map[string]any{"name": "Launch"})
+		c.addVideos(collection, id)
+		account := c.video(id.String()).LinkedAccountID.String()
+		single := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
+		for _, list := range []string{"/videos", "/collections/" + collection.String() + "/videos", "/accounts/" + account + "/videos?paginated=true"} {
+			page := decode[struct{ Data []json.RawMessage }](c.send(http.MethodGet, list, nil).is(http.StatusOK))
+			require.Len(t, page.Data, 1, list)
+			require.JSONEq(t, string(single.body), string(page.Data[0]), list)
+		}
+	})
+}
+
+// Spec: 2.2-20, 2.2-21
+func TestVideo_growsInPercentAndBeyondItsAccount(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track(numbered(1)).String()
+		for n, l := range series(2, 5) {
+			c.track(l)
+			a.fetch(views(int64(20 * (n + 1))))
+		}
+		last := 0
+		for _, step := range []struct {
+			day   int
+			views int64
+		}{{16, 125}, {23, 160}, {29, 200}, {30, 400}} {
+			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
+			last = step.day
+			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": numbered(1)}).is(http.StatusAccepted)
+			a.fetch(func(target store.Target) store.VideoFacts {
+				if target.Link != numbered(1) {
+					return store.VideoFacts{}
+				}
+				return store.VideoFacts{Views: &step.views}
+			})
+		}
+		v := c.video(id)
+		require.InDeltaSlice(t, []float64{100, 150, 220, 1900}, []float64{*v.Increase1D, *v.Increase7D, *v.Increase14D, *v.Increase30D}, 1e-9)
+		median := *c.account(v.LinkedAccountID.String()).MedianViews
+		require.InDelta(t, 60, median, 1e-9, "of 20, 40, 60, 80 and its own 400")
+		require.InDelta(t, 400/median, *v.OutlierMultiplier, 1e-9)
+	})
+}
+
 // awkwardLinks are links whose encoding in a path has gone wrong somewhere.
 var awkwardLinks = []string{
 	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
 }
 
+// Spec: 4.2-19, 4.2-20, 4.2-22
 func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -193,6 +253,7 @@ func found(c *caller, query string) string {
 	return strings.Join(names, " ")
 }
 
+// Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
 func TestVideos_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -262,6 +323,7 @@ func TestVideos_filters(t *testing.T) {
 	})
 }
 
+// Spec: 4.2-18
 func TestVideos_echoTheFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -282,6 +344,7 @@ func TestVideos_echoTheFilters(t *testing.T) {
 		string(decode[map[string]json.RawMessage](c.send(http.MethodGet, "/videos", nil))["filters"]))
 }
 
+// Spec: 4.2-04, 4.2-05, 4.2-06
 func TestVideos_order(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -309,6 +372,7 @@ func TestVideos_order(t *testing.T) {
 	})
 }
 
+// Spec: 4.2-02, 4.2-03, 4.2-04, 4.2-06, 8-09, 8-10
 func TestVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -348,6 +412,8 @@ func TestVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 		"latest_updated_at_start=2026-02-02":                                                             "latest_updated_at_start format",
 		"latest_updated_at_start=2026-02-02T00:00:00":                                                    "latest_updated_at_start format",
 		"latest_updated_at_start=2026-02-02T00:00:00+00:00":                                              "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T1:00:00%2B00:00":                                             "latest_updated_at_start format",
+		"latest_updated_at_start=2026-02-02T01:00:00,5Z":                                                 "latest_updated_at_start format",
 		"latest_updated_at_start=2026-02-02T00:00:00%2B99:99":                                            "latest_updated_at_start format",
 		"latest_updated_at_end=294277-01-01T00:00:00Z":                                                   "latest_updated_at_end format",
 		"latest_updated_at_start=2026-02-02T00:00:01Z&latest_updated_at_end=2026-02-02T01:00:00%2B01:00": "latest_updated_at_start range",

@@ -32,9 +32,20 @@ type accountVideo struct {
 	UploadedAt      *Date
 }
 
-// refreshAccounts recomputes the statistics of accounts from their tracked videos, how each of these compares with the
-// account's median, and the accounts' point of the day.
+// refreshAccounts recomputes the statistics of accounts and notes them as the accounts' point of the day.
 func refreshAccounts(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, of stamp) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	if err := refreshStatistics(tx, org, accounts); err != nil {
+		return err
+	}
+	return saveAccountDays(tx, org, accounts, of)
+}
+
+// refreshStatistics recomputes the statistics of accounts from their tracked videos, and how each of these compares with
+// the account's median.
+func refreshStatistics(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID) error {
 	if len(accounts) == 0 {
 		return nil
 	}
@@ -54,7 +65,7 @@ func refreshAccounts(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, of stamp)
 			return err
 		}
 	}
-	return saveAccountDays(tx, org, accounts, of)
+	return nil
 }
 
 // AccountStats are an account's statistics over its tracked videos.

@@ -38,6 +38,8 @@ type dialect interface {
 	skipLocked() bool
 	// partitioned says whether snapshots_daily is cut into months that have to be made ahead.
 	partitioned() bool
+	// aboutQuery asks the engine for its version and its clock.
+	aboutQuery() string
 }
 
 // connections are what a dialect opened.
@@ -67,6 +69,8 @@ type sqliteDialect struct{ path string }
 func (sqliteDialect) name() string      { return "sqlite" }
 func (sqliteDialect) skipLocked() bool  { return false }
 func (sqliteDialect) partitioned() bool { return false }
+
+func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL" }
 
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	if dir := filepath.Dir(d.path); dir != "." {
@@ -130,6 +134,10 @@ type postgresDialect struct{ url string }
 func (postgresDialect) name() string      { return "postgres" }
 func (postgresDialect) skipLocked() bool  { return true }
 func (postgresDialect) partitioned() bool { return true }
+
+func (postgresDialect) aboutQuery() string {
+	return "SELECT current_setting('server_version'), clock_timestamp()"
+}
 
 func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	cfg, err := pgxpool.ParseConfig(d.url)

@@ -208,6 +208,12 @@ func (d discovery) identify(a *Account) error {
 	if a.ExternalID != nil {
 		as.externalID = *a.ExternalID // what it was asked by
 	}
+	if as.externalID == "" && as.username == "" {
+		if !a.HandleCurrent {
+			return nil // the source names nobody, and the handle is another's by now
+		}
+		as.username = a.Username // what it was asked by
+	}
 	others := scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, as.externalID, as.username)
 	var rows []*Account

@@ -111,3 +111,17 @@ func TestDiscovery_takesTheVideosUpAgainWithTheirAccount(t *testing.T) {
 		consistent(t, db, o)
 	})
 }
+
+func TestDiscovery_whereTheSourceNamesNobodyIsOfTheAccountThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		follow(t, o, store.TrackLatest30, parse(t, someone))
+		deliverAccount(t, db, store.AccountFacts{Name: new("Some One"), Followers: new(int64(7))})
+		page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+		require.NoError(t, err)
+		require.Len(t, page.Accounts, 1, "no record without a name beside it")
+		require.EqualValues(t, 7, *page.Accounts[0].LatestFollowersCount)
+		require.Equal(t, "Some One", *page.Accounts[0].Name)
+	})
+}

@@ -136,6 +136,7 @@ func drawSeries(t *rapid.T, today store.Date) series {
 	return s
 }
 
+// Spec: 2.4-02, 4.2-27
 func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -162,6 +163,7 @@ func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 	})
 }
 
+// Spec: 4.2-27
 func TestHistory_interpolatesWhatLiesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

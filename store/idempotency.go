@@ -22,7 +22,7 @@ type IdempotencyState int
 
 // The states.
 const (
-	// KeyFresh: go on, and call FinishKey or AbandonKey at the end.
+	// KeyFresh: go on, and call FinishKey or ReleaseKey at the end.
 	KeyFresh IdempotencyState = iota
 	// KeyDone: give the answer that is kept.
 	KeyDone
@@ -68,7 +68,7 @@ func (idempotencyRow) TableName() string { return "idempotency_keys" }
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
-		// The key may be given up between the look at it and the reading of it.
+		// The key may run out between the look at it and the reading of it.
 		if !errors.Is(err, ErrNotFound) || attempt == maxAttempts {
 			return k, err
 		}
@@ -125,9 +125,9 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	})
 }
 
-// AbandonKey forgets a key whose request had no effect, so that it can be sent again.
-func (o *Org) AbandonKey(ctx context.Context, operation, key string) error {
+// ReleaseKey lets a request that ended without an answer be sent again at once. Its EffectID stays, since what it did is unknown.
+func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM idempotency_keys WHERE organisation_id = ? AND operation = ? AND key = ? AND status IS NULL", o.id, operation, key).Error
+		return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
 	})
 }

@@ -29,7 +29,7 @@ func TestIdempotencyKey_givesTheFirstAnswerAgain(t *testing.T) {
 
 		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", answer))
-		require.NoError(t, o.AbandonKey(t.Context(), "TrackVideo", "k"), "which has an answer and stays")
+		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "which has an answer and stays")
 		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, begin(t, o, "TrackVideo", "k", "body"))
 		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
 
@@ -59,8 +59,9 @@ func TestIdempotencyKey_ofADeadRequestCanBeTakenUp(t *testing.T) {
 		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "what the dead one made is found again")
 		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "k", "body").State)
 
-		require.NoError(t, o.AbandonKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k", "other").State)
+		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
+		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State, "what it did is unknown: it is not free for another")
+		require.Equal(t, second, begin(t, o, "TrackVideo", "k", "body"), "and goes on at once")
 	})
 }
 

@@ -36,6 +36,7 @@ func grown(byDay map[store.Date]int64, latest *int64, day store.Date, days int) 
 	return 0
 }
 
+// Spec: 2.2-21
 func TestIncreases_compareWithTheLastPointOfThatAge(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -154,6 +155,7 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 	}
 }
 
+// Spec: 2.2-20
 func TestAccountStatistics_followItsTrackedVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

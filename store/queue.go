@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,21 @@ const (
 	LaneBasic
 	LaneFree
 )
+
+// String is the lane's name, for operators.
+func (l Lane) String() string {
+	switch l {
+	case LaneInteractive:
+		return "interactive"
+	case LanePremium:
+		return "premium"
+	case LaneBasic:
+		return "basic"
+	case LaneFree:
+		return "free"
+	}
+	return strconv.Itoa(int(l))
+}
 
 // Lanes lists all lanes, the first to be served first.
 var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}

@@ -159,14 +159,14 @@ func TestRefresh_ofWhatIsStoppedInBetweenDoesNotFetchItForever(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey_thatIsAbandonedInBetweenCanBeUsed(t *testing.T) {
+func TestIdempotencyKey_thatIsReleasedInBetweenCanBeUsed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrg(t, db)
 		_, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		require.NoError(t, err)
 		finish := meanwhile(t, db, "operation = ", func(s *store.Store) {
-			require.NoError(t, s.Org(o.ID()).AbandonKey(context.WithoutCancel(t.Context()), "TrackVideo", "k"))
+			require.NoError(t, s.Org(o.ID()).ReleaseKey(context.WithoutCancel(t.Context()), "TrackVideo", "k"))
 		})
 		k, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		finish()

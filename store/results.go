@@ -400,13 +400,17 @@ func sums(videos []Video) organisationTotals {
 
 // addToTotals moves the organisation's sums by what changed and notes them as the day's.
 func (w writer) addToTotals(before, after organisationTotals) error {
-	err := w.tx.Exec(`UPDATE organisation_totals SET views = views + ?, likes = likes + ?, comments = comments + ?, shares = shares + ?, bookmarks = bookmarks + ?
- WHERE organisation_id = ?`, after.Views-before.Views, after.Likes-before.Likes, after.Comments-before.Comments, after.Shares-before.Shares,
-		after.Bookmarks-before.Bookmarks, w.org).Error
-	if err != nil {
+	if err := w.addSums(before, after); err != nil {
 		return err
 	}
 	return saveOrganisationDay(w.tx, w.org, w.fetchedAt.Day())
+}
+
+// addSums moves the organisation's sums by what changed.
+func (w writer) addSums(before, after organisationTotals) error {
+	return w.tx.Exec(`UPDATE organisation_totals SET views = views + ?, likes = likes + ?, comments = comments + ?, shares = shares + ?, bookmarks = bookmarks + ?
+ WHERE organisation_id = ?`, after.Views-before.Views, after.Likes-before.Likes, after.Comments-before.Comments, after.Shares-before.Shares,
+		after.Bookmarks-before.Bookmarks, w.org).Error
 }
 
 // saveOrganisationDay notes the organisation's sums as the day's.

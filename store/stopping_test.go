@@ -23,6 +23,7 @@ func stop(t *testing.T, o *store.Org, links ...link.Link) {
 	require.Empty(t, unmatched)
 }
 
+// Spec: 3-06, 3-07
 func TestStop_endsCollectionAndKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -245,8 +245,17 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		return answered(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptAnswer{Status: 200}))
 	}},
-	"AbandonKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		return answered(o.AbandonKey(ctx, "TrackVideo", x.key))
+	"ReleaseKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.ReleaseKey(ctx, "TrackVideo", x.key))
+	}},
+	"Import": {func(ctx context.Context, o *store.Org, x, mine things) answer {
+		day := store.LoadPoint{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
+		done, err := o.Import(ctx, []store.ImportVideo{{Link: x.clip, Title: "Imported", Points: []store.LoadPoint{day}}, {Link: mine.clip, Points: []store.LoadPoint{day}}}, false)
+		return answered(err, done)
+	}},
+	"Export": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		histories, err := o.Export(ctx, store.ExportQuery{To: x.today, IncludeRemoved: true, Limit: 100})
+		return answered(err, histories)
 	}},
 	"Load": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		return answered(o.Load(ctx, store.LoadBatch{Source: "test", Collections: []store.LoadCollection{{ID: x.collection, Name: "Loaded"}},
@@ -323,11 +332,11 @@ func plain(t *testing.T, a answer, x things) string {
 }
 
 // takesNoID are the methods that ask for nothing that another could have.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Load"}
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load"}
 
 // readsOnly are the methods after which all is as before.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
-	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Collection", "Collections"}
+	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections"}
 
 func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,8 @@ func TestDocs_commandsWork(t *testing.T) {
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), "REELTALLY_SANDBOX=true")
 			require.Contains(t, string(out), `"platform":"youtube","kind":"video","id":"dQw4w9WgXcQ"`)
+			require.Contains(t, string(out), "It would import into Northwind Studio")
+			require.Equal(t, 2, strings.Count(string(out), "1 of them new: they are tracked from now on\n  2 points added")-1, "two organisations, after a dry run")
 			require.Regexp(t, `rt_[0-9A-Za-z]{46}`, string(out))
 		})
 	}

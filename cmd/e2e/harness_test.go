@@ -61,11 +61,17 @@ type process struct {
 	err            error
 }
 
-// start starts a program with env as its whole environment, but for what the operating system needs. It is killed when
-// the test ends, if it still runs.
+// start starts one of our programs.
 func start(t *testing.T, name string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.CommandContext(t.Context(), filepath.Join(programs, name), args...), stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
+	return run(t, filepath.Join(programs, name), env, args...)
+}
+
+// run starts a program with env as its whole environment, but for what the operating system needs. It is killed when
+// the test ends, if it still runs.
+func run(t *testing.T, path string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.CommandContext(t.Context(), path, args...), stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = t.TempDir(), p.stdout, p.stderr
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir}, env...)
 	require.NoError(t, p.cmd.Start())

@@ -45,6 +45,7 @@ var forms = map[link.Platform][5]func(v video, short string) string{
 	},
 }
 
+// Spec: 2.2-04, 3-01, 4.3-02
 func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
@@ -75,10 +76,20 @@ func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 				require.LessOrEqual(t, *v.Views, truth.Views)
 				require.Greater(t, *v.Views, truth.Views*9/10)
 			}
+			log := s.collector.stderr.String()
+			for _, source := range []string{"youtube", "instagram", "facebook", "vendor"} {
+				require.Contains(t, log, `"path":"/`+source+`/`, "each source was asked")
+			}
+			for _, setting := range s.box.env {
+				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") {
+					require.NotContains(t, log, value, name)
+				}
+			}
 		})
 	}
 }
 
+// Spec: 4.4-12, 4.4-18, 7-08
 func TestBulk_badLinksStopNobody(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {

@@ -1,5 +1,5 @@
 // Command reeltally is the operator's tool: a first look in one process, organisations and tokens, the schema, data to
-// measure with, the sandbox.
+// measure with, histories in and out, the sandbox.
 package main
 
 import (
@@ -23,6 +23,10 @@ type commands struct {
 	Token   tokenCommands  `cmd:"" help:"API tokens."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
 	Seed    seedCommand    `cmd:"" help:"Fill organisations with made-up data and its past, for measurements."`
+	Import  importCommand  `cmd:"" help:"Bring the histories of another tracker in, from a CSV or JSON file."`
+	Export  exportCommand  `cmd:"" help:"Write an organisation's videos with their histories into a file."`
+	Status  statusCommand  `cmd:"" help:"Tell how collecting goes: the queue, how fresh the numbers are, budgets and pauses."`
+	Doctor  doctorCommand  `cmd:"" help:"Check database, clock, sources and collectors, and say what to do."`
 	Sandbox sandboxCommand `cmd:"" help:"Run the sandbox, which stands in for the platforms, and print the settings that point at it."`
 	Links   linksCommand   `cmd:"" help:"Read one link a line on standard input, write what each means as one JSON object a line, in order."`
 	Version versionCommand `cmd:"" help:"Print the version."`

@@ -71,6 +71,7 @@ func TestOrg_livesThroughTheTool(t *testing.T) {
 	}
 }
 
+// Spec: 5-04
 func TestToken_livesThroughTheTool(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -134,6 +135,16 @@ func TestCommands_sayWhatIsWrong(t *testing.T) {
 		{"seed --orgs 0", 2, []string{"--orgs"}},
 		{"seed --orgs 2 --org " + nobody, 2, []string{"--org"}},
 		{"seed --org " + nobody, 1, []string{"no such organisation"}},
+		{"import --org " + nobody + " reeltally_test.go", 1, []string{"no such organisation", nobody}},
+		{"import --org Nobody reeltally_test.go", 1, []string{"no such organisation: Nobody"}},
+		{"import reeltally_test.go", 2, []string{"--org"}},
+		{"import --org N missing.csv", 1, []string{"missing.csv"}},
+		{"import --org N --map a=b reeltally_test.go", 2, []string{"--map", `"b"`, "views"}},
+		{"export --org " + nobody, 1, []string{"no such organisation", nobody}},
+		{"export --org N --format xml", 2, []string{"--format", `"xml"`, "jsonl"}},
+		{"export --org N --from 2026-02-30", 2, []string{"2026-02-30", "YYYY-MM-DD"}},
+		{"export --org N --from 2026-02-02 --to 2026-02-01", 2, []string{"--from", "2026-02-02", "--to"}},
+		{"export --org N --resume", 2, []string{"--resume", "--out"}},
 		{"sandbox --listen nowhere", 1, []string{"nowhere"}},
 		{"dance", 2, []string{"dance"}},
 		{"", 2, []string{"expected one of"}},

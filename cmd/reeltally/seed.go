@@ -50,9 +50,9 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		logger := c.Logger(p.Stderr)
 		world := newSandbox(0, logger).World()
-		show := newProgress(p.Stderr, logger, len(orgs)*c.Videos)
+		show := newProgress(p.Stderr, logger, "seed", "videos", int64(len(orgs)*c.Videos))
 		for i, id := range orgs {
-			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { show.set(ctx, i*c.Videos+done.Videos, done.Points) })
+			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { show.set(ctx, int64(i*c.Videos+done.Videos), done.Points) })
 			if err != nil {
 				err = fmt.Errorf("organisation %s: %w", id, err)
 				break

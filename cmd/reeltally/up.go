@@ -31,7 +31,7 @@ type upCommand struct {
 
 // Help says what kong prints below the flags.
 func (upCommand) Help() string {
-	return "Sources without a key are stood in for by the sandbox, whose numbers are made up. SIGINT (Ctrl-C) or SIGTERM stops all of it in order."
+	return "Sources without a key are stood in for by the sandbox, whose numbers are made up; beside a source of TikTok's own that has one, only YouTube is. SIGINT (Ctrl-C) or SIGTERM stops all of it in order."
 }
 
 // Run starts everything in one process, says how to use it, and stops in order when ctx ends: first the API once its
@@ -96,7 +96,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 	}
 	// Made-up numbers stay in the database also when every source is a real one now.
 	u.Sandbox = u.Sandbox || len(u.standsFor) > 0 || seeded
-	sources, err := u.Sources.Sources(u.log)
+	sources, err := u.Sources.Sources(u.store, u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 		return nil, err
 	}
 	parts = append(parts, collector)
-	metrics, wanted, err := u.Part(ctx, u.registry, u.log)
+	metrics, wanted, err := u.Part(ctx, u.registry, collect.NewMonitor(u.store, sources, u.registry, u.log), u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +155,20 @@ func (u *up) useSandbox(address string) {
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
-	u.standsFor = append(u.standsFor, link.TikTok, link.Instagram, link.Facebook)
-	if u.ShortLinkBaseURL == "" {
+	// Where a platform has a real source, made-up numbers must not step in for it.
+	var stranger []link.Platform
+	if !u.Sources.HasTikTok() {
+		stranger = append(stranger, link.TikTok)
+	}
+	if !u.Sources.HasInstagram() {
+		stranger = append(stranger, link.Instagram)
+	}
+	if !u.Sources.HasFacebook() {
+		stranger = append(stranger, link.Facebook)
+	}
+	u.Sources.VendorServes = stranger
+	u.standsFor = append(u.standsFor, stranger...)
+	if u.ShortLinkBaseURL == "" && len(stranger) == 3 { // a code that is made up is none that the real platform knows
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }

@@ -103,6 +103,18 @@ func TestUp_usesARealSourceWhereThereIsAKey(t *testing.T) {
 	require.Zero(t, u.Stop())
 	require.NotContains(t, u.Stderr.String(), "a-real-key")
 
+	tiktok := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_TIKTOK_BASE_URL": "http://127.0.0.1:1",
+		"REELTALLY_TIKTOK_CLIENT_KEY": "a-real-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "another", "REELTALLY_TIKTOK_REFRESH_TOKEN": "a-third"})
+	require.Contains(t, tiktok.Stdout.String(), "All numbers of youtube, instagram, facebook are MADE UP", "nothing made up stands in for a source that is real")
+	require.Zero(t, tiktok.Stop())
+
+	meta := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_INSTAGRAM_ACCESS_TOKEN": "a-real-key",
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914", "REELTALLY_INSTAGRAM_BASE_URL": u.base + "/v25.0", "REELTALLY_LOG_LEVEL": "info"})
+	require.Contains(t, meta.Stdout.String(), "All numbers of youtube, tiktok, facebook are MADE UP")
+	meta.Stderr.Await(t, 20*time.Second, `["youtube","instagram","vendor:sandbox"]`)
+	require.Zero(t, meta.Stop())
+	require.NotContains(t, meta.Stderr.String(), "a-real-key")
+
 	all := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_YOUTUBE_API_KEY": "a-real-key",
 		"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "another"})
 	require.NotContains(t, all.Stdout.String(), "MADE UP")

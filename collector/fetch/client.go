@@ -120,9 +120,9 @@ type Request struct {
 	Method  string        // "" means GET
 	URL     string        // sent byte for byte, the query in the order given
 	Header  http.Header   // besides User-Agent and Accept
-	Body    []byte        // JSON; nil for none
+	Body    []byte        // JSON unless Header names another Content-Type; nil for none
 	Timeout time.Duration // 0 means the client's
-	Secrets []string      // credentials that URL or Header hold, to be kept out of every error
+	Secrets []string      // credentials that URL, Header or Body hold, to be kept out of every error
 }
 
 // Response is an answer that was read to its end.
@@ -180,7 +180,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	req.Header.Set("User-Agent", c.userAgent)
 	req.Header.Set("Accept", "application/json")
-	if r.Body != nil {
+	if r.Body != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	return req, nil

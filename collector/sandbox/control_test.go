@@ -26,6 +26,16 @@ func TestSettings_pointEverySourceAtTheSandbox(t *testing.T) {
 		"REELTALLY_SANDBOX=true",
 		"REELTALLY_YOUTUBE_BASE_URL=http://127.0.0.1:9090/youtube/",
 		"REELTALLY_YOUTUBE_API_KEY=sandbox-youtube-key",
+		"REELTALLY_TIKTOK_BASE_URL=http://127.0.0.1:9090/tiktok/",
+		"REELTALLY_TIKTOK_CLIENT_KEY=sandbox-tiktok-key",
+		"REELTALLY_TIKTOK_CLIENT_SECRET=sandbox-tiktok-secret",
+		"REELTALLY_TIKTOK_REFRESH_TOKEN=rft.sandbox-tiktok-login",
+		"REELTALLY_INSTAGRAM_BASE_URL=http://127.0.0.1:9090/instagram/v25.0/",
+		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=sandbox-instagram-token",
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID=17841400001000000",
+		"REELTALLY_FACEBOOK_BASE_URL=http://127.0.0.1:9090/facebook/v25.0/",
+		"REELTALLY_FACEBOOK_ACCESS_TOKEN=sandbox-facebook-token",
+		"REELTALLY_FACEBOOK_PAGE_ID=100016384004101",
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=http://127.0.0.1:9090/vendor",
 		"REELTALLY_VENDOR_KEY=sandbox-vendor-key",
@@ -36,7 +46,7 @@ func TestSettings_pointEverySourceAtTheSandbox(t *testing.T) {
 func TestHandler_saysWhatItIsEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, path := range []string{"/", "/nothing", "/youtube/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
+	for _, path := range []string{"/", "/nothing", "/youtube/", "/instagram/", "/facebook/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
 		r.do(t, http.MethodGet, path, "") // do checks the header
 	}
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)

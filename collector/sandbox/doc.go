@@ -5,6 +5,10 @@
 // # Paths
 //
 //	/youtube/youtube/v3/METHOD   YouTube Data API v3: videos, videos:batchGetStats, channels, playlistItems. Key: YouTubeAPIKey.
+//	/tiktok/v2/METHOD/           TikTok's own APIs. Display, for TikTokAccount alone: user/info, video/query, video/list. Research, as it was two
+//	                             days ago: research/video/query (by ids and names), research/user/info. Tokens: oauth/token, see below.
+//	/instagram/VERSION/PATH      Instagram Graph API: the own account with its media and insights, business discovery. Token: InstagramToken.
+//	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Token: FacebookToken.
 //	/vendor/PATH                 what a vendor has after its base address. Key: VendorKey, sent as that vendor wants it.
 //	  tt/… instagram/… facebook/…  EnsembleData, ?token= (it sells no Facebook; those paths are the sandbox's own)
 //	  v1/… v2/… v3/…               ScrapeCreators, header x-api-key
@@ -12,9 +16,15 @@
 //	/shortlinks/HOST/PATH        what https://HOST/PATH answers, for GET and HEAD
 //	/_control/…                  see below
 //
-// Settings gives the environment that points every source there. Requests are refused as the real source refuses them: wrong
+// Settings gives the environment that points every source there but TikTok's Research API, which takes TikTokResearchClientKey and its secret. Requests are refused as the real source refuses them: wrong
 // keys, unknown or missing parameters, too many ids. YouTube's quota is kept, 10,000 units a Pacific day in the
-// common bucket and as many for batchGetStats.
+// common bucket and as many for batchGetStats; so is TikTok's for researchers, 1,000 requests a UTC day. TikTok's access tokens last two hours. A
+// refresh token works once, but for TikTokRefreshToken, which begins a login of its own at each use. Tokens outlive the process.
+//
+// The Graph API takes GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}); unknown fields, metrics and modifiers
+// are refused. Its ids of Instagram's accounts and media are others than those of Instagram itself. Insights are given of the own account's posts and
+// of the own page's videos from their second hour on. On Instagram every account but the private is a professional one, on Facebook a page; three in
+// four of a page's videos are reels.
 //
 // Of EnsembleData there are tt/post/info (a list of one), tt/post/multi-info (up to 100 ids with semicolons; what cannot be seen
 // is left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
@@ -65,10 +75,10 @@
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
 //
-// Sources are youtube, vendor, shortlinks, and tiktok, instagram and facebook for a vendor's calls for that platform; "" or "*" is
+// Sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok; tiktok, instagram and facebook stand for a vendor's calls for them as well. "" or "*" is
 // all. The nearest fault counts: of the platform, else of the source, else of all. A vendor's calls are logged under both its names.
 //
-// Faults: rate_limited (429; Retry-After only with retry_after), quota_spent, server_error (with retry_after, Retry-After too), slow (the right answer after retry_after
+// Faults: rate_limited (429; Retry-After only with retry_after), quota_spent (of the Graph API: a business limit that comes back in five minutes), server_error (with retry_after, Retry-After too), slow (the right answer after retry_after
 // seconds, 30 if not given), zeros (every count of a right answer is 0), truncated (200 and half a body; by turns the header promises half or the whole) and
 // hostile (200 and, by turns: wrong types, numbers and strings confused, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL and
 // invalid UTF-8, HTML, no ids, impossible numbers, nulls, nothing, another top level; for short links, redirects to where nobody may go). A fault

@@ -31,7 +31,7 @@ const everySource = "*"
 
 // faultSources are the names that a fault and the call log know.
 var faultSources = []string{
-	sourceYouTube, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
+	sourceYouTube, sourceTikTokDisplay, sourceTikTokResearch, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
 }
 
 // rule is a fault in force.
@@ -123,7 +123,8 @@ var countKeys = map[string]bool{
 	"followerCount": true, "followingCount": true, "heartCount": true, "heart": true, "fans": true, "following": true, "video": true,
 	"follower_count": true, "following_count": true, "total_favorited": true, "aweme_count": true, "media_count": true,
 	"video_view_count": true, "video_play_count": true, "view_count": true, "like_count": true, "reaction_count": true,
-	"ig_play_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
+	"comments_count": true, "followers_count": true, "follows_count": true, "total_count": true, "views": true, "value": true, "fan_count": true,
+	"ig_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
 }
 
 // zeroed makes every count of a good answer 0, in the type that it has; what is absent stays absent.

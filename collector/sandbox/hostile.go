@@ -71,7 +71,7 @@ var idKeys = map[string]bool{
 }
 
 var textKeys = map[string]bool{
-	"title": true, "desc": true, "text": true, "description": true, "nickname": true, "full_name": true, "name": true, "channelTitle": true,
+	"title": true, "desc": true, "caption": true, "text": true, "description": true, "nickname": true, "full_name": true, "name": true, "channelTitle": true,
 }
 
 // plainNumber matches the digits that are a JSON number too: without leading zeros.

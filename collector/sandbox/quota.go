@@ -9,6 +9,9 @@ import (
 // dailyQuota is Google's default, of each bucket.
 const dailyQuota = 10_000
 
+// researchQuota is how many requests a day an approved researcher has.
+const researchQuota = 1_000
+
 // The buckets of YouTube's quota.
 const (
 	bucketCommon = "common"
@@ -30,12 +33,21 @@ func newQuota() *quota {
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// charge takes one unit, false when none is left of the day.
+// charge takes one unit of YouTube's, false when none is left of the day.
 func (q *quota) charge(bucket string, now time.Time) bool {
+	return q.take(bucket, now.In(q.pacific), dailyQuota)
+}
+
+// chargeResearch takes one request of TikTok's Research API, whose day is a UTC day.
+func (q *quota) chargeResearch(now time.Time) bool {
+	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
+}
+
+func (q *quota) take(bucket string, day time.Time, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := now.In(q.pacific).Format(time.DateOnly) + " " + bucket
-	if q.spent[key] >= dailyQuota {
+	key := day.Format(time.DateOnly) + " " + bucket
+	if q.spent[key] >= limit {
 		return false
 	}
 	q.spent[key]++

@@ -12,6 +12,10 @@ import (
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
+	// InstagramToken is that of the account that Settings names.
+	InstagramToken = "sandbox-instagram-token"
+	// FacebookToken is that of the page that Settings names; it may read the other pages, too.
+	FacebookToken = "sandbox-facebook-token"
 )
 
 // Header is borne by every response, with the value "true": made-up numbers never pass for real ones.
@@ -33,6 +37,7 @@ type Sandbox struct {
 	faults *faults
 	calls  *callLog
 	quota  *quota
+	logins *tiktokLogins
 }
 
 // New makes a sandbox. It holds no resources and needs no closing.
@@ -45,7 +50,7 @@ func New(o Options) *Sandbox {
 	}
 	return &Sandbox{
 		now: o.Now, logger: o.Logger, world: newWorld(o.Seed),
-		faults: &faults{rules: map[string]*rule{}}, calls: newCallLog(), quota: newQuota(),
+		faults: &faults{rules: map[string]*rule{}}, calls: newCallLog(), quota: newQuota(), logins: newTikTokLogins(o.Seed, o.Now()),
 	}
 }
 
@@ -60,6 +65,16 @@ func (s *Sandbox) Settings(baseURL string) []string {
 		"REELTALLY_SANDBOX=true",
 		"REELTALLY_YOUTUBE_BASE_URL=" + base + "/youtube/",
 		"REELTALLY_YOUTUBE_API_KEY=" + YouTubeAPIKey,
+		"REELTALLY_TIKTOK_BASE_URL=" + base + "/tiktok/",
+		"REELTALLY_TIKTOK_CLIENT_KEY=" + TikTokClientKey,
+		"REELTALLY_TIKTOK_CLIENT_SECRET=" + TikTokClientSecret,
+		"REELTALLY_TIKTOK_REFRESH_TOKEN=" + TikTokRefreshToken,
+		"REELTALLY_INSTAGRAM_BASE_URL=" + base + "/instagram/v25.0/",
+		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=" + InstagramToken,
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID=" + instagramUserID(s.world.instagramOwn().number),
+		"REELTALLY_FACEBOOK_BASE_URL=" + base + "/facebook/v25.0/",
+		"REELTALLY_FACEBOOK_ACCESS_TOKEN=" + FacebookToken,
+		"REELTALLY_FACEBOOK_PAGE_ID=" + s.world.facebookOwn().id,
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",
 		"REELTALLY_VENDOR_KEY=" + VendorKey,
@@ -75,6 +90,12 @@ func (s *Sandbox) Handler() http.Handler {
 		switch area {
 		case "youtube":
 			s.serveYouTube(w, r, rest)
+		case "tiktok":
+			s.serveTikTok(w, r, rest)
+		case "instagram":
+			s.serveInstagram(w, r, rest)
+		case "facebook":
+			s.serveFacebook(w, r, rest)
 		case "vendor":
 			s.serveVendor(w, r, rest)
 		case "shortlinks":
@@ -83,7 +104,7 @@ func (s *Sandbox) Handler() http.Handler {
 			s.serveControl(w, r, rest)
 		default:
 			write(w, r, problem(http.StatusNotFound,
-				"nothing stands at this path; the sandbox has /youtube/, /vendor/, /shortlinks/ and /_control/"))
+				"nothing stands at this path; the sandbox has /youtube/, /tiktok/, /instagram/, /facebook/, /vendor/, /shortlinks/ and /_control/"))
 		}
 	})
 }
@@ -100,7 +121,7 @@ func (s *Sandbox) clock() time.Time {
 type call struct {
 	r        *http.Request
 	now      time.Time
-	source   string // sourceYouTube, sourceVendor or sourceShortLinks
+	source   string // one of the names below
 	platform string // of a vendor's call, "" for a platform that has a source of its own
 	method   string
 	ids      []string // what it asks for
@@ -108,9 +129,14 @@ type call struct {
 
 // The sources, as faults and calls name them; a vendor's calls also bear the name of their platform.
 const (
-	sourceYouTube    = "youtube"
-	sourceVendor     = "vendor"
-	sourceShortLinks = "shortlinks"
+	sourceYouTube   = "youtube"
+	sourceVendor    = "vendor"
+	sourceInstagram = "instagram"
+	sourceFacebook  = "facebook"
+	// Those of TikTok's own are apart from what a vendor is asked of TikTok, which is called by the platform's name.
+	sourceTikTokDisplay  = "tiktok_display"
+	sourceTikTokResearch = "tiktok_research"
+	sourceShortLinks     = "shortlinks"
 )
 
 // voice is how a source says the things that any source can say.

@@ -39,7 +39,7 @@ type AccountAnswer struct {
 	Profile Reply
 	// Pages of the list, in the order in which they are asked for; nil where none may be asked for.
 	Pages []Reply
-	Class collector.Class // of the account; not for refusals
+	Class collector.Class // of the account; of a refusal as in Answer
 	// Account is compared exactly, where the class is OK; nil means that of the case OK.
 	Account *collector.AccountFacts
 	// RetryAt and Bucket are as in Answer.
@@ -54,6 +54,9 @@ type AccountHarness struct {
 	// IsList tells a request for a page of the list from that for the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
+	// IsSide tells a request that is for neither, such as for a token, which Side answers; nil when there are none.
+	IsSide func(r *http.Request) bool
+	Side   http.Handler
 }
 
 // RunAccounts runs the suite for accounts: that everything the platform says arrives, that nothing is invented, that a
@@ -104,14 +107,15 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 // runRefused has the source refuse the profile, and then the list of an account whose profile it gave.
 func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
-	class := map[Case]collector.Class{
-		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
-	}[c]
-	ok := h.Answers[OK]
+	class := classOf(c, want.Class)
+	ok, pages := h.Answers[OK], []Reply{want.Profile}
+	if c == AuthFailed { // a source whose tokens run out asks again with a new one
+		pages = append(pages, want.Profile)
+	}
 	for _, answer := range []AccountAnswer{
 		{Profile: want.Profile},
-		{Profile: ok.Profile, Pages: []Reply{want.Profile}},
-		{Profile: ok.Profile, Pages: []Reply{ok.Pages[0], want.Profile}},
+		{Profile: ok.Profile, Pages: pages},
+		{Profile: ok.Profile, Pages: append([]Reply{ok.Pages[0]}, pages...)},
 	} {
 		got := h.fetch(t, answer.server(nil))
 		require.NotNil(t, got.failure, "the source is refused")
@@ -214,6 +218,7 @@ func (a AccountAnswer) requireSaid(t require.TestingT, f *collector.AccountFacts
 		}
 	}
 	var pages strings.Builder
+	pages.WriteString(a.Profile.Body) // where the list may begin
 	for _, p := range a.Pages {
 		pages.WriteString(p.Body)
 	}
@@ -241,7 +246,13 @@ func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFu
 }
 
 func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) { server(h.IsList(r))(w, r) }
+	return func(w http.ResponseWriter, r *http.Request) {
+		if h.IsSide != nil && h.IsSide(r) {
+			h.Side.ServeHTTP(w, r)
+			return
+		}
+		server(h.IsList(r))(w, r)
+	}
 }
 
 // fetch asks a server for the account, and checks what holds whatever the server does: also that no more calls are made
@@ -251,7 +262,9 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 	var calls atomic.Int64
 	answer := h.route(server)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		calls.Add(1)
+		if h.IsSide == nil || !h.IsSide(r) {
+			calls.Add(1)
+		}
 		answer(w, r)
 	}))
 	defer web.Close()

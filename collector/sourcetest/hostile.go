@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sort"
 	"strconv"
 	"sync/atomic"
@@ -44,7 +45,7 @@ func (h Harness) runHostile(t *testing.T) {
 			}
 			for _, r := range got.results {
 				if r.Facts != nil {
-					requireSaid(rt, sent, r.Facts)
+					requireSaid(rt, slices.Concat(sent, []byte(h.SideSays)), r.Facts)
 				}
 			}
 		})

@@ -61,9 +61,11 @@ type Answer struct {
 	// Facts are compared exactly, one for each target, nil where the class is not OK. nil for all means that they are
 	// those of the case OK.
 	Facts []*collector.Facts
-	// RetryAt and Bucket are what a refusal has to carry when it has no Retry-After.
+	// RetryAt and Bucket are what a refusal has to carry when it has no Retry-After; Class is its class where the platform
+	// does not tell the case from another one.
 	RetryAt time.Time
 	Bucket  string
+	Class   collector.Class
 }
 
 // Harness is a source to be tested, in one of its ways of asking.
@@ -74,9 +76,11 @@ type Harness struct {
 	Way     int                // which of the source's plans for the batch is meant
 	// IsMain tells the request for the targets from others that the source makes besides, which Side answers; nil when
 	// there are no others.
-	IsMain  func(r *http.Request) bool
-	Side    http.Handler
-	Answers map[Case]Answer
+	IsMain func(r *http.Request) bool
+	Side   http.Handler
+	// SideSays is the text of those answers of Side that hold counts.
+	SideSays string
+	Answers  map[Case]Answer
 	// NotFound is the failure that a 404 without JSON means, where it is not Temporary.
 	NotFound collector.Class
 }
@@ -132,9 +136,7 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 
 func (h Harness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
-	class := map[Case]collector.Class{
-		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
-	}[c]
+	class := classOf(c, want.Class)
 	ask := func(t *testing.T, header http.Header) *collector.Failure {
 		t.Helper()
 		got := h.fetch(t, want.handler(header), fetch.Options{})
@@ -151,6 +153,16 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 		f = ask(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
 		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
 	}
+}
+
+// classOf is the class of a refusal: the case's own unless another is given.
+func classOf(c Case, given collector.Class) collector.Class {
+	if given != "" {
+		return given
+	}
+	return map[Case]collector.Class{
+		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
+	}[c]
 }
 
 func (a Answer) handler(header http.Header) http.HandlerFunc {

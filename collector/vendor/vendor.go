@@ -88,6 +88,9 @@ func New(config Config, o Options) (*Source, error) {
 // Name is "vendor:" and the vendor's name.
 func (s *Source) Name() string { return "vendor:" + s.config.Name }
 
+// Address is where the vendor is asked.
+func (s *Source) Address() string { return s.base }
+
 // Budgets lists the description's limits, or one without a known limit.
 func (s *Source) Budgets() []collector.Budget { return s.budgets }
 

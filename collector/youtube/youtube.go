@@ -132,6 +132,9 @@ func (s *Source) window(now time.Time) (string, time.Time) {
 // Name returns Name.
 func (s *Source) Name() string { return Name }
 
+// Address is where the API is asked.
+func (s *Source) Address() string { return s.base }
+
 // Budgets lists the common budget and that of batchGetStats, both for a Pacific day.
 func (s *Source) Budgets() []collector.Budget { return s.budgets }
 

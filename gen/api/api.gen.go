@@ -1353,7 +1353,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1421,7 +1425,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable.
+// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+// sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1477,7 +1484,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry What became of one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1867,6 +1878,9 @@ type HistoryIncludeParameter = []HistoryInclude
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
 
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
+
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
@@ -1908,6 +1922,9 @@ type Forbidden = Problem
 // InternalServerError What went wrong (RFC 9457).
 type InternalServerError = Problem
 
+// KeyReused What went wrong (RFC 9457).
+type KeyReused = Problem
+
 // NotFound What went wrong (RFC 9457).
 type NotFound = Problem
 
@@ -1937,7 +1954,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1965,6 +1985,22 @@ type ListAccountsParams struct {
 
 	// IncludeRemoved `true`: accounts whose tracking was stopped are listed too.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+}
+
+// TrackAccountParams defines parameters for TrackAccount.
+type TrackAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TrackAccountsParams defines parameters for TrackAccounts.
+type TrackAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
@@ -1996,7 +2032,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -2026,7 +2065,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2034,6 +2076,14 @@ type ListCollectionsParams struct {
 
 	// OrderDirection Ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+}
+
+// CreateCollectionParams defines parameters for CreateCollection.
+type CreateCollectionParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
@@ -2062,7 +2112,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2075,6 +2128,14 @@ type ListCollectionAccountsParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
+type AddCollectionAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
 	// Page The page, from 1. Not together with `cursor`.
@@ -2083,7 +2144,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2096,6 +2160,14 @@ type ListCollectionVideosParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// AddCollectionVideosParams defines parameters for AddCollectionVideos.
+type AddCollectionVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
 	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
@@ -2103,6 +2175,22 @@ type GetOrganisationHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+}
+
+// RefreshAccountParams defines parameters for RefreshAccount.
+type RefreshAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RefreshVideoParams defines parameters for RefreshVideo.
+type RefreshVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListVideosParams defines parameters for ListVideos.
@@ -2113,7 +2201,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -2170,6 +2261,22 @@ type ListVideosParams struct {
 
 	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+}
+
+// TrackVideoParams defines parameters for TrackVideo.
+type TrackVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TrackVideosParams defines parameters for TrackVideos.
+type TrackVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
@@ -2369,13 +2476,13 @@ type ServerInterface interface {
 	ListAccounts(ctx echo.Context, params ListAccountsParams) error
 	// TrackAccount Track an account
 	// (POST /accounts)
-	TrackAccount(ctx echo.Context) error
+	TrackAccount(ctx echo.Context, params TrackAccountParams) error
 	// StopAccounts Stop tracking many accounts
 	// (DELETE /accounts/bulk)
 	StopAccounts(ctx echo.Context) error
 	// TrackAccounts Track many accounts
 	// (POST /accounts/bulk)
-	TrackAccounts(ctx echo.Context) error
+	TrackAccounts(ctx echo.Context, params TrackAccountsParams) error
 	// StopAccountByID Stop tracking an account, by id
 	// (DELETE /accounts/{account_id})
 	StopAccountByID(ctx echo.Context, accountID AccountID) error
@@ -2396,7 +2503,7 @@ type ServerInterface interface {
 	ListCollections(ctx echo.Context, params ListCollectionsParams) error
 	// CreateCollection Create a collection
 	// (POST /collections)
-	CreateCollection(ctx echo.Context) error
+	CreateCollection(ctx echo.Context, params CreateCollectionParams) error
 	// DeleteCollection Delete a collection
 	// (DELETE /collections/{collection_id})
 	DeleteCollection(ctx echo.Context, collectionID CollectionID, params DeleteCollectionParams) error
@@ -2414,7 +2521,7 @@ type ServerInterface interface {
 	ListCollectionAccounts(ctx echo.Context, collectionID CollectionID, params ListCollectionAccountsParams) error
 	// AddCollectionAccounts Add accounts to a collection
 	// (POST /collections/{collection_id}/accounts)
-	AddCollectionAccounts(ctx echo.Context, collectionID CollectionID) error
+	AddCollectionAccounts(ctx echo.Context, collectionID CollectionID, params AddCollectionAccountsParams) error
 	// RemoveCollectionVideos Take videos out of a collection
 	// (DELETE /collections/{collection_id}/videos)
 	RemoveCollectionVideos(ctx echo.Context, collectionID CollectionID) error
@@ -2423,16 +2530,16 @@ type ServerInterface interface {
 	ListCollectionVideos(ctx echo.Context, collectionID CollectionID, params ListCollectionVideosParams) error
 	// AddCollectionVideos Add videos to a collection
 	// (POST /collections/{collection_id}/videos)
-	AddCollectionVideos(ctx echo.Context, collectionID CollectionID) error
+	AddCollectionVideos(ctx echo.Context, collectionID CollectionID, params AddCollectionVideosParams) error
 	// GetOrganisationHistory Read the daily points of the organisation
 	// (GET /organisation/history)
 	GetOrganisationHistory(ctx echo.Context, params GetOrganisationHistoryParams) error
 	// RefreshAccount Fetch an account now
 	// (POST /refresh/accounts)
-	RefreshAccount(ctx echo.Context) error
+	RefreshAccount(ctx echo.Context, params RefreshAccountParams) error
 	// RefreshVideo Fetch a video now
 	// (POST /refresh/videos)
-	RefreshVideo(ctx echo.Context) error
+	RefreshVideo(ctx echo.Context, params RefreshVideoParams) error
 	// GetAccountStatistics Count the accounts
 	// (GET /statistics/accounts)
 	GetAccountStatistics(ctx echo.Context) error
@@ -2447,13 +2554,13 @@ type ServerInterface interface {
 	ListVideos(ctx echo.Context, params ListVideosParams) error
 	// TrackVideo Track a video
 	// (POST /videos)
-	TrackVideo(ctx echo.Context) error
+	TrackVideo(ctx echo.Context, params TrackVideoParams) error
 	// StopVideos Stop tracking many videos
 	// (DELETE /videos/bulk)
 	StopVideos(ctx echo.Context) error
 	// TrackVideos Track many videos
 	// (POST /videos/bulk)
-	TrackVideos(ctx echo.Context) error
+	TrackVideos(ctx echo.Context, params TrackVideosParams) error
 	// StopVideoByID Stop tracking a video, by id
 	// (DELETE /videos/{ad_id})
 	StopVideoByID(ctx echo.Context, adid VideoID) error
@@ -2578,8 +2685,28 @@ func (w *ServerInterfaceWrapper) ListAccounts(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) TrackAccount(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TrackAccountParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.TrackAccount(ctx)
+	err = w.Handler.TrackAccount(ctx, params)
 	return err
 }
 
@@ -2596,8 +2723,28 @@ func (w *ServerInterfaceWrapper) StopAccounts(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) TrackAccounts(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TrackAccountsParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.TrackAccounts(ctx)
+	err = w.Handler.TrackAccounts(ctx, params)
 	return err
 }
 
@@ -2833,8 +2980,28 @@ func (w *ServerInterfaceWrapper) ListCollections(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) CreateCollection(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateCollectionParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.CreateCollection(ctx)
+	err = w.Handler.CreateCollection(ctx, params)
 	return err
 }
 
@@ -3022,8 +3189,28 @@ func (w *ServerInterfaceWrapper) AddCollectionAccounts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter collection_id: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddCollectionAccountsParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.AddCollectionAccounts(ctx, collectionID)
+	err = w.Handler.AddCollectionAccounts(ctx, collectionID, params)
 	return err
 }
 
@@ -3114,8 +3301,28 @@ func (w *ServerInterfaceWrapper) AddCollectionVideos(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter collection_id: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddCollectionVideosParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.AddCollectionVideos(ctx, collectionID)
+	err = w.Handler.AddCollectionVideos(ctx, collectionID, params)
 	return err
 }
 
@@ -3148,8 +3355,28 @@ func (w *ServerInterfaceWrapper) GetOrganisationHistory(ctx echo.Context) error 
 func (w *ServerInterfaceWrapper) RefreshAccount(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RefreshAccountParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.RefreshAccount(ctx)
+	err = w.Handler.RefreshAccount(ctx, params)
 	return err
 }
 
@@ -3157,8 +3384,28 @@ func (w *ServerInterfaceWrapper) RefreshAccount(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) RefreshVideo(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RefreshVideoParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.RefreshVideo(ctx)
+	err = w.Handler.RefreshVideo(ctx, params)
 	return err
 }
 
@@ -3344,8 +3591,28 @@ func (w *ServerInterfaceWrapper) ListVideos(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) TrackVideo(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TrackVideoParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.TrackVideo(ctx)
+	err = w.Handler.TrackVideo(ctx, params)
 	return err
 }
 
@@ -3362,8 +3629,28 @@ func (w *ServerInterfaceWrapper) StopVideos(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) TrackVideos(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TrackVideosParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.TrackVideos(ctx)
+	err = w.Handler.TrackVideos(ctx, params)
 	return err
 }
 
@@ -3605,6 +3892,23 @@ type InternalServerErrorApplicationProblemPlusJSONResponse struct {
 	Body Problem
 
 	Headers InternalServerErrorResponseHeaders
+}
+
+type KeyReusedResponseHeaders struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+type KeyReusedApplicationProblemPlusJSONResponse struct {
+	Body Problem
+
+	Headers KeyReusedResponseHeaders
 }
 
 type NotFoundResponseHeaders struct {
@@ -4180,6 +4484,7 @@ type ListAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -4209,6 +4514,9 @@ func (response ListAccounts200JSONResponse) VisitListAccountsResponse(w http.Res
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -4526,7 +4834,8 @@ func (response ListAccounts503ApplicationProblemPlusJSONResponse) VisitListAccou
 }
 
 type TrackAccountRequestObject struct {
-	Body *TrackAccountJSONRequestBody
+	Params TrackAccountParams
+	Body   *TrackAccountJSONRequestBody
 }
 
 type TrackAccountResponseObject interface {
@@ -4536,6 +4845,7 @@ type TrackAccountResponseObject interface {
 type TrackAccount200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -4562,6 +4872,9 @@ func (response TrackAccount200JSONResponse) VisitTrackAccountResponse(w http.Res
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -4749,6 +5062,49 @@ func (response TrackAccount404ApplicationProblemPlusJSONResponse) VisitTrackAcco
 	return err
 }
 
+type TrackAccount409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response TrackAccount409ApplicationProblemPlusJSONResponse) VisitTrackAccountResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type TrackAccount413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -4831,6 +5187,49 @@ func (response TrackAccount415ApplicationProblemPlusJSONResponse) VisitTrackAcco
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TrackAccount422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response TrackAccount422ApplicationProblemPlusJSONResponse) VisitTrackAccountResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -5472,7 +5871,8 @@ func (response StopAccounts503ApplicationProblemPlusJSONResponse) VisitStopAccou
 }
 
 type TrackAccountsRequestObject struct {
-	Body *TrackAccountsJSONRequestBody
+	Params TrackAccountsParams
+	Body   *TrackAccountsJSONRequestBody
 }
 
 type TrackAccountsResponseObject interface {
@@ -5482,6 +5882,7 @@ type TrackAccountsResponseObject interface {
 type TrackAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -5508,6 +5909,9 @@ func (response TrackAccounts200JSONResponse) VisitTrackAccountsResponse(w http.R
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -5538,6 +5942,7 @@ func (response TrackAccounts200JSONResponse) VisitTrackAccountsResponse(w http.R
 type TrackAccounts207ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -5564,6 +5969,9 @@ func (response TrackAccounts207JSONResponse) VisitTrackAccountsResponse(w http.R
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -5751,6 +6159,49 @@ func (response TrackAccounts404ApplicationProblemPlusJSONResponse) VisitTrackAcc
 	return err
 }
 
+type TrackAccounts409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response TrackAccounts409ApplicationProblemPlusJSONResponse) VisitTrackAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type TrackAccounts413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -5840,6 +6291,7 @@ func (response TrackAccounts415ApplicationProblemPlusJSONResponse) VisitTrackAcc
 type TrackAccounts422ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -5866,6 +6318,56 @@ func (response TrackAccounts422JSONResponse) VisitTrackAccountsResponse(w http.R
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TrackAccounts422ApplicationProblemPlusJSONResponse struct {
+	Body    Problem
+	Headers TrackAccounts422ResponseHeaders
+}
+
+func (response TrackAccounts422ApplicationProblemPlusJSONResponse) VisitTrackAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -7201,6 +7703,7 @@ type ListAccountVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7230,6 +7733,9 @@ func (response ListAccountVideos200JSONResponse) VisitListAccountVideosResponse(
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -7914,6 +8420,7 @@ type ListCollections200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7943,6 +8450,9 @@ func (response ListCollections200JSONResponse) VisitListCollectionsResponse(w ht
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -8260,7 +8770,8 @@ func (response ListCollections503ApplicationProblemPlusJSONResponse) VisitListCo
 }
 
 type CreateCollectionRequestObject struct {
-	Body *CreateCollectionJSONRequestBody
+	Params CreateCollectionParams
+	Body   *CreateCollectionJSONRequestBody
 }
 
 type CreateCollectionResponseObject interface {
@@ -8270,6 +8781,7 @@ type CreateCollectionResponseObject interface {
 type CreateCollection201ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8296,6 +8808,9 @@ func (response CreateCollection201JSONResponse) VisitCreateCollectionResponse(w 
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -8608,6 +9123,49 @@ func (response CreateCollection415ApplicationProblemPlusJSONResponse) VisitCreat
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateCollection422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response CreateCollection422ApplicationProblemPlusJSONResponse) VisitCreateCollectionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -10622,6 +11180,7 @@ type ListCollectionAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -10651,6 +11210,9 @@ func (response ListCollectionAccounts200JSONResponse) VisitListCollectionAccount
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -11012,6 +11574,7 @@ func (response ListCollectionAccounts503ApplicationProblemPlusJSONResponse) Visi
 
 type AddCollectionAccountsRequestObject struct {
 	CollectionID CollectionID `json:"collection_id"`
+	Params       AddCollectionAccountsParams
 	Body         *AddCollectionAccountsJSONRequestBody
 }
 
@@ -11022,6 +11585,7 @@ type AddCollectionAccountsResponseObject interface {
 type AddCollectionAccounts200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11048,6 +11612,9 @@ func (response AddCollectionAccounts200JSONResponse) VisitAddCollectionAccountsR
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -11235,6 +11802,49 @@ func (response AddCollectionAccounts404ApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type AddCollectionAccounts409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response AddCollectionAccounts409ApplicationProblemPlusJSONResponse) VisitAddCollectionAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type AddCollectionAccounts413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -11317,6 +11927,49 @@ func (response AddCollectionAccounts415ApplicationProblemPlusJSONResponse) Visit
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddCollectionAccounts422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response AddCollectionAccounts422ApplicationProblemPlusJSONResponse) VisitAddCollectionAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -11915,6 +12568,7 @@ type ListCollectionVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11944,6 +12598,9 @@ func (response ListCollectionVideos200JSONResponse) VisitListCollectionVideosRes
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -12305,6 +12962,7 @@ func (response ListCollectionVideos503ApplicationProblemPlusJSONResponse) VisitL
 
 type AddCollectionVideosRequestObject struct {
 	CollectionID CollectionID `json:"collection_id"`
+	Params       AddCollectionVideosParams
 	Body         *AddCollectionVideosJSONRequestBody
 }
 
@@ -12315,6 +12973,7 @@ type AddCollectionVideosResponseObject interface {
 type AddCollectionVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12341,6 +13000,9 @@ func (response AddCollectionVideos200JSONResponse) VisitAddCollectionVideosRespo
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -12528,6 +13190,49 @@ func (response AddCollectionVideos404ApplicationProblemPlusJSONResponse) VisitAd
 	return err
 }
 
+type AddCollectionVideos409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response AddCollectionVideos409ApplicationProblemPlusJSONResponse) VisitAddCollectionVideosResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type AddCollectionVideos413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -12610,6 +13315,49 @@ func (response AddCollectionVideos415ApplicationProblemPlusJSONResponse) VisitAd
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddCollectionVideos422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response AddCollectionVideos422ApplicationProblemPlusJSONResponse) VisitAddCollectionVideosResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -13107,7 +13855,8 @@ func (response GetOrganisationHistory503ApplicationProblemPlusJSONResponse) Visi
 }
 
 type RefreshAccountRequestObject struct {
-	Body *RefreshAccountJSONRequestBody
+	Params RefreshAccountParams
+	Body   *RefreshAccountJSONRequestBody
 }
 
 type RefreshAccountResponseObject interface {
@@ -13117,6 +13866,7 @@ type RefreshAccountResponseObject interface {
 type RefreshAccount200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13143,6 +13893,9 @@ func (response RefreshAccount200JSONResponse) VisitRefreshAccountResponse(w http
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -13173,6 +13926,7 @@ func (response RefreshAccount200JSONResponse) VisitRefreshAccountResponse(w http
 type RefreshAccount202ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13192,6 +13946,9 @@ func (response RefreshAccount202Response) VisitRefreshAccountResponse(w http.Res
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -13378,6 +14135,49 @@ func (response RefreshAccount404ApplicationProblemPlusJSONResponse) VisitRefresh
 	return err
 }
 
+type RefreshAccount409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response RefreshAccount409ApplicationProblemPlusJSONResponse) VisitRefreshAccountResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RefreshAccount413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -13460,6 +14260,49 @@ func (response RefreshAccount415ApplicationProblemPlusJSONResponse) VisitRefresh
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RefreshAccount422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response RefreshAccount422ApplicationProblemPlusJSONResponse) VisitRefreshAccountResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -13600,7 +14443,8 @@ func (response RefreshAccount503ApplicationProblemPlusJSONResponse) VisitRefresh
 }
 
 type RefreshVideoRequestObject struct {
-	Body *RefreshVideoJSONRequestBody
+	Params RefreshVideoParams
+	Body   *RefreshVideoJSONRequestBody
 }
 
 type RefreshVideoResponseObject interface {
@@ -13610,6 +14454,7 @@ type RefreshVideoResponseObject interface {
 type RefreshVideo200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13636,6 +14481,9 @@ func (response RefreshVideo200JSONResponse) VisitRefreshVideoResponse(w http.Res
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -13666,6 +14514,7 @@ func (response RefreshVideo200JSONResponse) VisitRefreshVideoResponse(w http.Res
 type RefreshVideo202ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13685,6 +14534,9 @@ func (response RefreshVideo202Response) VisitRefreshVideoResponse(w http.Respons
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -13871,6 +14723,49 @@ func (response RefreshVideo404ApplicationProblemPlusJSONResponse) VisitRefreshVi
 	return err
 }
 
+type RefreshVideo409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response RefreshVideo409ApplicationProblemPlusJSONResponse) VisitRefreshVideoResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RefreshVideo413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -13953,6 +14848,49 @@ func (response RefreshVideo415ApplicationProblemPlusJSONResponse) VisitRefreshVi
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RefreshVideo422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response RefreshVideo422ApplicationProblemPlusJSONResponse) VisitRefreshVideoResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -15261,6 +16199,7 @@ type ListVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -15290,6 +16229,9 @@ func (response ListVideos200JSONResponse) VisitListVideosResponse(w http.Respons
 	}
 	if response.Headers.ETag != nil {
 		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -15607,7 +16549,8 @@ func (response ListVideos503ApplicationProblemPlusJSONResponse) VisitListVideosR
 }
 
 type TrackVideoRequestObject struct {
-	Body *TrackVideoJSONRequestBody
+	Params TrackVideoParams
+	Body   *TrackVideoJSONRequestBody
 }
 
 type TrackVideoResponseObject interface {
@@ -15617,6 +16560,7 @@ type TrackVideoResponseObject interface {
 type TrackVideo200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -15643,6 +16587,9 @@ func (response TrackVideo200JSONResponse) VisitTrackVideoResponse(w http.Respons
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -15830,6 +16777,49 @@ func (response TrackVideo404ApplicationProblemPlusJSONResponse) VisitTrackVideoR
 	return err
 }
 
+type TrackVideo409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response TrackVideo409ApplicationProblemPlusJSONResponse) VisitTrackVideoResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type TrackVideo413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -15912,6 +16902,49 @@ func (response TrackVideo415ApplicationProblemPlusJSONResponse) VisitTrackVideoR
 		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
 	}
 	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TrackVideo422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response TrackVideo422ApplicationProblemPlusJSONResponse) VisitTrackVideoResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -16553,7 +17586,8 @@ func (response StopVideos503ApplicationProblemPlusJSONResponse) VisitStopVideosR
 }
 
 type TrackVideosRequestObject struct {
-	Body *TrackVideosJSONRequestBody
+	Params TrackVideosParams
+	Body   *TrackVideosJSONRequestBody
 }
 
 type TrackVideosResponseObject interface {
@@ -16563,6 +17597,7 @@ type TrackVideosResponseObject interface {
 type TrackVideos200ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -16589,6 +17624,9 @@ func (response TrackVideos200JSONResponse) VisitTrackVideosResponse(w http.Respo
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -16619,6 +17657,7 @@ func (response TrackVideos200JSONResponse) VisitTrackVideosResponse(w http.Respo
 type TrackVideos207ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -16645,6 +17684,9 @@ func (response TrackVideos207JSONResponse) VisitTrackVideosResponse(w http.Respo
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -16832,6 +17874,49 @@ func (response TrackVideos404ApplicationProblemPlusJSONResponse) VisitTrackVideo
 	return err
 }
 
+type TrackVideos409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response TrackVideos409ApplicationProblemPlusJSONResponse) VisitTrackVideosResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type TrackVideos413ApplicationProblemPlusJSONResponse struct {
 	ContentTooLargeApplicationProblemPlusJSONResponse
 }
@@ -16921,6 +18006,7 @@ func (response TrackVideos415ApplicationProblemPlusJSONResponse) VisitTrackVideo
 type TrackVideos422ResponseHeaders struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -16947,6 +18033,56 @@ func (response TrackVideos422JSONResponse) VisitTrackVideosResponse(w http.Respo
 	}
 	if response.Headers.AccessControlAllowOrigin != nil {
 		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitLimit != nil {
+		w.Header().Set("RateLimit-Limit", fmt.Sprint(*response.Headers.RateLimitLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RateLimitRemaining != nil {
+		w.Header().Set("RateLimit-Remaining", fmt.Sprint(*response.Headers.RateLimitRemaining))
+	}
+	if response.Headers.RateLimitReset != nil {
+		w.Header().Set("RateLimit-Reset", fmt.Sprint(*response.Headers.RateLimitReset))
+	}
+	if response.Headers.ReelTallySandbox != nil {
+		w.Header().Set("ReelTally-Sandbox", fmt.Sprint(*response.Headers.ReelTallySandbox))
+	}
+	if response.Headers.XRequestID != nil {
+		w.Header().Set("X-Request-Id", fmt.Sprint(*response.Headers.XRequestID))
+	}
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TrackVideos422ApplicationProblemPlusJSONResponse struct {
+	Body    Problem
+	Headers TrackVideos422ResponseHeaders
+}
+
+func (response TrackVideos422ApplicationProblemPlusJSONResponse) VisitTrackVideosResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.APIVersion != nil {
+		w.Header().Set("API-Version", fmt.Sprint(*response.Headers.APIVersion))
+	}
+	if response.Headers.AccessControlAllowOrigin != nil {
+		w.Header().Set("Access-Control-Allow-Origin", fmt.Sprint(*response.Headers.AccessControlAllowOrigin))
+	}
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
 	if response.Headers.RateLimit != nil {
 		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
@@ -18459,8 +19595,10 @@ func (sh *strictHandler) ListAccounts(ctx echo.Context, params ListAccountsParam
 }
 
 // TrackAccount operation middleware
-func (sh *strictHandler) TrackAccount(ctx echo.Context) error {
+func (sh *strictHandler) TrackAccount(ctx echo.Context, params TrackAccountParams) error {
 	var request TrackAccountRequestObject
+
+	request.Params = params
 
 	var body TrackAccountJSONRequestBody
 	var err error
@@ -18551,8 +19689,10 @@ func (sh *strictHandler) StopAccounts(ctx echo.Context) error {
 }
 
 // TrackAccounts operation middleware
-func (sh *strictHandler) TrackAccounts(ctx echo.Context) error {
+func (sh *strictHandler) TrackAccounts(ctx echo.Context, params TrackAccountsParams) error {
 	var request TrackAccountsRequestObject
+
+	request.Params = params
 
 	var body TrackAccountsJSONRequestBody
 	var err error
@@ -18747,8 +19887,10 @@ func (sh *strictHandler) ListCollections(ctx echo.Context, params ListCollection
 }
 
 // CreateCollection operation middleware
-func (sh *strictHandler) CreateCollection(ctx echo.Context) error {
+func (sh *strictHandler) CreateCollection(ctx echo.Context, params CreateCollectionParams) error {
 	var request CreateCollectionRequestObject
+
+	request.Params = params
 
 	var body CreateCollectionJSONRequestBody
 	var err error
@@ -18994,10 +20136,11 @@ func (sh *strictHandler) ListCollectionAccounts(ctx echo.Context, collectionID C
 }
 
 // AddCollectionAccounts operation middleware
-func (sh *strictHandler) AddCollectionAccounts(ctx echo.Context, collectionID CollectionID) error {
+func (sh *strictHandler) AddCollectionAccounts(ctx echo.Context, collectionID CollectionID, params AddCollectionAccountsParams) error {
 	var request AddCollectionAccountsRequestObject
 
 	request.CollectionID = collectionID
+	request.Params = params
 
 	var body AddCollectionAccountsJSONRequestBody
 	var err error
@@ -19116,10 +20259,11 @@ func (sh *strictHandler) ListCollectionVideos(ctx echo.Context, collectionID Col
 }
 
 // AddCollectionVideos operation middleware
-func (sh *strictHandler) AddCollectionVideos(ctx echo.Context, collectionID CollectionID) error {
+func (sh *strictHandler) AddCollectionVideos(ctx echo.Context, collectionID CollectionID, params AddCollectionVideosParams) error {
 	var request AddCollectionVideosRequestObject
 
 	request.CollectionID = collectionID
+	request.Params = params
 
 	var body AddCollectionVideosJSONRequestBody
 	var err error
@@ -19189,8 +20333,10 @@ func (sh *strictHandler) GetOrganisationHistory(ctx echo.Context, params GetOrga
 }
 
 // RefreshAccount operation middleware
-func (sh *strictHandler) RefreshAccount(ctx echo.Context) error {
+func (sh *strictHandler) RefreshAccount(ctx echo.Context, params RefreshAccountParams) error {
 	var request RefreshAccountRequestObject
+
+	request.Params = params
 
 	var body RefreshAccountJSONRequestBody
 	var err error
@@ -19235,8 +20381,10 @@ func (sh *strictHandler) RefreshAccount(ctx echo.Context) error {
 }
 
 // RefreshVideo operation middleware
-func (sh *strictHandler) RefreshVideo(ctx echo.Context) error {
+func (sh *strictHandler) RefreshVideo(ctx echo.Context, params RefreshVideoParams) error {
 	var request RefreshVideoRequestObject
+
+	request.Params = params
 
 	var body RefreshVideoJSONRequestBody
 	var err error
@@ -19398,8 +20546,10 @@ func (sh *strictHandler) ListVideos(ctx echo.Context, params ListVideosParams) e
 }
 
 // TrackVideo operation middleware
-func (sh *strictHandler) TrackVideo(ctx echo.Context) error {
+func (sh *strictHandler) TrackVideo(ctx echo.Context, params TrackVideoParams) error {
 	var request TrackVideoRequestObject
+
+	request.Params = params
 
 	var body TrackVideoJSONRequestBody
 	var err error
@@ -19490,8 +20640,10 @@ func (sh *strictHandler) StopVideos(ctx echo.Context) error {
 }
 
 // TrackVideos operation middleware
-func (sh *strictHandler) TrackVideos(ctx echo.Context) error {
+func (sh *strictHandler) TrackVideos(ctx echo.Context, params TrackVideosParams) error {
 	var request TrackVideosRequestObject
+
+	request.Params = params
 
 	var body TrackVideosJSONRequestBody
 	var err error

@@ -1354,7 +1354,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1422,7 +1426,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable.
+// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+// sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1478,7 +1485,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry What became of one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable.
+	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
+	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
+	// sources that can tell while a link is being tracked; none does today.
+	//
 	//
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
@@ -1868,6 +1879,9 @@ type HistoryIncludeParameter = []HistoryInclude
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
 
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
+
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
@@ -1909,6 +1923,9 @@ type Forbidden = Problem
 // InternalServerError What went wrong (RFC 9457).
 type InternalServerError = Problem
 
+// KeyReused What went wrong (RFC 9457).
+type KeyReused = Problem
+
 // NotFound What went wrong (RFC 9457).
 type NotFound = Problem
 
@@ -1938,7 +1955,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1966,6 +1986,22 @@ type ListAccountsParams struct {
 
 	// IncludeRemoved `true`: accounts whose tracking was stopped are listed too.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+}
+
+// TrackAccountParams defines parameters for TrackAccount.
+type TrackAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TrackAccountsParams defines parameters for TrackAccounts.
+type TrackAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
@@ -1997,7 +2033,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -2027,7 +2066,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2035,6 +2077,14 @@ type ListCollectionsParams struct {
 
 	// OrderDirection Ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+}
+
+// CreateCollectionParams defines parameters for CreateCollection.
+type CreateCollectionParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
@@ -2063,7 +2113,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2076,6 +2129,14 @@ type ListCollectionAccountsParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
+type AddCollectionAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
 	// Page The page, from 1. Not together with `cursor`.
@@ -2084,7 +2145,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2097,6 +2161,14 @@ type ListCollectionVideosParams struct {
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
+// AddCollectionVideosParams defines parameters for AddCollectionVideos.
+type AddCollectionVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
 	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
@@ -2104,6 +2176,22 @@ type GetOrganisationHistoryParams struct {
 
 	// EndDate The last day, inclusive; today when absent.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+}
+
+// RefreshAccountParams defines parameters for RefreshAccount.
+type RefreshAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RefreshVideoParams defines parameters for RefreshVideo.
+type RefreshVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListVideosParams defines parameters for ListVideos.
@@ -2114,7 +2202,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
+	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
+	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
+	// where the walk is going.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -2171,6 +2262,22 @@ type ListVideosParams struct {
 
 	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+}
+
+// TrackVideoParams defines parameters for TrackVideo.
+type TrackVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TrackVideosParams defines parameters for TrackVideos.
+type TrackVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
@@ -2484,7 +2591,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccountWithBody(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccount Track an account
 	//
@@ -2501,7 +2608,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccount(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccount(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccountsWithBody Stop tracking many accounts
 	//
@@ -2540,7 +2647,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccountsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccountsWithBody(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccounts Track many accounts
 	//
@@ -2557,7 +2664,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccounts(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackAccounts(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccountByID Stop tracking an account, by id
 	//
@@ -2636,7 +2743,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollectionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateCollectionWithBody(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateCollection Create a collection
 	//
@@ -2649,7 +2756,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollection(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateCollection(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteCollectionWithBody Delete a collection
 	//
@@ -2765,7 +2872,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddCollectionAccounts Add accounts to a collection
 	//
@@ -2776,7 +2883,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccounts(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionAccounts(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveCollectionVideosWithBody Take videos out of a collection
 	//
@@ -2820,7 +2927,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddCollectionVideos Add videos to a collection
 	//
@@ -2830,7 +2937,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideos(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOrganisationHistory Read the daily points of the organisation
 	//
@@ -2851,7 +2958,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshAccountWithBody(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshAccount Fetch an account now
 	//
@@ -2860,7 +2967,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccount(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshAccount(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshVideoWithBody Fetch a video now
 	//
@@ -2870,7 +2977,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshVideoWithBody(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshVideo Fetch a video now
 	//
@@ -2880,7 +2987,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideo(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RefreshVideo(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountStatistics Count the accounts
 	//
@@ -2950,7 +3057,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideoWithBody(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideo Track a video
 	//
@@ -2968,7 +3075,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideo(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideo(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideosWithBody Stop tracking many videos
 	//
@@ -3009,7 +3116,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideosWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideosWithBody(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideos Track many videos
 	//
@@ -3028,7 +3135,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideos(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TrackVideos(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideoByID Stop tracking a video, by id
 	//
@@ -3141,8 +3248,8 @@ func (c *Client) ListAccounts(ctx context.Context, params *ListAccountsParams, r
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *Client) TrackAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackAccountWithBody(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3168,8 +3275,8 @@ func (c *Client) TrackAccountWithBody(ctx context.Context, contentType string, b
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *Client) TrackAccount(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountRequest(c.Server, body)
+func (c *Client) TrackAccount(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3237,8 +3344,8 @@ func (c *Client) StopAccounts(ctx context.Context, body StopAccountsJSONRequestB
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *Client) TrackAccountsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountsRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackAccountsWithBody(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountsRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3264,8 +3371,8 @@ func (c *Client) TrackAccountsWithBody(ctx context.Context, contentType string, 
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *Client) TrackAccounts(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackAccountsRequest(c.Server, body)
+func (c *Client) TrackAccounts(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackAccountsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3413,8 +3520,8 @@ func (c *Client) ListCollections(ctx context.Context, params *ListCollectionsPar
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *Client) CreateCollectionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateCollectionRequestWithBody(c.Server, contentType, body)
+func (c *Client) CreateCollectionWithBody(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateCollectionRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3436,8 +3543,8 @@ func (c *Client) CreateCollectionWithBody(ctx context.Context, contentType strin
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *Client) CreateCollection(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateCollectionRequest(c.Server, body)
+func (c *Client) CreateCollection(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateCollectionRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3642,8 +3749,8 @@ func (c *Client) ListCollectionAccounts(ctx context.Context, collectionID Collec
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionAccountsRequestWithBody(c.Server, collectionID, contentType, body)
+func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionAccountsRequestWithBody(c.Server, collectionID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3663,8 +3770,8 @@ func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionAccountsRequest(c.Server, collectionID, body)
+func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionAccountsRequest(c.Server, collectionID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3747,8 +3854,8 @@ func (c *Client) ListCollectionVideos(ctx context.Context, collectionID Collecti
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionVideosRequestWithBody(c.Server, collectionID, contentType, body)
+func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionVideosRequestWithBody(c.Server, collectionID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3767,8 +3874,8 @@ func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID C
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *Client) AddCollectionVideos(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAddCollectionVideosRequest(c.Server, collectionID, body)
+func (c *Client) AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddCollectionVideosRequest(c.Server, collectionID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3808,8 +3915,8 @@ func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisa
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *Client) RefreshAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshAccountRequestWithBody(c.Server, contentType, body)
+func (c *Client) RefreshAccountWithBody(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshAccountRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3827,8 +3934,8 @@ func (c *Client) RefreshAccountWithBody(ctx context.Context, contentType string,
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *Client) RefreshAccount(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshAccountRequest(c.Server, body)
+func (c *Client) RefreshAccount(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshAccountRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3847,8 +3954,8 @@ func (c *Client) RefreshAccount(ctx context.Context, body RefreshAccountJSONRequ
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *Client) RefreshVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshVideoRequestWithBody(c.Server, contentType, body)
+func (c *Client) RefreshVideoWithBody(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshVideoRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3867,8 +3974,8 @@ func (c *Client) RefreshVideoWithBody(ctx context.Context, contentType string, b
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *Client) RefreshVideo(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRefreshVideoRequest(c.Server, body)
+func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefreshVideoRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3997,8 +4104,8 @@ func (c *Client) ListVideos(ctx context.Context, params *ListVideosParams, reqEd
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *Client) TrackVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideoRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackVideoWithBody(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideoRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4025,8 +4132,8 @@ func (c *Client) TrackVideoWithBody(ctx context.Context, contentType string, bod
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *Client) TrackVideo(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideoRequest(c.Server, body)
+func (c *Client) TrackVideo(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideoRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4096,8 +4203,8 @@ func (c *Client) StopVideos(ctx context.Context, body StopVideosJSONRequestBody,
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *Client) TrackVideosWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideosRequestWithBody(c.Server, contentType, body)
+func (c *Client) TrackVideosWithBody(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideosRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4125,8 +4232,8 @@ func (c *Client) TrackVideosWithBody(ctx context.Context, contentType string, bo
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *Client) TrackVideos(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTrackVideosRequest(c.Server, body)
+func (c *Client) TrackVideos(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTrackVideosRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4424,18 +4531,18 @@ func NewListAccountsRequest(server string, params *ListAccountsParams) (*http.Re
 }
 
 // NewTrackAccountRequest calls the generic TrackAccount builder with application/json body
-func NewTrackAccountRequest(server string, body TrackAccountJSONRequestBody) (*http.Request, error) {
+func NewTrackAccountRequest(server string, params *TrackAccountParams, body TrackAccountJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackAccountRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackAccountRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackAccountRequestWithBody constructs an http.Request for the TrackAccount method, with any body, and a specified content type
-func NewTrackAccountRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackAccountRequestWithBody(server string, params *TrackAccountParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4459,6 +4566,21 @@ func NewTrackAccountRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -4504,18 +4626,18 @@ func NewStopAccountsRequestWithBody(server string, contentType string, body io.R
 }
 
 // NewTrackAccountsRequest calls the generic TrackAccounts builder with application/json body
-func NewTrackAccountsRequest(server string, body TrackAccountsJSONRequestBody) (*http.Request, error) {
+func NewTrackAccountsRequest(server string, params *TrackAccountsParams, body TrackAccountsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackAccountsRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackAccountsRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackAccountsRequestWithBody constructs an http.Request for the TrackAccounts method, with any body, and a specified content type
-func NewTrackAccountsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackAccountsRequestWithBody(server string, params *TrackAccountsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4539,6 +4661,21 @@ func NewTrackAccountsRequestWithBody(server string, contentType string, body io.
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5019,18 +5156,18 @@ func NewListCollectionsRequest(server string, params *ListCollectionsParams) (*h
 }
 
 // NewCreateCollectionRequest calls the generic CreateCollection builder with application/json body
-func NewCreateCollectionRequest(server string, body CreateCollectionJSONRequestBody) (*http.Request, error) {
+func NewCreateCollectionRequest(server string, params *CreateCollectionParams, body CreateCollectionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewCreateCollectionRequestWithBody(server, "application/json", bodyReader)
+	return NewCreateCollectionRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewCreateCollectionRequestWithBody constructs an http.Request for the CreateCollection method, with any body, and a specified content type
-func NewCreateCollectionRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewCreateCollectionRequestWithBody(server string, params *CreateCollectionParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5054,6 +5191,21 @@ func NewCreateCollectionRequestWithBody(server string, contentType string, body 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5412,18 +5564,18 @@ func NewListCollectionAccountsRequest(server string, collectionID CollectionID, 
 }
 
 // NewAddCollectionAccountsRequest calls the generic AddCollectionAccounts builder with application/json body
-func NewAddCollectionAccountsRequest(server string, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody) (*http.Request, error) {
+func NewAddCollectionAccountsRequest(server string, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewAddCollectionAccountsRequestWithBody(server, collectionID, "application/json", bodyReader)
+	return NewAddCollectionAccountsRequestWithBody(server, collectionID, params, "application/json", bodyReader)
 }
 
 // NewAddCollectionAccountsRequestWithBody constructs an http.Request for the AddCollectionAccounts method, with any body, and a specified content type
-func NewAddCollectionAccountsRequestWithBody(server string, collectionID CollectionID, contentType string, body io.Reader) (*http.Request, error) {
+func NewAddCollectionAccountsRequestWithBody(server string, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5454,6 +5606,21 @@ func NewAddCollectionAccountsRequestWithBody(server string, collectionID Collect
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5627,18 +5794,18 @@ func NewListCollectionVideosRequest(server string, collectionID CollectionID, pa
 }
 
 // NewAddCollectionVideosRequest calls the generic AddCollectionVideos builder with application/json body
-func NewAddCollectionVideosRequest(server string, collectionID CollectionID, body AddCollectionVideosJSONRequestBody) (*http.Request, error) {
+func NewAddCollectionVideosRequest(server string, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewAddCollectionVideosRequestWithBody(server, collectionID, "application/json", bodyReader)
+	return NewAddCollectionVideosRequestWithBody(server, collectionID, params, "application/json", bodyReader)
 }
 
 // NewAddCollectionVideosRequestWithBody constructs an http.Request for the AddCollectionVideos method, with any body, and a specified content type
-func NewAddCollectionVideosRequestWithBody(server string, collectionID CollectionID, contentType string, body io.Reader) (*http.Request, error) {
+func NewAddCollectionVideosRequestWithBody(server string, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5669,6 +5836,21 @@ func NewAddCollectionVideosRequestWithBody(server string, collectionID Collectio
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5740,18 +5922,18 @@ func NewGetOrganisationHistoryRequest(server string, params *GetOrganisationHist
 }
 
 // NewRefreshAccountRequest calls the generic RefreshAccount builder with application/json body
-func NewRefreshAccountRequest(server string, body RefreshAccountJSONRequestBody) (*http.Request, error) {
+func NewRefreshAccountRequest(server string, params *RefreshAccountParams, body RefreshAccountJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewRefreshAccountRequestWithBody(server, "application/json", bodyReader)
+	return NewRefreshAccountRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewRefreshAccountRequestWithBody constructs an http.Request for the RefreshAccount method, with any body, and a specified content type
-func NewRefreshAccountRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewRefreshAccountRequestWithBody(server string, params *RefreshAccountParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5776,22 +5958,37 @@ func NewRefreshAccountRequestWithBody(server string, contentType string, body io
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewRefreshVideoRequest calls the generic RefreshVideo builder with application/json body
-func NewRefreshVideoRequest(server string, body RefreshVideoJSONRequestBody) (*http.Request, error) {
+func NewRefreshVideoRequest(server string, params *RefreshVideoParams, body RefreshVideoJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewRefreshVideoRequestWithBody(server, "application/json", bodyReader)
+	return NewRefreshVideoRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewRefreshVideoRequestWithBody constructs an http.Request for the RefreshVideo method, with any body, and a specified content type
-func NewRefreshVideoRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewRefreshVideoRequestWithBody(server string, params *RefreshVideoParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5815,6 +6012,21 @@ func NewRefreshVideoRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6196,18 +6408,18 @@ func NewListVideosRequest(server string, params *ListVideosParams) (*http.Reques
 }
 
 // NewTrackVideoRequest calls the generic TrackVideo builder with application/json body
-func NewTrackVideoRequest(server string, body TrackVideoJSONRequestBody) (*http.Request, error) {
+func NewTrackVideoRequest(server string, params *TrackVideoParams, body TrackVideoJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackVideoRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackVideoRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackVideoRequestWithBody constructs an http.Request for the TrackVideo method, with any body, and a specified content type
-func NewTrackVideoRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackVideoRequestWithBody(server string, params *TrackVideoParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6231,6 +6443,21 @@ func NewTrackVideoRequestWithBody(server string, contentType string, body io.Rea
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6276,18 +6503,18 @@ func NewStopVideosRequestWithBody(server string, contentType string, body io.Rea
 }
 
 // NewTrackVideosRequest calls the generic TrackVideos builder with application/json body
-func NewTrackVideosRequest(server string, body TrackVideosJSONRequestBody) (*http.Request, error) {
+func NewTrackVideosRequest(server string, params *TrackVideosParams, body TrackVideosJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTrackVideosRequestWithBody(server, "application/json", bodyReader)
+	return NewTrackVideosRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewTrackVideosRequestWithBody constructs an http.Request for the TrackVideos method, with any body, and a specified content type
-func NewTrackVideosRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewTrackVideosRequestWithBody(server string, params *TrackVideosParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6311,6 +6538,21 @@ func NewTrackVideosRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6564,7 +6806,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
+	TrackAccountWithBodyWithResponse(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
 
 	// TrackAccountWithResponse Track an account
 	//
@@ -6581,7 +6823,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
-	TrackAccountWithResponse(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
+	TrackAccountWithResponse(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
 
 	// StopAccountsWithBodyWithResponse Stop tracking many accounts
 	//
@@ -6620,7 +6862,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccountsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
+	TrackAccountsWithBodyWithResponse(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
 
 	// TrackAccountsWithResponse Track many accounts
 	//
@@ -6637,7 +6879,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-	TrackAccountsWithResponse(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
+	TrackAccountsWithResponse(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
 
 	// StopAccountByIDWithResponse Stop tracking an account, by id
 	//
@@ -6728,7 +6970,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollectionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
+	CreateCollectionWithBodyWithResponse(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
 
 	// CreateCollectionWithResponse Create a collection
 	//
@@ -6741,7 +6983,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
-	CreateCollectionWithResponse(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
+	CreateCollectionWithResponse(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
 
 	// DeleteCollectionWithBodyWithResponse Delete a collection
 	//
@@ -6861,7 +7103,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
+	AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
 	// AddCollectionAccountsWithResponse Add accounts to a collection
 	//
@@ -6872,7 +7114,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
+	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
 	// RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 	//
@@ -6918,7 +7160,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
+	AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
 
 	// AddCollectionVideosWithResponse Add videos to a collection
 	//
@@ -6928,7 +7170,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-	AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
+	AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
 
 	// GetOrganisationHistoryWithResponse Read the daily points of the organisation
 	//
@@ -6951,7 +7193,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
+	RefreshAccountWithBodyWithResponse(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
 
 	// RefreshAccountWithResponse Fetch an account now
 	//
@@ -6960,7 +7202,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-	RefreshAccountWithResponse(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
+	RefreshAccountWithResponse(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
 
 	// RefreshVideoWithBodyWithResponse Fetch a video now
 	//
@@ -6970,7 +7212,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
+	RefreshVideoWithBodyWithResponse(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
 
 	// RefreshVideoWithResponse Fetch a video now
 	//
@@ -6980,7 +7222,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-	RefreshVideoWithResponse(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
+	RefreshVideoWithResponse(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
 
 	// GetAccountStatisticsWithResponse Count the accounts
 	//
@@ -7056,7 +7298,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
+	TrackVideoWithBodyWithResponse(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
 
 	// TrackVideoWithResponse Track a video
 	//
@@ -7074,7 +7316,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
-	TrackVideoWithResponse(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
+	TrackVideoWithResponse(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
 
 	// StopVideosWithBodyWithResponse Stop tracking many videos
 	//
@@ -7115,7 +7357,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideosWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
+	TrackVideosWithBodyWithResponse(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
 
 	// TrackVideosWithResponse Track many videos
 	//
@@ -7134,7 +7376,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-	TrackVideosWithResponse(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
+	TrackVideosWithResponse(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
 
 	// StopVideoByIDWithResponse Stop tracking a video, by id
 	//
@@ -7430,6 +7672,7 @@ type ListAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7632,6 +7875,7 @@ func (r ListAccountsResponse) ContentType() string {
 type TrackAccountResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -7689,6 +7933,19 @@ type TrackAccountResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackAccountResponse409Headers the declared response headers of an HTTP 409 response for TrackAccount
+type TrackAccountResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackAccountResponse413Headers the declared response headers of an HTTP 413 response for TrackAccount
 type TrackAccountResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -7704,6 +7961,19 @@ type TrackAccountResponse413Headers struct {
 
 // TrackAccountResponse415Headers the declared response headers of an HTTP 415 response for TrackAccount
 type TrackAccountResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// TrackAccountResponse422Headers the declared response headers of an HTTP 422 response for TrackAccount
+type TrackAccountResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -7769,10 +8039,14 @@ type TrackAccountResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -7789,10 +8063,14 @@ type TrackAccountResponse struct {
 	Headers403 *TrackAccountResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackAccountResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackAccountResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackAccountResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *TrackAccountResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *TrackAccountResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *TrackAccountResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -7826,6 +8104,11 @@ func (r TrackAccountResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackAccountResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -7834,6 +8117,11 @@ func (r TrackAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r TrackAccountResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackAccountResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -8158,6 +8446,7 @@ func (r StopAccountsResponse) ContentType() string {
 type TrackAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8171,6 +8460,7 @@ type TrackAccountsResponse200Headers struct {
 type TrackAccountsResponse207Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8228,6 +8518,19 @@ type TrackAccountsResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackAccountsResponse409Headers the declared response headers of an HTTP 409 response for TrackAccounts
+type TrackAccountsResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackAccountsResponse413Headers the declared response headers of an HTTP 413 response for TrackAccounts
 type TrackAccountsResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -8258,6 +8561,7 @@ type TrackAccountsResponse415Headers struct {
 type TrackAccountsResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -8323,12 +8627,16 @@ type TrackAccountsResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *TrackAccountsResult
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -8347,6 +8655,8 @@ type TrackAccountsResponse struct {
 	Headers403 *TrackAccountsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackAccountsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackAccountsResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackAccountsResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
@@ -8391,6 +8701,11 @@ func (r TrackAccountsResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackAccountsResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackAccountsResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -8404,6 +8719,11 @@ func (r TrackAccountsResponse) GetApplicationProblemJSON415() *UnsupportedMediaT
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
 func (r TrackAccountsResponse) GetJSON422() *TrackAccountsResult {
 	return r.JSON422
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackAccountsResponse) GetApplicationProblemJSON422() *Problem {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -9113,6 +9433,7 @@ type ListAccountVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9519,6 +9840,7 @@ type ListCollectionsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9721,6 +10043,7 @@ func (r ListCollectionsResponse) ContentType() string {
 type CreateCollectionResponse201Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -9817,6 +10140,19 @@ type CreateCollectionResponse415Headers struct {
 	XRequestID               *string
 }
 
+// CreateCollectionResponse422Headers the declared response headers of an HTTP 422 response for CreateCollection
+type CreateCollectionResponse422Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // CreateCollectionResponse429Headers the declared response headers of an HTTP 429 response for CreateCollection
 type CreateCollectionResponse429Headers struct {
 	APIVersion               *openapi_types.Date
@@ -9877,6 +10213,8 @@ type CreateCollectionResponse struct {
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -9899,6 +10237,8 @@ type CreateCollectionResponse struct {
 	Headers413 *CreateCollectionResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *CreateCollectionResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CreateCollectionResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CreateCollectionResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -9945,6 +10285,11 @@ func (r CreateCollectionResponse) GetApplicationProblemJSON413() *ContentTooLarg
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r CreateCollectionResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r CreateCollectionResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -11036,6 +11381,7 @@ type ListCollectionAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11260,6 +11606,7 @@ func (r ListCollectionAccountsResponse) ContentType() string {
 type AddCollectionAccountsResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11317,6 +11664,19 @@ type AddCollectionAccountsResponse404Headers struct {
 	XRequestID               *string
 }
 
+// AddCollectionAccountsResponse409Headers the declared response headers of an HTTP 409 response for AddCollectionAccounts
+type AddCollectionAccountsResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // AddCollectionAccountsResponse413Headers the declared response headers of an HTTP 413 response for AddCollectionAccounts
 type AddCollectionAccountsResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -11332,6 +11692,19 @@ type AddCollectionAccountsResponse413Headers struct {
 
 // AddCollectionAccountsResponse415Headers the declared response headers of an HTTP 415 response for AddCollectionAccounts
 type AddCollectionAccountsResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// AddCollectionAccountsResponse422Headers the declared response headers of an HTTP 422 response for AddCollectionAccounts
+type AddCollectionAccountsResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -11397,10 +11770,14 @@ type AddCollectionAccountsResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -11417,10 +11794,14 @@ type AddCollectionAccountsResponse struct {
 	Headers403 *AddCollectionAccountsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *AddCollectionAccountsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AddCollectionAccountsResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *AddCollectionAccountsResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *AddCollectionAccountsResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *AddCollectionAccountsResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *AddCollectionAccountsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -11454,6 +11835,11 @@ func (r AddCollectionAccountsResponse) GetApplicationProblemJSON404() *NotFound 
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r AddCollectionAccountsResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r AddCollectionAccountsResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -11462,6 +11848,11 @@ func (r AddCollectionAccountsResponse) GetApplicationProblemJSON413() *ContentTo
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AddCollectionAccountsResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r AddCollectionAccountsResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -11765,6 +12156,7 @@ type ListCollectionVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -11989,6 +12381,7 @@ func (r ListCollectionVideosResponse) ContentType() string {
 type AddCollectionVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12046,6 +12439,19 @@ type AddCollectionVideosResponse404Headers struct {
 	XRequestID               *string
 }
 
+// AddCollectionVideosResponse409Headers the declared response headers of an HTTP 409 response for AddCollectionVideos
+type AddCollectionVideosResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // AddCollectionVideosResponse413Headers the declared response headers of an HTTP 413 response for AddCollectionVideos
 type AddCollectionVideosResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -12061,6 +12467,19 @@ type AddCollectionVideosResponse413Headers struct {
 
 // AddCollectionVideosResponse415Headers the declared response headers of an HTTP 415 response for AddCollectionVideos
 type AddCollectionVideosResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// AddCollectionVideosResponse422Headers the declared response headers of an HTTP 422 response for AddCollectionVideos
+type AddCollectionVideosResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -12126,10 +12545,14 @@ type AddCollectionVideosResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -12146,10 +12569,14 @@ type AddCollectionVideosResponse struct {
 	Headers403 *AddCollectionVideosResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *AddCollectionVideosResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AddCollectionVideosResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *AddCollectionVideosResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *AddCollectionVideosResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *AddCollectionVideosResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *AddCollectionVideosResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12183,6 +12610,11 @@ func (r AddCollectionVideosResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r AddCollectionVideosResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r AddCollectionVideosResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -12191,6 +12623,11 @@ func (r AddCollectionVideosResponse) GetApplicationProblemJSON413() *ContentTooL
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AddCollectionVideosResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r AddCollectionVideosResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -12444,6 +12881,7 @@ func (r GetOrganisationHistoryResponse) ContentType() string {
 type RefreshAccountResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12457,6 +12895,7 @@ type RefreshAccountResponse200Headers struct {
 type RefreshAccountResponse202Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12514,6 +12953,19 @@ type RefreshAccountResponse404Headers struct {
 	XRequestID               *string
 }
 
+// RefreshAccountResponse409Headers the declared response headers of an HTTP 409 response for RefreshAccount
+type RefreshAccountResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // RefreshAccountResponse413Headers the declared response headers of an HTTP 413 response for RefreshAccount
 type RefreshAccountResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -12529,6 +12981,19 @@ type RefreshAccountResponse413Headers struct {
 
 // RefreshAccountResponse415Headers the declared response headers of an HTTP 415 response for RefreshAccount
 type RefreshAccountResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// RefreshAccountResponse422Headers the declared response headers of an HTTP 422 response for RefreshAccount
+type RefreshAccountResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -12594,10 +13059,14 @@ type RefreshAccountResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -12616,10 +13085,14 @@ type RefreshAccountResponse struct {
 	Headers403 *RefreshAccountResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *RefreshAccountResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RefreshAccountResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *RefreshAccountResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *RefreshAccountResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *RefreshAccountResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RefreshAccountResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12653,6 +13126,11 @@ func (r RefreshAccountResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RefreshAccountResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r RefreshAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -12661,6 +13139,11 @@ func (r RefreshAccountResponse) GetApplicationProblemJSON413() *ContentTooLarge 
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r RefreshAccountResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r RefreshAccountResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -12711,6 +13194,7 @@ func (r RefreshAccountResponse) ContentType() string {
 type RefreshVideoResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12724,6 +13208,7 @@ type RefreshVideoResponse200Headers struct {
 type RefreshVideoResponse202Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -12781,6 +13266,19 @@ type RefreshVideoResponse404Headers struct {
 	XRequestID               *string
 }
 
+// RefreshVideoResponse409Headers the declared response headers of an HTTP 409 response for RefreshVideo
+type RefreshVideoResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // RefreshVideoResponse413Headers the declared response headers of an HTTP 413 response for RefreshVideo
 type RefreshVideoResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -12796,6 +13294,19 @@ type RefreshVideoResponse413Headers struct {
 
 // RefreshVideoResponse415Headers the declared response headers of an HTTP 415 response for RefreshVideo
 type RefreshVideoResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// RefreshVideoResponse422Headers the declared response headers of an HTTP 422 response for RefreshVideo
+type RefreshVideoResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -12861,10 +13372,14 @@ type RefreshVideoResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -12883,10 +13398,14 @@ type RefreshVideoResponse struct {
 	Headers403 *RefreshVideoResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *RefreshVideoResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RefreshVideoResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *RefreshVideoResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *RefreshVideoResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *RefreshVideoResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RefreshVideoResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12920,6 +13439,11 @@ func (r RefreshVideoResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RefreshVideoResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r RefreshVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -12928,6 +13452,11 @@ func (r RefreshVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r RefreshVideoResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r RefreshVideoResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -13637,6 +14166,7 @@ type ListVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	ETag                     *string
+	Link                     *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13839,6 +14369,7 @@ func (r ListVideosResponse) ContentType() string {
 type TrackVideoResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -13896,6 +14427,19 @@ type TrackVideoResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackVideoResponse409Headers the declared response headers of an HTTP 409 response for TrackVideo
+type TrackVideoResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackVideoResponse413Headers the declared response headers of an HTTP 413 response for TrackVideo
 type TrackVideoResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -13911,6 +14455,19 @@ type TrackVideoResponse413Headers struct {
 
 // TrackVideoResponse415Headers the declared response headers of an HTTP 415 response for TrackVideo
 type TrackVideoResponse415Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
+// TrackVideoResponse422Headers the declared response headers of an HTTP 422 response for TrackVideo
+type TrackVideoResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
 	RateLimit                *string
@@ -13976,10 +14533,14 @@ type TrackVideoResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -13996,10 +14557,14 @@ type TrackVideoResponse struct {
 	Headers403 *TrackVideoResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackVideoResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackVideoResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackVideoResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *TrackVideoResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *TrackVideoResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *TrackVideoResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -14033,6 +14598,11 @@ func (r TrackVideoResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackVideoResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -14041,6 +14611,11 @@ func (r TrackVideoResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r TrackVideoResponse) GetApplicationProblemJSON415() *UnsupportedMediaType {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackVideoResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -14365,6 +14940,7 @@ func (r StopVideosResponse) ContentType() string {
 type TrackVideosResponse200Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14378,6 +14954,7 @@ type TrackVideosResponse200Headers struct {
 type TrackVideosResponse207Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14435,6 +15012,19 @@ type TrackVideosResponse404Headers struct {
 	XRequestID               *string
 }
 
+// TrackVideosResponse409Headers the declared response headers of an HTTP 409 response for TrackVideos
+type TrackVideosResponse409Headers struct {
+	APIVersion               *openapi_types.Date
+	AccessControlAllowOrigin *string
+	RateLimit                *string
+	RateLimitLimit           *int32
+	RateLimitPolicy          *string
+	RateLimitRemaining       *int32
+	RateLimitReset           *int32
+	ReelTallySandbox         *string
+	XRequestID               *string
+}
+
 // TrackVideosResponse413Headers the declared response headers of an HTTP 413 response for TrackVideos
 type TrackVideosResponse413Headers struct {
 	APIVersion               *openapi_types.Date
@@ -14465,6 +15055,7 @@ type TrackVideosResponse415Headers struct {
 type TrackVideosResponse422Headers struct {
 	APIVersion               *openapi_types.Date
 	AccessControlAllowOrigin *string
+	IdempotentReplayed       *string
 	RateLimit                *string
 	RateLimitLimit           *int32
 	RateLimitPolicy          *string
@@ -14530,12 +15121,16 @@ type TrackVideosResponse struct {
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *ContentTooLarge
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *TrackVideosResult
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *Problem
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooManyRequests
 	// ApplicationProblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -14554,6 +15149,8 @@ type TrackVideosResponse struct {
 	Headers403 *TrackVideosResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *TrackVideosResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *TrackVideosResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
 	Headers413 *TrackVideosResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
@@ -14598,6 +15195,11 @@ func (r TrackVideosResponse) GetApplicationProblemJSON404() *NotFound {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r TrackVideosResponse) GetApplicationProblemJSON409() *Conflict {
+	return r.ApplicationProblemJSON409
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TrackVideosResponse) GetApplicationProblemJSON413() *ContentTooLarge {
 	return r.ApplicationProblemJSON413
@@ -14611,6 +15213,11 @@ func (r TrackVideosResponse) GetApplicationProblemJSON415() *UnsupportedMediaTyp
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
 func (r TrackVideosResponse) GetJSON422() *TrackVideosResult {
 	return r.JSON422
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r TrackVideosResponse) GetApplicationProblemJSON422() *Problem {
+	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -15385,8 +15992,8 @@ func (c *ClientWithResponses) ListAccountsWithResponse(ctx context.Context, para
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
-	rsp, err := c.TrackAccountWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Context, params *TrackAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
+	rsp, err := c.TrackAccountWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15408,8 +16015,8 @@ func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Conte
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
-func (c *ClientWithResponses) TrackAccountWithResponse(ctx context.Context, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
-	rsp, err := c.TrackAccount(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountWithResponse(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error) {
+	rsp, err := c.TrackAccount(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15465,8 +16072,8 @@ func (c *ClientWithResponses) StopAccountsWithResponse(ctx context.Context, body
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
-	rsp, err := c.TrackAccountsWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Context, params *TrackAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
+	rsp, err := c.TrackAccountsWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15488,8 +16095,8 @@ func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Cont
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
-func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
-	rsp, err := c.TrackAccounts(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error) {
+	rsp, err := c.TrackAccounts(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15621,8 +16228,8 @@ func (c *ClientWithResponses) ListCollectionsWithResponse(ctx context.Context, p
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
-	rsp, err := c.CreateCollectionWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.Context, params *CreateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
+	rsp, err := c.CreateCollectionWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15640,8 +16247,8 @@ func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.C
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
-func (c *ClientWithResponses) CreateCollectionWithResponse(ctx context.Context, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
-	rsp, err := c.CreateCollection(ctx, body, reqEditors...)
+func (c *ClientWithResponses) CreateCollectionWithResponse(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error) {
+	rsp, err := c.CreateCollection(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15814,8 +16421,8 @@ func (c *ClientWithResponses) ListCollectionAccountsWithResponse(ctx context.Con
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
-	rsp, err := c.AddCollectionAccountsWithBody(ctx, collectionID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
+	rsp, err := c.AddCollectionAccountsWithBody(ctx, collectionID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15831,8 +16438,8 @@ func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx cont
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
-func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
-	rsp, err := c.AddCollectionAccounts(ctx, collectionID, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error) {
+	rsp, err := c.AddCollectionAccounts(ctx, collectionID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15901,8 +16508,8 @@ func (c *ClientWithResponses) ListCollectionVideosWithResponse(ctx context.Conte
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
-	rsp, err := c.AddCollectionVideosWithBody(ctx, collectionID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
+	rsp, err := c.AddCollectionVideosWithBody(ctx, collectionID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15917,8 +16524,8 @@ func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx contex
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
-func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
-	rsp, err := c.AddCollectionVideos(ctx, collectionID, body, reqEditors...)
+func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error) {
+	rsp, err := c.AddCollectionVideos(ctx, collectionID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15952,8 +16559,8 @@ func (c *ClientWithResponses) GetOrganisationHistoryWithResponse(ctx context.Con
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
-	rsp, err := c.RefreshAccountWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Context, params *RefreshAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
+	rsp, err := c.RefreshAccountWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15967,8 +16574,8 @@ func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Con
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
-func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
-	rsp, err := c.RefreshAccount(ctx, body, reqEditors...)
+func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error) {
+	rsp, err := c.RefreshAccount(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15983,8 +16590,8 @@ func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, bo
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
-	rsp, err := c.RefreshVideoWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Context, params *RefreshVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
+	rsp, err := c.RefreshVideoWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15999,8 +16606,8 @@ func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Conte
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
-func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
-	rsp, err := c.RefreshVideo(ctx, body, reqEditors...)
+func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error) {
+	rsp, err := c.RefreshVideo(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16111,8 +16718,8 @@ func (c *ClientWithResponses) ListVideosWithResponse(ctx context.Context, params
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
-	rsp, err := c.TrackVideoWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context, params *TrackVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
+	rsp, err := c.TrackVideoWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16135,8 +16742,8 @@ func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
-func (c *ClientWithResponses) TrackVideoWithResponse(ctx context.Context, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
-	rsp, err := c.TrackVideo(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideoWithResponse(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error) {
+	rsp, err := c.TrackVideo(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16194,8 +16801,8 @@ func (c *ClientWithResponses) StopVideosWithResponse(ctx context.Context, body S
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
-	rsp, err := c.TrackVideosWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Context, params *TrackVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
+	rsp, err := c.TrackVideosWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -16219,8 +16826,8 @@ func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Contex
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
-func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
-	rsp, err := c.TrackVideos(ctx, body, reqEditors...)
+func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error) {
+	rsp, err := c.TrackVideos(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -17111,6 +17718,13 @@ func ParseListAccountsResponse(rsp *http.Response) (*ListAccountsResponse, error
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -17670,6 +18284,13 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -17683,6 +18304,13 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -17723,6 +18351,13 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -18010,6 +18645,72 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackAccountResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackAccountResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -18142,6 +18843,72 @@ func ParseTrackAccountResponse(rsp *http.Response) (*TrackAccountResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers TrackAccountResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers TrackAccountResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -19226,6 +19993,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -19240,12 +20014,19 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 		}
 		response.ApplicationProblemJSON415 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 422:
 		var dest TrackAccountsResult
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON422 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/problem+json" && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -19286,6 +20067,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -19352,6 +20140,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -19639,6 +20434,72 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackAccountsResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackAccountsResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -19786,6 +20647,13 @@ func ParseTrackAccountsResponse(rsp *http.Response) (*TrackAccountsResponse, err
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -22095,6 +22963,13 @@ func ParseListAccountVideosResponse(rsp *http.Response) (*ListAccountVideosRespo
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23292,6 +24167,13 @@ func ParseListCollectionsResponse(rsp *http.Response) (*ListCollectionsResponse,
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23872,6 +24754,13 @@ func ParseCreateCollectionResponse(rsp *http.Response) (*CreateCollectionRespons
 		}
 		response.ApplicationProblemJSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23911,6 +24800,13 @@ func ParseCreateCollectionResponse(rsp *http.Response) (*CreateCollectionRespons
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -24396,6 +25292,72 @@ func ParseCreateCollectionResponse(rsp *http.Response) (*CreateCollectionRespons
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CreateCollectionResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers CreateCollectionResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -27816,6 +28778,13 @@ func ParseListCollectionAccountsResponse(rsp *http.Response) (*ListCollectionAcc
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -28441,6 +29410,13 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28454,6 +29430,13 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -28494,6 +29477,13 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -28781,6 +29771,72 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers AddCollectionAccountsResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers AddCollectionAccountsResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -28913,6 +29969,72 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers AddCollectionAccountsResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers AddCollectionAccountsResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -29967,6 +31089,13 @@ func ParseListCollectionVideosResponse(rsp *http.Response) (*ListCollectionVideo
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -30592,6 +31721,13 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30605,6 +31741,13 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -30645,6 +31788,13 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -30932,6 +32082,72 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers AddCollectionVideosResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers AddCollectionVideosResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -31064,6 +32280,72 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers AddCollectionVideosResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers AddCollectionVideosResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -31935,6 +33217,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31948,6 +33237,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -31988,6 +33284,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -32054,6 +33357,13 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -32341,6 +33651,72 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers RefreshAccountResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers RefreshAccountResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -32473,6 +33849,72 @@ func ParseRefreshAccountResponse(rsp *http.Response) (*RefreshAccountResponse, e
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers RefreshAccountResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers RefreshAccountResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -32742,6 +34184,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32755,6 +34204,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -32795,6 +34251,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -32861,6 +34324,13 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -33148,6 +34618,72 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers RefreshVideoResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers RefreshVideoResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -33280,6 +34816,72 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers RefreshVideoResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers RefreshVideoResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -35531,6 +37133,13 @@ func ParseListVideosResponse(rsp *http.Response) (*ListVideosResponse, error) {
 			}
 			headers.ETag = &value
 		}
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -36090,6 +37699,13 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -36103,6 +37719,13 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -36143,6 +37766,13 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -36430,6 +38060,72 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackVideoResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackVideoResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -36562,6 +38258,72 @@ func ParseTrackVideoResponse(rsp *http.Response) (*TrackVideoResponse, error) {
 			headers.XRequestID = &value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers TrackVideoResponse422Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers TrackVideoResponse429Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -37646,6 +39408,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest ContentTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -37660,12 +39429,19 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 		}
 		response.ApplicationProblemJSON415 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 422:
 		var dest TrackVideosResult
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON422 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/problem+json" && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -37706,6 +39482,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -37772,6 +39555,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
@@ -38059,6 +39849,72 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 			headers.XRequestID = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers TrackVideosResponse409Headers
+		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
+			var value openapi_types.Date
+			if err := runtime.BindStyledParameterWithOptions("simple", "API-Version", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			}
+			headers.APIVersion = &value
+		}
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("ReelTally-Sandbox"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ReelTally-Sandbox", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ReelTallySandbox = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers TrackVideosResponse413Headers
 		if values := rsp.Header.Values("API-Version"); len(values) > 0 {
@@ -38206,6 +40062,13 @@ func ParseTrackVideosResponse(rsp *http.Response) (*TrackVideosResponse, error) 
 				return nil, err
 			}
 			headers.AccessControlAllowOrigin = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
 		}
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string

@@ -27,6 +27,9 @@ const (
 	CodeNotFound        = "not_found"        // the link is dead
 	CodeUnsupportedLink = "unsupported_link" // it leads to something that is neither a video nor an account
 	CodeLinkUnresolved  = "link_unresolved"  // it could not be followed now
+
+	CodePlatformUnavailable = "platform_unavailable" // the platform answers with an error of its own, or not at all
+	CodeRateLimited         = "rate_limited"         // the platform was asked too often
 )
 
 const (
@@ -38,7 +41,7 @@ const (
 // Error says why a short link has no target.
 type Error struct {
 	Code string
-	// Retryable tells whether resending the link may help. It is true for CodeLinkUnresolved alone.
+	// Retryable tells whether resending the link may help. It is true for the last three codes.
 	Retryable bool
 	// Detail is a plain sentence for the caller. It names hosts of the platform at most.
 	Detail string
@@ -246,10 +249,12 @@ func (r *Resolver) ask(ctx context.Context, address *url.URL) (location string, 
 		case status >= 300 && status < 400 && location != "":
 			return location, nil
 		case status == http.StatusTooManyRequests:
-			return "", unresolved(nil, "%s does not answer for now because of too many requests; try again later.", address.Host)
+			return "", mayPass(CodeRateLimited, nil, "%s does not answer for now because of too many requests; try again later.", address.Host)
 		case method == http.MethodHead:
 		case status == http.StatusNotFound || status == http.StatusGone:
 			return "", dead(nil, "The link is dead: %s does not know it (status %d).", address.Host, status)
+		case status >= http.StatusInternalServerError:
+			failed = mayPass(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
 		default:
 			failed = unresolved(nil, "%s answers with status %d and no redirect; try again later.", address.Host, status)
 		}
@@ -288,15 +293,22 @@ func (r *Resolver) actual(address *url.URL) string {
 
 // silent explains why there was no answer. The cause stays in the log: it may name addresses of the operator.
 func (r *Resolver) silent(err error, host string) *Error {
+	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
+		return unresolved(err, "%s could not be reached; try again later.", host)
+	}
 	var netErr net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout() {
-		return unresolved(err, "%s did not answer within %s; try again later.", host, r.timeout)
+		return mayPass(CodePlatformUnavailable, err, "%s did not answer within %s; try again later.", host, r.timeout)
 	}
-	return unresolved(err, "%s could not be reached; try again later.", host)
+	return mayPass(CodePlatformUnavailable, err, "%s could not be reached; try again later.", host)
 }
 
 func unresolved(cause error, format string, args ...any) *Error {
-	return &Error{Code: CodeLinkUnresolved, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
+	return mayPass(CodeLinkUnresolved, cause, format, args...)
+}
+
+func mayPass(code string, cause error, format string, args ...any) *Error {
+	return &Error{Code: code, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
 func dead(cause error, format string, args ...any) *Error {

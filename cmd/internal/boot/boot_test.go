@@ -226,7 +226,7 @@ func TestMetrics_areServed(t *testing.T) {
 	api, err := boot.Listen(t.Context(), "", "", "127.0.0.1:0")
 	require.NoError(t, err)
 	out := boottest.NewOutput()
-	part, wanted, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Part(t.Context(), registry, slog.New(slog.NewTextHandler(out, nil)))
+	part, wanted, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Part(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
 	require.True(t, wanted)
 	ctx, stop := context.WithCancel(t.Context())
@@ -245,7 +245,7 @@ func TestMetrics_areServed(t *testing.T) {
 	require.Contains(t, text, "go_goroutines")
 	stop()
 	require.NoError(t, <-done)
-	_, wanted, err = boot.Metrics{}.Part(t.Context(), registry, slog.New(slog.DiscardHandler))
+	_, wanted, err = boot.Metrics{}.Part(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.False(t, wanted)
 }

@@ -15,7 +15,7 @@ import (
 
 // Metrics are where Prometheus finds its numbers.
 type Metrics struct {
-	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics is served; not served without. Keep it away from the public."`
+	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics is served, and by a collector /status; not served without. Keep it away from the public."`
 }
 
 // NewRegistry returns a registry that knows the process and what was built.
@@ -27,8 +27,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Part serves the registry; false when no address is set.
-func (m Metrics) Part(ctx context.Context, r *prometheus.Registry, logger *slog.Logger) (Part, bool, error) {
+// Part serves the registry, and the status for operators at /status unless it is nil; false when no address is set.
+func (m Metrics) Part(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Part, bool, error) {
 	if m.MetricsListen == "" {
 		return Part{}, false, nil
 	}
@@ -39,6 +39,9 @@ func (m Metrics) Part(ctx context.Context, r *prometheus.Registry, logger *slog.
 	logger.InfoContext(ctx, "serving metrics", "address", URL(l)+"/metrics")
 	routes := http.NewServeMux()
 	routes.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r}))
+	if status != nil {
+		routes.Handle("GET /status", status)
+	}
 	return Part{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +15,13 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // Config says which sources there are. Each needs its credential; without one it does not take part.
@@ -27,9 +31,23 @@ type Config struct {
 	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Units a day that the key's project may spend, of all calls but videos.batchGetStats; -1 when there is no limit."`
 	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Units a day for videos.batchGetStats, which YouTube counts apart; -1 when there is no limit."`
 
+	TikTok `embed:""`
+
+	InstagramToken     boot.Secret `name:"instagram-access-token" setting:"REELTALLY_INSTAGRAM_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of the Instagram Graph API: makes Instagram a source."`
+	InstagramAccountID string      `name:"instagram-account-id" setting:"REELTALLY_INSTAGRAM_ACCOUNT_ID" placeholder:"ID" help:"The Graph API's id of the own professional account that the token is for; others are discovered through it."`
+	InstagramBaseURL   string      `name:"instagram-base-url" setting:"REELTALLY_INSTAGRAM_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Instagram, its version at the end."`
+
+	FacebookToken       boot.Secret `name:"facebook-access-token" setting:"REELTALLY_FACEBOOK_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of Facebook's Graph API, of a page or a system user: makes Facebook a source."`
+	FacebookPageIDs     []string    `name:"facebook-page-id" setting:"REELTALLY_FACEBOOK_PAGE_ID" placeholder:"ID" help:"The ids of the own pages, whose insights the token may read; none when all pages are others'."`
+	FacebookReelMetric  string      `name:"facebook-reel-metric" setting:"REELTALLY_FACEBOOK_REEL_METRIC" default:"fb_reels_total_plays" placeholder:"NAME" help:"The metric of insights that counts the views of an own reel: Facebook renames such."`
+	FacebookVideoMetric string      `name:"facebook-video-metric" setting:"REELTALLY_FACEBOOK_VIDEO_METRIC" default:"total_video_views" placeholder:"NAME" help:"The metric of insights that counts the views of another own video."`
+	FacebookBaseURL     string      `name:"facebook-base-url" setting:"REELTALLY_FACEBOOK_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Facebook, its version at the end."`
+
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors that are bought from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"The key of each vendor, in the same order."`
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Where each vendor is served, in the same order; without it, where its description says."`
+	// VendorServes are the platforms for which vendors are asked; nil means all that they sell. It is no setting.
+	VendorServes []link.Platform `kong:"-"`
 }
 
 // Vars are what the help of Config's flags refers to.
@@ -42,6 +60,12 @@ func usagef(format string, args ...any) error {
 // HasYouTube says whether YouTube is a source.
 func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
 
+// HasInstagram says whether Instagram's Graph API is a source.
+func (c Config) HasInstagram() bool { return c.InstagramToken != "" }
+
+// HasFacebook says whether Facebook's Graph API is a source.
+func (c Config) HasFacebook() bool { return c.FacebookToken != "" }
+
 // HasVendor says whether a vendor is a source.
 func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
 
@@ -52,6 +76,10 @@ func (c Config) Check() error {
 		return boot.Bad("youtube-units", "REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, "1 or more, or -1 when there is no limit")
 	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
 		return boot.Bad("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, "1 or more, or -1 when there is no limit")
+	case c.HasInstagram() != (c.InstagramAccountID != ""):
+		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both, the id of the own professional account that the token is for, or none")
+	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
+		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: set the token that may read these pages")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
 		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: name the vendor whose key it is, one of %s, or the path of a JSON description",
 			strings.Join(vendor.Shipped(), ", "))
@@ -65,12 +93,22 @@ func (c Config) Check() error {
 		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_BASE_URL has %d: give one for each, in the same order, or none",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
 	}
-	return nil
+	return c.TikTok.check()
 }
 
-// Sources makes the sources, in the order in which they are asked: the platforms' own before vendors. None configured
-// is an error that says how to configure one.
-func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
+// Sources makes the sources, as Configured does. None configured is an error that says how to configure one.
+func (c Config) Sources(st *store.Store, logger *slog.Logger) ([]collector.Source, error) {
+	sources, err := c.Configured(st, logger)
+	if err == nil && len(sources) == 0 {
+		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
+			strings.Join(vendor.Shipped(), ", "))
+	}
+	return sources, err
+}
+
+// Configured makes the sources, in the order in which they are asked: the platforms' own before vendors, and last the one whose
+// numbers lag behind. The store keeps the tokens of sources whose tokens change with their use.
+func (c Config) Configured(st *store.Store, logger *slog.Logger) ([]collector.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -84,10 +122,34 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		}
 		sources = append(sources, s)
 	}
+	display, research, err := c.TikTok.sources(st, client, logger)
+	if err != nil {
+		return nil, err
+	}
+	sources = append(sources, display...)
+	if c.HasInstagram() {
+		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AccountID: c.InstagramAccountID,
+			Client: client, Now: time.Now})
+		if err != nil {
+			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL, REELTALLY_INSTAGRAM_ACCOUNT_ID: %w", err)
+		}
+		sources = append(sources, s)
+	}
+	if c.HasFacebook() {
+		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), PageIDs: c.FacebookPageIDs,
+			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now})
+		if err != nil {
+			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC, REELTALLY_FACEBOOK_VIDEO_METRIC: %w", err)
+		}
+		sources = append(sources, s)
+	}
 	for i, name := range c.Vendor {
 		description, err := vendor.Load(name)
 		if err != nil {
 			return nil, usagef("REELTALLY_VENDOR: %w", err)
+		}
+		if c.VendorServes != nil {
+			description.Calls = slices.DeleteFunc(description.Calls, func(call vendor.Call) bool { return !slices.Contains(c.VendorServes, call.Platform) })
 		}
 		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
 		if len(c.VendorBaseURL) > 0 {
@@ -99,10 +161,7 @@ func (c Config) Sources(logger *slog.Logger) ([]collector.Source, error) {
 		}
 		sources = append(sources, s)
 	}
-	if len(sources) == 0 {
-		return nil, usagef("no source is configured, so that nothing could be collected: set REELTALLY_YOUTUBE_API_KEY, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or set what `reeltally sandbox` prints, to try it with made-up numbers",
-			strings.Join(vendor.Shipped(), ", "))
-	}
+	sources = append(sources, research...)
 	return sources, nil
 }
 
@@ -127,8 +186,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	logger := settings.Logger(p.Stderr)
-	sources, err := settings.Sources(logger)
-	if err != nil {
+	if err := settings.Check(); err != nil {
 		return err
 	}
 	st, err := settings.Open(ctx, logger, boot.MigrateOlder)
@@ -136,9 +194,13 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	sources, err := settings.Sources(st, logger)
+	if err != nil {
+		return err
+	}
 	registry := boot.NewRegistry()
 	var parts []boot.Part
-	metrics, wanted, err := settings.Part(ctx, registry, logger)
+	metrics, wanted, err := settings.Part(ctx, registry, NewMonitor(st, sources, registry, logger), logger)
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,13 @@ func TestCommand_needsASource(t *testing.T) {
 func TestCommand_collectsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"),
-		"REELTALLY_VENDOR": "ensembledata,scrapecreators", "REELTALLY_VENDOR_KEY": "one-key,two-key", "REELTALLY_YOUTUBE_API_KEY": "yt-key"})
+		"REELTALLY_VENDOR": "ensembledata,scrapecreators", "REELTALLY_VENDOR_KEY": "one-key,two-key", "REELTALLY_YOUTUBE_API_KEY": "yt-key",
+		"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "ig-key", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914", "REELTALLY_FACEBOOK_ACCESS_TOKEN": "fb-key",
+		"REELTALLY_TIKTOK_CLIENT_KEY": "tt-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "tt-secret-key", "REELTALLY_TIKTOK_REFRESH_TOKEN": "rft.one-key,rft.two-key",
+		"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "rs-key", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "rs-secret-key"})
 	line := p.Stderr.Await(t, 20*time.Second, `"collecting"`)
-	require.Contains(t, line, `["youtube","vendor:ensembledata","vendor:scrapecreators"]`, "the platforms' own first, vendors in the order given")
+	require.Contains(t, line, `["youtube","tiktok_display","tiktok_display:2","instagram","facebook","vendor:ensembledata","vendor:scrapecreators","tiktok_research"]`,
+		"the platforms' own first, vendors in the order given, and last what lags behind")
 	require.Zero(t, p.Stop())
 	p.Stderr.Await(t, time.Second, "stopped collecting")
 	require.NotContains(t, p.Stderr.String(), "-key", "no credential is logged")
@@ -55,7 +59,21 @@ func TestConfig_namesWhatIsWrong(t *testing.T) {
 		"a description that is missing": {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},
 		"a vendor's address":            {map[string]string{"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "s3cret", "REELTALLY_VENDOR_BASE_URL": "gopher://x"}, []string{"REELTALLY_VENDOR_BASE_URL", "gopher"}},
 		"YouTube's address":             {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_BASE_URL": "gopher://x"}, []string{"REELTALLY_YOUTUBE_BASE_URL", "gopher"}},
-		"a budget of nothing":           {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 when there is no limit"}},
+		"a TikTok app without login":    {map[string]string{"REELTALLY_TIKTOK_CLIENT_KEY": "s3cret", "REELTALLY_TIKTOK_CLIENT_SECRET": "s3cret"}, []string{"REELTALLY_TIKTOK_REFRESH_TOKEN", "belong together"}},
+		"a project without its secret":  {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "s3cret"}, []string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET", "belong together"}},
+		"TikTok's address": {map[string]string{"REELTALLY_TIKTOK_CLIENT_KEY": "k", "REELTALLY_TIKTOK_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_REFRESH_TOKEN": "s3cret", "REELTALLY_TIKTOK_BASE_URL": "gopher://x"},
+			[]string{"REELTALLY_TIKTOK_BASE_URL", "gopher"}},
+		"Research's address": {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "k", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_RESEARCH_BASE_URL": "gopher://x"},
+			[]string{"REELTALLY_TIKTOK_RESEARCH_BASE_URL", "gopher"}},
+		"no requests":                {map[string]string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS": "0"}, []string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS", "-1 when there is no limit"}},
+		"a token without an account": {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
+		"an account without a token": {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and"}},
+		"an account that is no id":   {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "up to 20 digits"}},
+		"Instagram's address":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "ends in a version"}},
+		"a page without a token":     {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
+		"a page that is no id":       {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_PAGE_ID": "1,natgeo"}, []string{"REELTALLY_FACEBOOK_PAGE_ID", `"natgeo"`}},
+		"a metric that is none":      {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_REEL_METRIC": "a,b"}, []string{"REELTALLY_FACEBOOK_REEL_METRIC", `"a,b"`, "fb_reels_total_plays"}},
+		"a budget of nothing":        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 when there is no limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,13 +10,15 @@ import (
 	"github.com/reeltally/reeltally/collector"
 )
 
+const resultsName = "reeltally_source_results_total"
+
 // Measured counts what sources are asked and what they answer.
 func Measured(registry *prometheus.Registry, sources []collector.Source) []collector.Source {
 	m := &sourceMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_source_call_seconds",
 			Help:    "How long fetches took, and by their count how many there were; the class is ok when the call had an answer.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2.5, 10)}, []string{"source", "class"}),
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "reeltally_source_results_total",
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: resultsName,
 			Help: "Answers for single videos and accounts."}, []string{"source", "kind", "class"}),
 	}
 	registry.MustRegister(m.calls, m.results)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/server"
@@ -20,13 +21,14 @@ import (
 
 // Config is what the API needs to know beside the database.
 type Config struct {
-	Listen           string   `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT of the API; port 0 takes a free one."`
-	AppURL           string   `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Where people reach the dashboard: it begins every directUrl. Without it, http:// and the address listened at, so http://127.0.0.1:8080 by default."`
-	TrustedProxies   []string `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks (10.0.0.0/8,::1/128) of proxies whose X-Forwarded-For is believed; nobody's without."`
-	PreviewAllowance int      `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request are fetched for an organisation without a subscription, 1 or more."`
-	Sandbox          bool     `setting:"REELTALLY_SANDBOX" help:"The numbers in this database are made up by the sandbox: every answer says so."`
-	RateLimits       string   `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on, or off for measurements alone: nobody is ever limited."`
-	ShortLinkBaseURL string   `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links: https://HOST/PATH is asked for at URL/HOST/PATH. Without it the hosts themselves are asked."`
+	Listen           string      `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT of the API; port 0 takes a free one."`
+	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Where people reach the dashboard: it begins every directUrl. Without it, http:// and the address listened at, so http://127.0.0.1:8080 by default."`
+	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks (10.0.0.0/8,::1/128) of proxies whose X-Forwarded-For is believed; nobody's without."`
+	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request are fetched for an organisation without a subscription, 1 or more."`
+	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"The numbers in this database are made up by the sandbox: every answer says so."`
+	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey in which several servers count rate limits together: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is away, each server counts by itself."`
+	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on, or off for measurements alone: nobody is ever limited."`
+	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links: https://HOST/PATH is asked for at URL/HOST/PATH. Without it the hosts themselves are asked."`
 }
 
 // Check returns the first setting that cannot be used.
@@ -42,6 +44,11 @@ func (c Config) Check() error {
 	}
 	if c.PreviewAllowance < 1 {
 		return boot.Bad("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
+	}
+	if c.RedisURL != "" {
+		if _, err := c.redis(); err != nil {
+			return err
+		}
 	}
 	_, err := c.proxies()
 	return err
@@ -67,14 +74,43 @@ func (c Config) proxies() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
+// redis returns where Redis is. What the library says of a wrong address is kept to ourselves: it quotes passwords.
+func (c Config) redis() (*redis.Options, error) {
+	o, err := redis.ParseURL(c.RedisURL.Reveal())
+	if err != nil {
+		return nil, boot.Bad("redis-url", "REELTALLY_REDIS_URL", c.RedisURL,
+			"redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH, with reserved characters of the password written as %40")
+	}
+	return o, nil
+}
+
+// rateStore returns where calls are counted, nil for the memory of this process, and what closes it.
+func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
+	nothing := func() error { return nil }
+	switch {
+	case c.RateLimits == "off":
+		logger.WarnContext(ctx, "rate limits are off")
+		return server.Unlimited{}, nothing, nil
+	case c.RedisURL == "":
+		return nil, nothing, nil
+	}
+	o, err := c.redis()
+	if err != nil {
+		return nil, nil, err
+	}
+	shared := server.NewRedisRateStore(ctx, o, time.Now, logger)
+	return shared, shared.Close, nil
+}
+
 // API is the API, listening but not answering yet.
 type API struct {
 	// Address is where people reach it.
-	Address  string
-	listener net.Listener
-	server   *server.Server
-	registry *prometheus.Registry
-	logger   *slog.Logger
+	Address    string
+	listener   net.Listener
+	server     *server.Server
+	closeRates func() error
+	registry   *prometheus.Registry
+	logger     *slog.Logger
 }
 
 // New opens the listener and builds the server on a store with this program's schema. Close what is not Run.
@@ -99,23 +135,23 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	if c.AppURL == "" {
 		c.AppURL = a.Address
 	}
-	var rates server.RateStore // nil: in this process's memory
-	if c.RateLimits == "off" {
-		rates = server.Unlimited{}
-		logger.WarnContext(ctx, "rate limits are off")
+	rates, closeRates, err := c.rateStore(ctx, logger)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
+	a.closeRates = closeRates
 	a.server, err = server.New(server.Options{
 		RateStore: rates, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: c.Sandbox, PreviewAllowance: c.PreviewAllowance,
 	})
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-// Close gives the listener back.
-func (a *API) Close() error { return a.listener.Close() }
+// Close gives the listener and the connections to Redis back.
+func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
 // Run answers requests until ctx ends and all of them are answered.
 func (a *API) Run(ctx context.Context) error {
@@ -123,7 +159,7 @@ func (a *API) Run(ctx context.Context) error {
 	err := boot.Serve(ctx, a.listener, boot.Measured(a.registry, a.server.Handler()), a.logger)
 	a.server.Close()
 	a.logger.InfoContext(ctx, "stopped serving")
-	return err
+	return errors.Join(err, a.closeRates())
 }
 
 // Command is the program cmd/server.
@@ -152,7 +188,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	parts := []boot.Part{}
-	metrics, wanted, err := settings.Part(ctx, registry, logger)
+	metrics, wanted, err := settings.Part(ctx, registry, nil, logger)
 	switch {
 	case err != nil:
 		return errors.Join(err, api.Close())

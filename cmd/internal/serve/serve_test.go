@@ -86,6 +86,7 @@ func TestConfig_namesWhatIsWrong(t *testing.T) {
 		"REELTALLY_SHORTLINK_BASE_URL": "example.com",
 		"REELTALLY_PREVIEW_ALLOWANCE":  "0",
 		"REELTALLY_TRUSTED_PROXIES":    "10.0.0.0/8,home",
+		"REELTALLY_REDIS_URL":          "https://reeltally:s3cret@redis.example.com:6379",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
@@ -93,6 +94,33 @@ func TestConfig_namesWhatIsWrong(t *testing.T) {
 			require.Equal(t, 2, status)
 			require.Contains(t, stderr, variable)
 			require.Contains(t, stderr, "it must be")
+			require.NotContains(t, stderr, "s3cret")
 		})
 	}
+}
+
+// What a library says of a wrong address quotes all of it.
+func TestConfig_keepsTheRedisPasswordToItself(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"redis://reeltally:s3cret@host:port/0", "redis://reeltally:s3cret/with/slash@host", "redis://:s3cret%@host", "s3cret", "redis://host/s3cret", "redis://host?dial_timeout=s3cret"} {
+		status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_REDIS_URL": url, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+		require.Equal(t, 2, status, url)
+		require.Contains(t, stderr, "REELTALLY_REDIS_URL")
+		require.NotContains(t, stdout+stderr, "s3cret")
+	}
+}
+
+func TestCommand_servesWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	p := boottest.Start(t, serve.Command, nil, map[string]string{
+		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
+		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
+	base := address(t, p)
+	p.Stderr.Await(t, soon, "redis is away", "connection refused")
+	status, _ := get(t, base+"/readyz")
+	require.Equal(t, http.StatusOK, status)
+	status, _ = get(t, base+"/videos")
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Zero(t, p.Stop())
+	require.NotContains(t, p.Stderr.String(), "s3cret")
 }

@@ -1,0 +1,91 @@
+package e2e_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server/redistest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// Two servers on one database and one Redis give an organisation what one of them would; without Redis each goes on by itself.
+func TestLimits_areSharedByServers(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // which a busy machine may hold up
+	first, second := &stack{env: env}, &stack{env: slices.Clone(env)}
+	first.startServer(t)
+	second.startServer(t)
+	both := []*stack{first, second}
+	logged := func(away, back int) {
+		t.Helper()
+		for _, s := range both {
+			require.Equal(t, away, strings.Count(s.server.stderr.String(), "redis is away"), s.server.stderr)
+			require.Equal(t, back, strings.Count(s.server.stderr.String(), "redis is back"), s.server.stderr)
+		}
+	}
+
+	// By PATH, the limit of a premium organisation: spec 8, interface.md 6.
+	token, other := first.newOrganisation(t), first.newOrganisation(t)
+	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
+		require.Equal(t, limit, allowed(t, both, token, path, limit+20), path)
+	}
+	require.Equal(t, 30, allowed(t, both, other, "/videos", 40), "another organisation has its own")
+	logged(0, 0)
+
+	r.Kill()
+	for _, s := range both {
+		require.Equal(t, 30, allowed(t, []*stack{s}, token, "/videos", 40), "each by itself")
+		require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status)
+	}
+	logged(1, 0)
+
+	r.Start()
+	for _, s := range both {
+		await(t, soon, 100*time.Millisecond, func() string {
+			call(t, http.MethodGet, s.base+"/videos", "", nil) // limited by its address
+			if !strings.Contains(s.server.stderr.String(), "redis is back") {
+				return "Redis is back, and the server does not know"
+			}
+			return ""
+		})
+	}
+	require.Equal(t, 30, allowed(t, both, token, "/videos", 50), "shared again, from nothing: Redis was empty")
+	logged(1, 1)
+	for _, s := range both {
+		s.server.stop(t, sigterm)
+	}
+}
+
+// allowed sends n requests, in turn to each of the servers and several at once, and returns how many were not too many.
+func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
+	t.Helper()
+	var mu sync.Mutex
+	ok, slowest := 0, time.Duration(0)
+	var callers sync.WaitGroup
+	for worker := range 4 {
+		callers.Go(func() {
+			for i := worker; i < n; i += 4 {
+				began := time.Now()
+				a, err := try(t, http.MethodGet, servers[i/4%len(servers)].base+path, token, nil)
+				mu.Lock()
+				slowest = max(slowest, time.Since(began))
+				if err != nil || !slices.Contains([]int{http.StatusOK, http.StatusNotFound, http.StatusTooManyRequests}, a.status) {
+					t.Errorf("%s: %d, %v\n%s", path, a.status, err, a.body)
+				} else if a.status != http.StatusTooManyRequests {
+					ok++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	callers.Wait()
+	t.Logf("%s: %d of %d allowed, the slowest took %s", path, ok, n, slowest)
+	return ok
+}

@@ -1,0 +1,75 @@
+package e2e_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// withToken adds a token to every request.
+type withToken string
+
+func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(token))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestMCP_anAssistantTracksALinkAndReadsItsNumbers(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			env := []string{"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATA_DIR=" + data}
+			if engine == "postgres" {
+				env = append(env, "REELTALLY_DATABASE_URL="+storetest.Empty(t, engine))
+			}
+			p := start(t, "reeltally", env, "up")
+			p.stdout.Await(t, soon, "Ctrl-C stops.")
+			base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.stdout.String())
+			token, err := os.ReadFile(filepath.Join(data, "demo-token"))
+			require.NoError(t, err)
+
+			session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil).Connect(t.Context(),
+				&mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: withToken(strings.TrimSpace(string(token)))}}, nil)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = session.Close() })
+			ask := func(tool string, arguments map[string]any) map[string]any {
+				result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+				require.NoError(t, err)
+				require.False(t, result.IsError, "%s: %v", tool, result.Content)
+				answer, ok := result.StructuredContent.(map[string]any)
+				require.True(t, ok)
+				return answer
+			}
+
+			tools, err := session.ListTools(t.Context(), nil)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(tools.Tools), 32)
+			const url = "https://www.youtube.com/shorts/aBcDeFgHiJk"
+			tracked := ask("track_video", map[string]any{"link": url})
+			await(t, fetched, 500*time.Millisecond, func() string {
+				if ask("get_video", map[string]any{"ad_id": url})["latest_views"] == nil {
+					return "the video that was tracked has no numbers"
+				}
+				return ""
+			})
+			video := ask("get_video", map[string]any{"ad_id": tracked["videoId"]})
+			require.Positive(t, video["latest_views"])
+			history := ask("get_video_history", map[string]any{"ad_id": url})
+			points, ok := history["items"].([]any)
+			require.True(t, ok)
+			require.NotEmpty(t, points)
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+const (
+	transferVideos = 1500
+	transferDays   = 4
+)
+
+// otherTrackers is a file as another tracker would give it, with the points of a video far apart from each other.
+func otherTrackers(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	_, err = fmt.Fprintln(f, "Video URL,Day,Views,Likes")
+	require.NoError(t, err)
+	today := time.Now().UTC()
+	for day := range transferDays {
+		for n := range transferVideos {
+			_, err := fmt.Fprintf(f, "https://www.tiktok.com/@creator%d/video/73012345%011d,%s,%d,%d\n", n%50, n,
+				today.AddDate(0, 0, day-transferDays).Format(time.DateOnly), 1000*n+day, n)
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, f.Close())
+}
+
+// readable is all that the API tells of two organisations' days, without their identifiers.
+func readable(t *testing.T, s *stack, token string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, path := range []string{"/organisation/history", "/statistics/videos", "/accounts/https%3A%2F%2Fwww.tiktok.com%2F%40creator7/history"} {
+		b.Write(call(t, "GET", s.base+path, token, nil).body)
+	}
+	return b.String()
+}
+
+// killedUntilDone runs the tool again and again, and kills it each time a little later, until it comes to its end. It returns
+// how often it was killed, and what it printed.
+func killedUntilDone(t *testing.T, env []string, args ...string) (kills int, printed string) {
+	t.Helper()
+	for after := 100 * time.Millisecond; ; after += after / 3 {
+		p := start(t, "reeltally", env, args...)
+		timer := time.NewTimer(after)
+		select {
+		case <-timer.C:
+			p.kill()
+		case <-p.done:
+			timer.Stop()
+		}
+		if p.err == nil {
+			return kills, p.stdout.String()
+		}
+		require.Contains(t, p.err.Error(), "killed", p.stderr.String())
+		kills++
+	}
+}
+
+// An import and an export that are killed at any moment and started again come to the same end as those that are not.
+func TestTransfer_survivesBeingKilled(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := &stack{box: startSandbox(t)}
+			s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+			dir := t.TempDir()
+			in := filepath.Join(dir, "in.csv")
+			otherTrackers(t, in)
+			organisation := func(name string) (token string) {
+				var made struct {
+					ID    string `json:"organisation_id"`
+					Token string
+				}
+				require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "org", "create", "--name", name, "--json")), &made))
+				require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", made.ID, "--name", "Test", "--json")), &made))
+				return made.Token
+			}
+			wholeToken := organisation("Whole")
+			killedToken := organisation("Killed")
+
+			operator(t, s.env, "import", "--org", "Whole", in)
+			importKills, printed := killedUntilDone(t, s.env, "import", "--org", "Killed", "--json", in)
+			require.GreaterOrEqual(t, importKills, 3)
+			require.NoFileExists(t, in+".import-state")
+			var sum map[string]int
+			require.NoError(t, json.Unmarshal([]byte(printed), &sum))
+			require.Equal(t, transferVideos, sum["videos"])
+			require.Equal(t, transferVideos*transferDays, sum["added"]+sum["there"])
+			require.Zero(t, sum["kept"])
+
+			exported := func(org, file string, resume bool) []string {
+				path := filepath.Join(dir, file)
+				args := []string{"export", "--org", org, "--out", path}
+				if resume {
+					kills, _ := killedUntilDone(t, s.env, append(args, "--resume")...)
+					require.GreaterOrEqual(t, kills, 1)
+				} else {
+					operator(t, s.env, args...)
+				}
+				text, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.NoFileExists(t, path+".part")
+				require.NoFileExists(t, path+".part-state")
+				return slices.Collect(strings.Lines(string(text)))
+			}
+			whole, killed := exported("Whole", "whole.csv", false), exported("Killed", "killed.csv", false)
+			require.Len(t, whole, 1+transferVideos*transferDays)
+			require.Equal(t, whole, killed)
+			require.Equal(t, whole, exported("Whole", "resumed.csv", true))
+
+			s.startServer(t)
+			want := readable(t, s, wholeToken)
+			require.Contains(t, want, fmt.Sprintf(`"total":%d`, transferVideos))
+			require.Equal(t, want, readable(t, s, killedToken))
+			t.Logf("the import was killed %d times", importKills)
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package collect_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// paid is a source with a budget.
+type paid struct{ source }
+
+func (paid) Budgets() []collector.Budget {
+	return []collector.Budget{
+		{Name: "common", Limit: 100, Window: func(now time.Time) (string, time.Time) { return "today", now.Truncate(time.Hour).Add(time.Hour) }},
+		{Name: "free"},
+	}
+}
+
+func (p paid) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+	return p.source.Fetch(ctx, batch, plan)
+}
+
+func TestMonitor_tellsTheSameByPrometheusAndJSON(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
+		require.NoError(t, err)
+		l, err := link.Parse("https://www.tiktok.com/@northwind.studio/video/7338812345678901234")
+		require.NoError(t, err)
+		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Enqueue: 1})
+		require.NoError(t, err)
+		db.Clock.Advance(24 * time.Hour)
+		now := store.InstantOf(db.Clock.Now())
+		db.Exec(t, "UPDATE fetch_targets SET next_at = ?, fetched_at = ?", now.Add(-90*time.Second), now.Add(-5*time.Hour))
+		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute)
+		require.NoError(t, err)
+		_, err = db.ReserveQuota(t.Context(), "test/common", "today", 30, 100)
+		require.NoError(t, err)
+		_, err = db.ReserveQuota(t.Context(), "test/common", "yesterday", 99, 100)
+		require.NoError(t, err)
+		for name, until := range map[string]time.Duration{"test/common": time.Hour, "test": -time.Hour} {
+			require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), Strikes: 2}))
+		}
+
+		registry := prometheus.NewRegistry()
+		sources := []collector.Source{paid{source{results: []collector.Result{{Target: collector.Target{Kind: collector.KindVideo}, Class: collector.Gone}}}}}
+		_, _ = collect.Measured(registry, sources)[0].Fetch(t.Context(), nil, nil)
+		monitor := collect.NewMonitor(db.Store, sources, registry, slog.New(slog.DiscardHandler))
+
+		answer := httptest.NewRecorder()
+		monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		require.Equal(t, http.StatusOK, answer.Code)
+		var s collect.Status
+		require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &s))
+		resets := db.Clock.Now().UTC().Truncate(time.Hour).Add(time.Hour)
+		require.Equal(t, collect.Status{
+			At: now.Time(), Collectors: 1,
+			Queue: []collect.QueueStatus{{Platform: "tiktok", Kind: "video", Lane: "premium", Targets: map[string]int64{"active": 1}, Due: 1, OldestDueSeconds: new(90.0)}},
+			Freshness: []collect.Freshness{{Platform: "tiktok", Kind: "video", Targets: 1,
+				Within: map[string]int64{"1h": 0, "3h": 0, "6h": 1, "12h": 1, "24h": 1, "36h": 1, "48h": 1, "168h": 1},
+				P50:    new(21600.0), P95: new(21600.0), P99: new(21600.0)}},
+			Sources: []collect.SourceStatus{{Source: "test", Results: map[string]int64{"gone": 1}, Budgets: []collect.BudgetStatus{
+				{Budget: "common", Window: "today", Used: 30, Limit: new(int64(100)), Left: new(int64(70)), ResetsAt: resets,
+					Pause: &collect.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
+				{Budget: "free"},
+			}}},
+		}, s)
+		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP reeltally_queue_oldest_due_seconds How long the first of those due waits; 0 when none is due.
+# TYPE reeltally_queue_oldest_due_seconds gauge
+reeltally_queue_oldest_due_seconds{kind="video",lane="premium",platform="tiktok"} 90
+# HELP reeltally_quota_used Units reserved in the window that is running.
+# TYPE reeltally_quota_used gauge
+reeltally_quota_used{budget="common",source="test"} 30
+reeltally_quota_used{budget="free",source="test"} 0
+# HELP reeltally_collectors Collectors that live.
+# TYPE reeltally_collectors gauge
+reeltally_collectors 1
+`), "reeltally_queue_oldest_due_seconds", "reeltally_quota_used", "reeltally_collectors"))
+	})
+}
+
+func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	registry := prometheus.NewRegistry()
+	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
+	answer := httptest.NewRecorder()
+	monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Equal(t, "the database does not answer\n", answer.Body.String())
+	families, err := registry.Gather()
+	require.NoError(t, err, "the other metrics are still there")
+	require.Empty(t, families)
+}

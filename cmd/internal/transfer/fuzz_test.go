@@ -1,0 +1,77 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Whatever a file holds, reading it ends, and what it gives can be true.
+func FuzzRows(f *testing.F) {
+	const watch = "https://youtu.be/dQw4w9WgXcQ"
+	for _, seed := range []string{"link,date,views\n" + watch + ",2026-01-31,5\n", "link;time;likes;title\n" + watch + ";2026-01-31T00:00:00+05:00;0.0;'=x\n",
+		`[{"link":"` + watch + `","date":"2026-01-31","views":5}, {}]`, `{"link":"` + watch + `","title":"\ud83d\ude00\""}` + "\n{}", "\xef\xbb\xbf\"link\"\n\"a\nb\"\n"} {
+		f.Add([]byte(seed))
+	}
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	rules := rows{now: store.InstantOf(now), resolve: func(_ context.Context, l link.Link) (link.Link, error) { return l, nil }}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := newRowReader(bytes.NewReader(text), Columns{IgnoreUnknown: true})
+		if err != nil {
+			return
+		}
+		for range len(text) + 2 {
+			line, v, err := r.next()
+			var whole wholeFileError
+			if errors.Is(err, io.EOF) || errors.As(err, &whole) {
+				return
+			}
+			require.Positive(t, line)
+			require.LessOrEqual(t, line, 1+bytes.Count(text, []byte("\n"))+bytes.Count(text, []byte("\r")))
+			if err != nil {
+				continue
+			}
+			rec, err := rules.record(t.Context(), line, &v)
+			if err != nil {
+				continue
+			}
+			require.NotEmpty(t, rec.ID)
+			require.True(t, utf8.ValidString(rec.Title+rec.Username+rec.Link))
+			require.NotContains(t, rec.Title+rec.Username, "\x00")
+			if rec.Measured {
+				require.LessOrEqual(t, rec.At, rules.now)
+			}
+			for _, n := range []*int64{rec.Counts.Views, rec.Counts.Likes, rec.Counts.Comments, rec.Counts.Shares, rec.Counts.Bookmarks} {
+				if n != nil {
+					require.GreaterOrEqual(t, *n, int64(0))
+					require.LessOrEqual(t, *n, int64(mostCounted))
+				}
+			}
+		}
+		require.Fail(t, "more rows than characters")
+	})
+}
+
+// A guarded cell begins with nothing that a spreadsheet runs, and gives back what it was.
+func FuzzGuarded(f *testing.F) {
+	for _, seed := range []string{"", "=1", "'=1", "''", "'", "＝1", "\t", "a"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g := guarded(text)
+		require.Equal(t, text, unguarded(g))
+		for _, sign := range formulaSigns {
+			require.False(t, strings.HasPrefix(g, string(sign)), "%q", g)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package transfer
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// State is a small file beside another that says how far it was when it was broken off.
+type State struct {
+	Path string
+	// Failed is told when it cannot be written: the work goes on, but would begin anew.
+	Failed func(error)
+
+	given bool // up
+}
+
+// progressState is what an import remembers. It counts only for the same file and organisation.
+type progressState struct {
+	File         string
+	Organisation string
+	After        string // the key of the last video that is written
+	Summary      Summary
+}
+
+// load returns what is remembered of the same work, or nothing.
+func (s *State) load(of progressState) progressState {
+	var was progressState
+	if s == nil || s.read(&was) != nil || was.File != of.File || was.Organisation != of.Organisation {
+		return progressState{}
+	}
+	return was
+}
+
+func (s *State) read(v any) error {
+	text, err := os.ReadFile(s.Path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}
+
+// save remembers, whole or not at all.
+func (s *State) save(v any) {
+	if s == nil || s.given {
+		return
+	}
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = replace(s.Path, text)
+	}
+	if err != nil {
+		s.given = true
+		s.Failed(err)
+	}
+}
+
+// end forgets.
+func (s *State) end() {
+	if s == nil {
+		return
+	}
+	if err := os.Remove(s.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.Failed(err)
+	}
+}
+
+func replace(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

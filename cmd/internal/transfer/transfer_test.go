@@ -1,0 +1,243 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/cmd/internal/transfer"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	// The properties here ask a database: 15 cases each, on two engines, unless the command line says otherwise.
+	if err := flag.Set("rapid.checks", "15"); err != nil {
+		panic(err)
+	}
+	flag.Parse()
+	goleak.VerifyTestMain(m)
+}
+
+func newOrg(t *testing.T, db *storetest.DB) *store.Org {
+	t.Helper()
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	return db.Org(o.ID)
+}
+
+func noShortLinks(context.Context, link.Link) (link.Link, error) {
+	return link.Link{}, errors.New("nobody answers")
+}
+
+// importing is an import of a text; change may set more of it.
+func importing(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
+	t.Helper()
+	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
+		Progress: func(transfer.Stage, int64, int64) {}}
+	for _, c := range change {
+		c(&i)
+	}
+	return i.Run(t.Context())
+}
+
+func exported(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQuery) string {
+	t.Helper()
+	if q.To == 0 {
+		q.To = store.DateOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	}
+	var b bytes.Buffer
+	_, err := transfer.Export{Org: o, Format: f, Query: q, Progress: func(int64) {}}.To(t.Context(), &b)
+	require.NoError(t, err)
+	return b.String()
+}
+
+// sortedLines are the lines of an export, whose order is that in which the videos were added.
+func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
+
+func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
+	count := rapid.Custom(func(rt *rapid.T) *int64 {
+		if rapid.IntRange(0, 3).Draw(rt, "unknown") == 0 {
+			return nil
+		}
+		return new(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 1_000_000_000_000)).Draw(rt, "count"))
+	})
+	title := rapid.OneOf(rapid.SampledFrom([]string{"", "=1+1", "'=1+1", "''-", "@name \"quoted\", said", "two\nlines", "\ttab", "'plain", "＝wide", " blank "}),
+		rapid.StringMatching(`[ -~àñ漢🎬\n'=+@-]{0,20}`))
+	var out []store.ImportVideo
+	for n := range rapid.IntRange(1, 5).Draw(rt, "videos") {
+		l, err := link.Parse([]string{fmt.Sprintf("https://www.tiktok.com/@some.one/video/73012345%011d", n), fmt.Sprintf("https://www.youtube.com/shorts/dQw4w9WgX%d0", n),
+			fmt.Sprintf("https://www.instagram.com/reel/C0aaaaaaa%02d/", n), fmt.Sprintf("https://www.facebook.com/reel/11392477642%05d", n)}[n%4])
+		if err != nil {
+			rt.Fatal(err)
+		}
+		v := store.ImportVideo{Link: l, Title: title.Draw(rt, "title")}
+		if rapid.Bool().Draw(rt, "described") {
+			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
+		}
+		days := rapid.SliceOfNDistinct(rapid.Int32Range(0, 720), 0, 30, rapid.ID).Draw(rt, "days ago")
+		slices.Sort(days)
+		for _, ago := range slices.Backward(days) {
+			at := store.InstantOf((today - store.Date(ago)).Time()).Add(time.Duration(rapid.Int64Range(0, 11*int64(time.Hour)).Draw(rt, "time")))
+			v.Points = append(v.Points, store.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
+				Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}})
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func TestExport_comesBackByImport(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		today := store.DateOf(db.Clock.Now())
+		rapid.Check(t, func(rt *rapid.T) {
+			from, to := newOrg(t, db), newOrg(t, db)
+			_, err := from.Import(t.Context(), drawVideos(rt, today), false)
+			require.NoError(rt, err)
+			f := rapid.SampledFrom([]transfer.Format{transfer.CSV, transfer.JSONLines}).Draw(rt, "format")
+			q := store.ExportQuery{Interpolated: rapid.Bool().Draw(rt, "interpolated")}
+			out := exported(t, from, f, q)
+			sum, err := importing(t, db, to, out)
+			require.NoError(rt, err, out)
+			require.Equal(rt, int64(strings.Count(out, "true,")+strings.Count(out, `"interpolated":true`)) > 0, sum.Interpolated > 0)
+			require.Equal(rt, sortedLines(out), sortedLines(exported(t, to, f, q)))
+		})
+	})
+}
+
+func TestExport_ofARangeOfDays(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other, today := newOrg(t, db), newOrg(t, db), store.DateOf(db.Clock.Now())
+		monday := (today - 200).Week()
+		rows := "link,date,views\n"
+		for _, p := range []struct {
+			day   store.Date
+			views int
+		}{{monday, 10}, {monday + 7, 80}, {today - 1, 500}, {today, 600}} {
+			rows += fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,%d\n", p.day, p.views)
+		}
+		_, err := importing(t, db, o, rows)
+		require.NoError(t, err)
+		days := func(q store.ExportQuery) (found []string) {
+			for line := range strings.Lines(exported(t, o, transfer.CSV, q)) {
+				cells := strings.Split(line, ",")
+				found = append(found, cells[5]+" "+cells[7]+" "+cells[12])
+			}
+			return found[1:]
+		}
+		row := func(day store.Date, views int, interpolated bool) string {
+			return fmt.Sprintf("%s %d %t", day, views, interpolated)
+		}
+		require.Equal(t, []string{row(monday, 10, false), row(monday+7, 80, false), row(today-1, 500, false), row(today, 600, false)}, days(store.ExportQuery{}))
+		require.Equal(t, []string{row(monday+5, 60, true), row(monday+6, 70, true), row(monday+7, 80, false)},
+			days(store.ExportQuery{From: monday + 5, To: monday + 7, Interpolated: true}))
+		require.Equal(t, []string{row(today-1, 500, false)}, days(store.ExportQuery{From: today - 5, To: today - 1}))
+		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "a video without points is there")
+		require.Equal(t, 1, strings.Count(exported(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "another organisation has none of it")
+
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watched(t)}}, true)
+		require.NoError(t, err)
+		require.Empty(t, days(store.ExportQuery{}))
+		require.Len(t, days(store.ExportQuery{IncludeRemoved: true}), 4)
+	})
+}
+
+const watch = "https://youtu.be/dQw4w9WgXcQ"
+
+// watched is the video that watch means.
+func watched(t *testing.T) link.Link {
+	t.Helper()
+	l, err := link.Parse(watch)
+	require.NoError(t, err)
+	return l
+}
+
+// More videos than are read at once come in one order, each once.
+func TestExport_walksAllVideos(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		var rows strings.Builder
+		rows.WriteString("link,date,views\n")
+		for n := range 450 {
+			fmt.Fprintf(&rows, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", n, store.DateOf(db.Clock.Now()), n)
+		}
+		sum, err := importing(t, db, o, rows.String())
+		require.NoError(t, err)
+		require.EqualValues(t, 450, sum.Added)
+		out := exported(t, o, transfer.JSONLines, store.ExportQuery{})
+		require.Len(t, slices.Compact(sortedLines(out)), 450)
+		require.Equal(t, out, exported(t, o, transfer.JSONLines, store.ExportQuery{}))
+		page, err := o.Export(t.Context(), store.ExportQuery{Limit: 10, After: uuid.Max})
+		require.NoError(t, err)
+		require.Empty(t, page)
+	})
+}
+
+// A file of many rows of one video, in any order and with every day twice, is one history.
+func TestImport_sortsAndFolds(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
+	rows := []string{}
+	for n := range 700 {
+		day := today - store.Date(n)
+		rows = append(rows, fmt.Sprintf(`{"url":"https://youtu.be/dQw4w9WgXcQ","measured_at":"%sT08:00:00Z","views":%d,"likes":7}`, day, 1000-n),
+			fmt.Sprintf(`{"url":"https://www.youtube.com/watch?v=dQw4w9WgXcQ","measured_at":"%sT09:30:00+01:00","views":%d}`, day, 1001-n))
+	}
+	slices.Sort(rows[100:])
+	sum, err := importing(t, db, o, "["+strings.Join(rows, ",\n")+"]\n")
+	require.NoError(t, err)
+	require.EqualValues(t, 1400, sum.Rows)
+	require.EqualValues(t, 1, sum.Videos)
+	require.EqualValues(t, 700, sum.Added+sum.Folded)
+	points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, today-699, today)
+	require.NoError(t, err)
+	require.InDelta(t, 697, len(points), 3, "back to the first point that stands for a week")
+	for _, p := range points[:90] {
+		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "the later one of the day")
+		require.EqualValues(t, 7, *p.Likes, "where the later one is silent, the earlier one")
+	}
+}
+
+// failing breaks off in the middle.
+type failing struct{ r io.Reader }
+
+func (f failing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p[:min(len(p), 100)])
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the disk is gone")
+	}
+	return n, err
+}
+
+func TestImport_tellsOfAFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o := newOrg(t, db)
+	for _, text := range []string{"link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,5\n", `{"link":"https://youtu.be/dQw4w9WgXcQ"}` + "\n", "["} {
+		_, err := importing(t, db, o, "", func(i *transfer.Import) { i.In = failing{strings.NewReader(text)} })
+		require.ErrorContains(t, err, "the disk is gone")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	i := transfer.Import{Org: o, In: strings.NewReader("link\nhttps://youtu.be/dQw4w9WgXcQ\n"), Resolve: noShortLinks, Now: db.Clock.Now(),
+		TempDir: t.TempDir(), Progress: func(transfer.Stage, int64, int64) {}}
+	_, err := i.Run(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}

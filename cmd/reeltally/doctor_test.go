@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// sandboxed returns the settings that point every source at a sandbox of the test's own.
+func sandboxed(t *testing.T, url string) (settings map[string]string, address string) {
+	t.Helper()
+	box := newSandbox(0, slog.New(slog.DiscardHandler))
+	server := httptest.NewServer(box.Handler())
+	t.Cleanup(server.Close)
+	settings = map[string]string{"REELTALLY_DATABASE_URL": url}
+	for _, s := range box.Settings(server.URL) {
+		name, value, _ := strings.Cut(s, "=")
+		settings[name] = value
+	}
+	return settings, server.URL
+}
+
+// sandboxSources are those that the sandbox's settings make.
+var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
+
+func doctor(t *testing.T, settings map[string]string) (status int, found map[string]finding) {
+	t.Helper()
+	status, stdout, _ := boottest.Run(t, run, nil, settings, "doctor", "--json")
+	var list []finding
+	require.NoError(t, json.Unmarshal([]byte(stdout), &list))
+	found = map[string]finding{}
+	for _, f := range list {
+		found[f.Check] = f
+		require.Equal(t, f.State == healthy, f.Advice == "", "advice where something is to be done: %v", f)
+	}
+	return status, found
+}
+
+func states(found map[string]finding) map[string]string {
+	out := map[string]string{}
+	for name, f := range found {
+		out[name] = f.State
+	}
+	return out
+}
+
+func TestDoctor_findsAHealthyInstallationHealthy(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t, engine)
+			settings, _ := sandboxed(t, db.URL)
+			_, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
+			require.NoError(t, err)
+			status, found := doctor(t, settings)
+			require.Zero(t, status)
+			want := map[string]string{"database": healthy, "schema": healthy, "collectors": odd, "queue": healthy, "organisations": healthy}
+			for _, s := range sandboxSources {
+				want["source "+s], want["reach "+s], want["clock of "+s] = healthy, healthy, healthy
+			}
+			if engine == "sqlite" {
+				want["disk"] = healthy
+			} else {
+				want["clock of the database"] = healthy
+			}
+			require.Equal(t, want, states(found))
+			require.Contains(t, found["collectors"].Advice, "Start one")
+
+			_, stdout, _ := boottest.Run(t, run, nil, settings, "doctor")
+			require.Regexp(t, `(?m)^ok +database +`+engine+` \d`, stdout)
+			require.Regexp(t, `(?m)^warning +collectors +none is at work\n +→ Start one`, stdout)
+		})
+	}
+}
+
+func TestDoctor_saysWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	settings, _ := sandboxed(t, db.URL)
+	t.Run("a credential", func(t *testing.T) {
+		t.Parallel()
+		wrong := map[string]string{}
+		maps.Copy(wrong, settings)
+		wrong["REELTALLY_YOUTUBE_API_KEY"] = "mistyped"
+		status, found := doctor(t, wrong)
+		require.Equal(t, 1, status)
+		require.Equal(t, broken, found["source youtube"].State)
+		require.Contains(t, found["source youtube"].Found, "auth_failed")
+		require.NotContains(t, found["source youtube"].Found, "mistyped")
+		require.Equal(t, healthy, found["source vendor:sandbox"].State, "the others are looked at all the same")
+	})
+	t.Run("nobody listens", func(t *testing.T) {
+		t.Parallel()
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": "http://127.0.0.1:1/"})
+		require.Equal(t, 1, status)
+		require.Equal(t, broken, found["reach youtube"].State)
+		require.Equal(t, broken, found["source youtube"].State)
+	})
+	t.Run("a clock", func(t *testing.T) {
+		t.Parallel()
+		late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", "Mon, 02 Jan 2006 15:04:05 GMT")
+			w.WriteHeader(http.StatusNotFound)
+		}))
+		t.Cleanup(late.Close)
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": late.URL})
+		require.Equal(t, 1, status)
+		require.Equal(t, broken, found["clock of youtube"].State)
+		require.Contains(t, found["clock of youtube"].Advice, "NTP")
+	})
+	t.Run("a schema", func(t *testing.T) {
+		t.Parallel()
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+		require.Equal(t, 1, status)
+		require.Contains(t, found["schema"].Advice, "reeltally migrate")
+	})
+	t.Run("a database", func(t *testing.T) {
+		t.Parallel()
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": "postgres://me:s3cret@127.0.0.1:1/none"})
+		require.Equal(t, 1, status)
+		require.Equal(t, broken, found["database"].State)
+		require.NotContains(t, found["database"].Found, "s3cret")
+	})
+	t.Run("a setting", func(t *testing.T) {
+		t.Parallel()
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_VENDOR_KEY": "s3cret"})
+		require.Equal(t, 1, status)
+		require.Contains(t, found["sources"].Found, "REELTALLY_VENDOR is not")
+	})
+	t.Run("a spent quota is no fault", func(t *testing.T) {
+		t.Parallel()
+		fresh := storetest.New(t, "sqlite")
+		own, box := sandboxed(t, fresh.URL)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, box+"/_control/faults", strings.NewReader(`{"source":"youtube","fault":"quota_spent","count":1}`))
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		status, found := doctor(t, own)
+		require.Zero(t, status)
+		require.Equal(t, odd, found["source youtube"].State)
+	})
+}
+
+func TestStatus_tellsHowCollectingGoes(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	settings, _ := sandboxed(t, db.URL)
+	status, _, stderr := boottest.Run(t, run, nil, settings, "seed", "--orgs", "1", "--videos", "20", "--days", "3")
+	require.Zero(t, status, stderr)
+	_, stdout, stderr := boottest.Run(t, run, nil, settings, "status")
+	require.Empty(t, stderr)
+	require.Contains(t, stdout, "Collectors at work: 0")
+	require.Regexp(t, `tiktok +video +premium +\d+ +0 +0 +0 `, stdout)
+	require.Regexp(t, `youtube +common +0 +10000 +\d{4}-`, stdout)
+	status, stdout, _ = boottest.Run(t, run, nil, settings, "status", "--json")
+	require.Zero(t, status)
+	var s collect.Status
+	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+	require.NotEmpty(t, s.Queue)
+	require.Len(t, s.Sources, len(sandboxSources))
+}

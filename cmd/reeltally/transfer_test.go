@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestImport_andExportThroughTheTool(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.NewURL(t, engine)
+			operator := operatorAt(t, url)
+			org := fields(t, operator("org", "create", "--name", "Über & Co", "--json"))["organisation_id"].(string)
+			dir, day := t.TempDir(), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+			bad, out := filepath.Join(dir, "bad"), filepath.Join(dir, "out.csv")
+			text := fmt.Sprintf("URL,Date,Watch; count,Notes\nhttps://youtu.be/dQw4w9WgXcQ,%[1]s,7,\nhttps://youtu.be/dQw4w9WgXcQ,%[1]s,-7,\n", day)
+			piped := func(args ...string) (status int, stdout, stderr string) {
+				return boottest.Run(t, run, strings.NewReader(text), map[string]string{"REELTALLY_DATABASE_URL": url}, append([]string{"import", "-"}, args...)...)
+			}
+			status, _, stderr := piped("--org", org)
+			require.Equal(t, 1, status)
+			require.Contains(t, stderr, `"Watch; count" is not known`)
+			named := []string{"--org", "Über & Co", "--map", "Watch; count=views", "--map", "Notes="}
+			status, _, stderr = piped(named...)
+			require.Equal(t, 1, status)
+			require.Contains(t, stderr, "line 3: views is \"-7\"")
+			status, stdout, stderr := piped(append(named, "--skip-bad", bad, "--dry-run")...)
+			require.Zero(t, status, stderr)
+			require.Contains(t, stdout, "nothing is written")
+			status, stdout, stderr = piped(append(named, "--skip-bad", bad, "--log-level", "info")...)
+			require.Zero(t, status, stderr)
+			require.Contains(t, stdout, "1 rows left out, for the reasons in "+bad)
+			require.Contains(t, stderr, `"task":"writing"`)
+			left, err := os.ReadFile(bad)
+			require.NoError(t, err)
+			require.EqualValues(t, 3, fields(t, string(left))["line"])
+
+			require.Contains(t, operator("export", "--org", "Über & Co"), fmt.Sprintf(",%s,%sT00:00:00Z,7,", day, day))
+			require.Contains(t, operator("export", "--org", org, "--to", day, "--format", "jsonl"), `"views":7,"likes":null`)
+			require.Contains(t, operator("export", "--org", org, "--out", out), out+" has 1 rows of 1 videos of Über & Co")
+			operator("org", "create", "--name", "Twin")
+			require.Contains(t, operator("import", "--org", "Twin", out), "1 points added")
+			require.Contains(t, operator("import", "--org", "Twin", "--json", out), `"there":1`)
+			operator("org", "create", "--name", "Twin")
+			status, _, stderr = boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "export", "--org", "Twin")
+			require.Equal(t, 1, status)
+			require.Contains(t, stderr, `2 organisations are called "Twin"`)
+		})
+	}
+}
+
+// Short links are resolved, once each, also those of a file that is only looked at.
+func TestImport_resolvesShortLinks(t *testing.T) {
+	t.Parallel()
+	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
+	_, base, _ := strings.Cut(p.Stdout.Await(t, soon, "REELTALLY_SHORTLINK_BASE_URL="), "=")
+	url := storetest.NewURL(t, "sqlite")
+	operatorAt(t, url)("org", "create", "--name", "N")
+	day := time.Now().UTC().Format(time.DateOnly)
+	imported := func(short, base, flag string) (status int, stdout, stderr string) {
+		text := fmt.Sprintf("link,date,views\n%[1]s,%[2]s,1\n%[1]s,%[2]s,1\n", short, day)
+		return boottest.Run(t, run, strings.NewReader(text), map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_SHORTLINK_BASE_URL": base},
+			"import", "--org", "N", flag, "-")
+	}
+	for n := range 100 { // some lead to an account, or nowhere
+		short := fmt.Sprintf("https://vm.tiktok.com/ZMabcd%03d/", n)
+		status, stdout, _ := imported(short, base, "--dry-run")
+		if status != 0 {
+			continue
+		}
+		require.Contains(t, stdout, "1 of them new")
+		const nobody = "http://127.0.0.1:1"
+		status, stdout, stderr := imported(short, nobody, "--json")
+		require.Zero(t, status, stderr)
+		require.Contains(t, stdout, `"new":1`, "what it leads to is known by now")
+		status, _, stderr = imported("https://vm.tiktok.com/ZMefghijk/", nobody, "--json")
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, "https://vm.tiktok.com/ZMefghijk/")
+		require.Zero(t, p.Stop())
+		return
+	}
+	require.Fail(t, "no short link leads to a video")
+}

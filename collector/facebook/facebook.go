@@ -1,0 +1,380 @@
+// Package facebook collects from Facebook's Graph API with an access token: videos and reels of pages that the token may read,
+// with insights where a page is the operator's own. People's profiles are not to be had there.
+package facebook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Name is the source's name in logs, metrics and provenance.
+const Name = "facebook"
+
+const (
+	nameTTL     = 24 * time.Hour
+	namesCached = 20_000
+)
+
+var (
+	videoID = regexp.MustCompile(`^[0-9]{9,17}$`)
+	pageID  = regexp.MustCompile(`^[0-9]{1,20}$`)
+	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
+)
+
+// The metrics of insights that are asked for. The platform renames such now and then.
+const (
+	DefaultReelMetric  = "fb_reels_total_plays"
+	DefaultVideoMetric = "total_video_views"
+	metricActions      = "post_video_social_actions"
+)
+
+// Options of the source.
+type Options struct {
+	BaseURL string   // as graph.Options
+	Token   string   // of the own page, or of a system user whose app has Page Public Content Access
+	PageIDs []string // of the own pages, whose insights the token may read
+	// The metrics of the own pages' insights that are the views of a reel and of another video; "" means the defaults.
+	ReelMetric, VideoMetric string
+	Client                  *fetch.Client
+	Now                     func() time.Time
+}
+
+// Source asks Facebook's Graph API.
+type Source struct {
+	graph       *graph.Client
+	own         []string
+	reel, video string
+	now         func() time.Time
+
+	mu    sync.Mutex
+	names map[string]pageName
+}
+
+// pageName is a page's handle, "" when it has none.
+type pageName struct {
+	handle string
+	at     time.Time
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// New makes the source. It returns an error when the token is missing, a page's id is no number, a metric is no name, or the
+// base address cannot be used.
+func New(o Options) (*Source, error) {
+	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, Client: o.Client, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range o.PageIDs {
+		if !pageID.MatchString(id) {
+			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, as 100064550044307, not %q", fetch.Redact(id, o.Token))
+		}
+	}
+	s := &Source{graph: c, own: o.PageIDs, reel: o.ReelMetric, video: o.VideoMetric, now: o.Now, names: map[string]pageName{}}
+	for metric, standard := range map[*string]string{&s.reel: DefaultReelMetric, &s.video: DefaultVideoMetric} {
+		if *metric == "" {
+			*metric = standard
+		}
+		if strings.Trim(*metric, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return nil, fmt.Errorf("facebook: a metric is one name of small letters, digits and underscores, as %s, not %q", standard, fetch.Redact(*metric, o.Token))
+		}
+	}
+	return s, nil
+}
+
+// Name returns Name.
+func (s *Source) Name() string { return Name }
+
+// Address is where the API is asked.
+func (s *Source) Address() string { return s.graph.Address() }
+
+// Budgets lists the one budget, whose limit the platform tells in percent alone.
+func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
+
+// Serves takes Facebook videos and accounts, one at a time.
+func (s *Source) Serves(t collector.Target) (int, bool) {
+	switch {
+	case t.Platform != link.Facebook:
+		return 0, false
+	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+		return 1, true
+	case t.Kind == collector.KindAccount && (t.ExternalID == "" || pathOf(t) != ""):
+		return 1, true
+	}
+	return 0, false
+}
+
+// pathOf is what an account is asked for by: its id, else its name; "" when it has neither.
+func pathOf(t collector.Target) string {
+	switch name := link.DisplayUsername(t.Handle); {
+	case pageID.MatchString(t.AccountID):
+		return t.AccountID
+	case vanity.MatchString(name):
+		return name
+	}
+	return ""
+}
+
+// Plan counts, for a video, one call for it, one for its page's name and some for its insights, and for an account one for
+// the page and those for the pages of both its lists. There is no plan while the client spreads its calls.
+func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+	calls := 0
+	for _, t := range batch {
+		if t.Kind == collector.KindAccount {
+			calls += 1 + 2*listPages(t.Depth)
+			continue
+		}
+		calls++
+		if t.NeedDetails {
+			calls++
+		}
+		if len(s.own) > 0 {
+			calls++
+		}
+	}
+	return s.graph.Plan(calls)
+}
+
+// Fetch asks for videos or accounts, one after the other.
+func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+	if len(plan) != 1 {
+		return nil, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("a plan of %d calls: facebook has one budget", len(plan))}
+	}
+	return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
+		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
+			return collector.Result{Class: collector.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
+		}
+		if t.Kind == collector.KindAccount {
+			return s.fetchAccount(ctx, t)
+		}
+		return s.fetchVideo(ctx, t)
+	})
+}
+
+// notReadable are the errors that concern one object. What is not there and what the token may not read are hardly told apart.
+var notReadable = func() graph.Verdicts {
+	v := graph.Verdicts{{Main: 100, Sub: 33}: collector.Missing, {Main: 803}: collector.Missing, {Main: 3}: collector.Unsupported, {Main: 10}: collector.Unsupported}
+	for code := 200; code <= 299; code++ {
+		v[graph.Code{Main: code}] = collector.Unsupported
+	}
+	return v
+}()
+
+// get asks for an object. That it may not be read says nothing of the source as long as an own page may be.
+func (s *Source) get(ctx context.Context, path string, parameters ...string) (graph.Answer, error) {
+	res, err := s.graph.Get(ctx, path, notReadable, parameters...)
+	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == collector.Unsupported && len(s.own) > 0 {
+		if _, err := s.graph.Get(ctx, s.own[0], nil, "fields", "id"); err != nil {
+			return graph.Answer{}, err
+		}
+	}
+	return res, err
+}
+
+const videoFields = "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from"
+
+// video is a video's node.
+type video struct {
+	ID          fetch.ID    `json:"id"`
+	Title       *string     `json:"title"`
+	Description *string     `json:"description"`
+	Length      *float64    `json:"length"`
+	CreatedTime *string     `json:"created_time"`
+	Permalink   *string     `json:"permalink_url"`
+	Views       fetch.Count `json:"views"`
+	Likes       *edge       `json:"likes"`
+	Comments    *edge       `json:"comments"`
+	From        *struct {
+		ID   fetch.ID `json:"id"`
+		Name *string  `json:"name"`
+	} `json:"from"`
+}
+
+type edge struct {
+	Summary *struct {
+		Total fetch.Count `json:"total_count"`
+	} `json:"summary"`
+}
+
+func (e *edge) total() fetch.Count {
+	if e == nil || e.Summary == nil {
+		return fetch.Count{}
+	}
+	return e.Summary.Total
+}
+
+// fetchVideo asks for one video, for its insights where its page is an own one, and for its page's name when it is wanted.
+func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.Result, error) {
+	res, err := s.get(ctx, t.ExternalID, "fields", videoFields)
+	if refusal, ok := graph.AsRefusal(err); ok {
+		return refusal.Result(), nil
+	}
+	if err != nil {
+		return collector.Result{}, err
+	}
+	doubt := func(why string) (collector.Result, error) {
+		return collector.Result{Class: collector.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
+	}
+	var v video
+	if json.Unmarshal(res.Body, &v) != nil {
+		return doubt("the video has a member of the wrong type")
+	}
+	if string(v.ID) != t.ExternalID {
+		return doubt("an answer with a video that nobody asked for")
+	}
+	views, likes, comments := v.Views, v.Likes.total(), v.Comments.total()
+	if views.Wrong() || likes.Wrong() || comments.Wrong() {
+		return doubt("the video has a count that is no whole number")
+	}
+	if views.Value() == nil && likes.Value() == nil && comments.Value() == nil {
+		return doubt("the video has no counts")
+	}
+	f := &collector.Facts{
+		Views: views.Value(), Likes: likes.Value(), Comments: comments.Value(), HiddenStats: new(likes.Value() == nil),
+		Title: fetch.Text(v.Description), UploadedAt: graph.Time(v.CreatedTime, s.now()), Private: new(false),
+	}
+	if f.Title == nil || strings.TrimSpace(*f.Title) == "" {
+		f.Title = fetch.Text(v.Title)
+	}
+	if v.Length != nil {
+		f.LengthSeconds = fetch.Length(*v.Length)
+	}
+	r := collector.Result{Class: collector.OK, Facts: f, Sandbox: res.Sandbox}
+	if v.From == nil || !pageID.MatchString(string(v.From.ID)) {
+		return r, nil
+	}
+	id := string(v.From.ID)
+	f.AccountID, f.AccountName = &id, fetch.Name(v.From.Name)
+	if slices.Contains(s.own, id) {
+		if err := s.addInsights(ctx, v, f); err != nil {
+			return collector.Result{}, err
+		}
+	}
+	if t.NeedDetails {
+		f.Username, err = s.nameOf(ctx, id)
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				return collector.Result{}, err
+			}
+			r.Detail = "the page's name is unknown: " + err.Error() // which is not worth losing the counts
+		}
+	}
+	return r, nil
+}
+
+// nameOf is a page's handle, or its id when it has none.
+func (s *Source) nameOf(ctx context.Context, id string) (*string, error) {
+	now := s.now()
+	s.mu.Lock()
+	known, ok := s.names[id]
+	s.mu.Unlock()
+	if !ok || now.Sub(known.at) >= nameTTL {
+		res, err := s.graph.Get(ctx, id, nil, "fields", "id,username")
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			ID       fetch.ID `json:"id"`
+			Username *string  `json:"username"`
+		}
+		if json.Unmarshal(res.Body, &page) != nil || string(page.ID) != id {
+			return nil, graph.ErrShape
+		}
+		known = pageName{at: now}
+		if handle := fetch.Handle(page.Username); handle != nil {
+			known.handle = *handle
+		}
+		s.mu.Lock()
+		if len(s.names) >= namesCached {
+			clear(s.names)
+		}
+		s.names[id] = known
+		s.mu.Unlock()
+	}
+	if known.handle == "" {
+		return &id, nil
+	}
+	return &known.handle, nil
+}
+
+// unknownMetric is what a call gets that names a metric which the platform does not have (any more).
+var unknownMetric = graph.Verdicts{{Main: 100}: collector.Unsupported}
+
+// addInsights puts in place of the views what the owner alone is told, and adds shares. Of what the platform does not have yet,
+// nothing is said.
+func (s *Source) addInsights(ctx context.Context, v video, f *collector.Facts) error {
+	f.Views = nil // another count than the insights', between which a series would jump
+	views := s.video
+	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
+		views = s.reel
+	}
+	values, err := s.insights(ctx, string(v.ID), views+","+metricActions)
+	if _, ok := graph.AsRefusal(err); ok { // one unknown metric fails all
+		values = map[string]json.RawMessage{}
+		for _, metric := range []string{views, metricActions} {
+			one, err := s.insights(ctx, string(v.ID), metric)
+			if _, ok := graph.AsRefusal(err); ok {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			values[metric] = one[metric]
+		}
+	} else if err != nil {
+		return err
+	}
+	var plays, shares fetch.Count
+	var actions struct {
+		Shares fetch.Count `json:"SHARE"`
+	}
+	if raw := values[views]; raw != nil {
+		_ = plays.UnmarshalJSON(raw) // which never fails
+	}
+	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
+		shares = actions.Shares
+	}
+	if plays.Wrong() || shares.Wrong() {
+		return &collector.Failure{Class: collector.Temporary, Detail: "the insights have a count that is no whole number"}
+	}
+	f.Views, f.Shares = plays.Value(), shares.Value()
+	return nil
+}
+
+// insights are the values of a video's metrics, by their names.
+func (s *Source) insights(ctx context.Context, id, metrics string) (map[string]json.RawMessage, error) {
+	res, err := s.graph.Get(ctx, id+"/video_insights", unknownMetric, "metric", metrics)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Data []struct {
+			Name   string `json:"name"`
+			Values []struct {
+				Value json.RawMessage `json:"value"`
+			} `json:"values"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
+		return nil, graph.ErrShape
+	}
+	values := map[string]json.RawMessage{}
+	for _, metric := range answer.Data {
+		if len(metric.Values) > 0 {
+			values[metric.Name] = metric.Values[0].Value
+		}
+	}
+	return values, nil
+}

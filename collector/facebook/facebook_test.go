@@ -1,0 +1,39 @@
+package facebook_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/facebook"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func video(id string) collector.Target {
+	return collector.Target{Platform: link.Facebook, Kind: collector.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id, NeedDetails: true}
+}
+
+func account(name string, depth int) collector.Target {
+	return collector.Target{Platform: link.Facebook, Kind: collector.KindAccount, ExternalID: "@" + name, Handle: name,
+		Link: "https://www.facebook.com/" + name, Depth: depth}
+}
+
+func newSource(t testing.TB, base string, change func(*facebook.Options)) *facebook.Source {
+	t.Helper()
+	client := fetch.New(fetch.Options{Timeout: 10 * time.Second})
+	t.Cleanup(client.Close)
+	o := facebook.Options{BaseURL: base, Token: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now }}
+	if change != nil {
+		change(&o)
+	}
+	s, err := facebook.New(o)
+	require.NoError(t, err)
+	return s
+}

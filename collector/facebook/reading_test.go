@@ -1,0 +1,170 @@
+package facebook_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/facebook"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// web is a platform that answers by path and what is asked for there, and lists both.
+type web struct {
+	*facebook.Source
+	asked *[]string
+	now   *atomic.Pointer[time.Time]
+}
+
+func newWeb(t *testing.T, own []string, answers map[string]string) web {
+	t.Helper()
+	asked := &[]string{}
+	now := &atomic.Pointer[time.Time]{}
+	now.Store(&sourcetest.Now)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question := strings.TrimPrefix(r.URL.Path, "/v25.0/") + " " + strings.TrimPrefix(r.URL.Query().Get("fields")+r.URL.Query().Get("metric"), "id,title,")
+		question, _, _ = strings.Cut(question, ",length")
+		*asked = append(*asked, question)
+		body, ok := answers[question]
+		if !ok {
+			body = notThere
+		}
+		if strings.HasPrefix(body, `{"error"`) {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(server.Close)
+	return web{newSource(t, server.URL+"/v25.0", func(o *facebook.Options) {
+		o.PageIDs, o.Now = own, func() time.Time { return *now.Load() }
+	}), asked, now}
+}
+
+func (w web) fetch(t *testing.T, target collector.Target) (collector.Result, error) {
+	t.Helper()
+	batch := []collector.Target{target}
+	results, err := w.Fetch(t.Context(), batch, w.Plan(batch)[0])
+	if err != nil {
+		return collector.Result{}, err
+	}
+	return results[0], nil
+}
+
+const (
+	askVideo = pancakes + " description"
+	askName  = mira + " id,username"
+	askBoth  = pancakes + "/video_insights fb_reels_total_plays,post_video_social_actions"
+)
+
+func TestSource_asksMetricsOneByOneWhenASetFails(t *testing.T) {
+	t.Parallel()
+	renamed := graphError(100, 0, "(#100) The value must be a valid insights metric")
+	w := newWeb(t, []string{mira}, map[string]string{
+		askVideo: reel, askName: `{"id":"` + mira + `","username":"mira"}`, askBoth: renamed, pancakes + "/video_insights fb_reels_total_plays": renamed,
+		pancakes + "/video_insights post_video_social_actions": `{"data":[{"name":"post_video_social_actions","values":[{"value":{"COMMENT":5}}]}]}`,
+	})
+	r, err := w.fetch(t, video(pancakes))
+	require.NoError(t, err)
+	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Nil(t, r.Facts.Views, "not the public count, which is another one")
+	require.Nil(t, r.Facts.Shares, "what is not said is not zero")
+	require.Equal(t, int64(90211), *r.Facts.Likes)
+	require.Equal(t, []string{askVideo, askBoth, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", askName}, *w.asked)
+
+	other := strings.Replace(reel, "/reel/"+pancakes, "/mira/videos/"+pancakes, 1)
+	w = newWeb(t, []string{mira}, map[string]string{askVideo: other,
+		pancakes + "/video_insights total_video_views,post_video_social_actions": `{"data":[{"name":"total_video_views","values":[{"value":7}]}]}`})
+	target := video(pancakes)
+	target.NeedDetails = false
+	r, err = w.fetch(t, target)
+	require.NoError(t, err)
+	require.Equal(t, int64(7), *r.Facts.Views)
+	require.Len(t, *w.asked, 2)
+}
+
+func TestSource_tellsAVideoFromItsOwnTrouble(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, []string{mira}, map[string]string{askVideo: notReadable, mira + " id": `{"id":"` + mira + `"}`})
+	r, err := w.fetch(t, video(pancakes))
+	require.NoError(t, err)
+	require.Equal(t, collector.Unsupported, r.Class, "a stranger's, which stops nobody else's")
+
+	w = newWeb(t, []string{mira}, map[string]string{askVideo: notReadable, mira + " id": notReadable})
+	_, err = w.fetch(t, video(pancakes))
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.AuthFailed, f.Class, "the own page may not be read either")
+}
+
+func TestSource_namesPages(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, nil, map[string]string{askVideo: reel, askName: `{"id":"` + mira + `"}`})
+	for range 2 {
+		r, err := w.fetch(t, video(pancakes))
+		require.NoError(t, err)
+		require.Equal(t, mira, *r.Facts.Username, "no name: the id stands in")
+	}
+	require.Equal(t, []string{askVideo, askName, askVideo}, *w.asked, "a name is known for a day")
+	later := sourcetest.Now.Add(24 * time.Hour)
+	w.now.Store(&later)
+	_, err := w.fetch(t, video(pancakes))
+	require.NoError(t, err)
+	require.Len(t, *w.asked, 5)
+
+	w = newWeb(t, nil, map[string]string{askVideo: reel, askName: graphError(190, 0, "expired")})
+	r, err := w.fetch(t, video(pancakes))
+	require.NoError(t, err)
+	require.Equal(t, int64(1482337), *r.Facts.Views, "a name is not worth losing the counts")
+	require.Nil(t, r.Facts.Username)
+	require.Contains(t, r.Detail, "the page's name is unknown: auth_failed")
+}
+
+func TestSource_serves(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, "https://graph.example/v25.0", nil)
+	require.Equal(t, "facebook", s.Name())
+	elsewhere := video(pancakes)
+	elsewhere.Platform = link.Instagram
+	for _, bad := range []collector.Target{elsewhere, video("12345678"), video("me/accounts"), account("a/b", 1), account("", 1), account("ö", 1)} {
+		_, ok := s.Serves(bad)
+		require.False(t, ok, "%+v", bad)
+	}
+	numbered := account("", 30)
+	numbered.ExternalID, numbered.AccountID = mira, mira
+	for _, good := range []collector.Target{video(pancakes), account("mira.cooks", 30), account("mira.cooks~"+mira, 30), numbered,
+		{Platform: link.Facebook, Kind: collector.KindVideo}, {Platform: link.Facebook, Kind: collector.KindAccount}} {
+		size, ok := s.Serves(good)
+		require.True(t, ok, "%+v", good)
+		require.Equal(t, 1, size)
+	}
+	require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]collector.Target{video(pancakes)}))
+	results, err := s.Fetch(t.Context(), []collector.Target{elsewhere}, []collector.Call{{Bucket: graph.Budget, Units: 1}})
+	require.NoError(t, err)
+	require.Equal(t, collector.Unsupported, results[0].Class)
+	_, err = s.Fetch(t.Context(), []collector.Target{video(pancakes)}, nil)
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.BadRequest, f.Class)
+}
+
+func TestNew_refuses(t *testing.T) {
+	t.Parallel()
+	o := facebook.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now, PageIDs: []string{mira, "natgeo"}}
+	_, err := facebook.New(o)
+	require.EqualError(t, err, `facebook: the id of an own page must be up to 20 digits, as 100064550044307, not "natgeo"`)
+	o.PageIDs, o.VideoMetric = nil, "views,likes"
+	_, err = facebook.New(o)
+	require.EqualError(t, err, `facebook: a metric is one name of small letters, digits and underscores, as total_video_views, not "views,likes"`)
+	o.Token = ""
+	_, err = facebook.New(o)
+	require.EqualError(t, err, "facebook: the access token is missing")
+}

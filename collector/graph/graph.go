@@ -1,0 +1,305 @@
+// Package graph is what the sources that ask Meta's Graph API have in common: how a call is made, what an error means, and how
+// the limits that answers tell of are kept to.
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+)
+
+// DefaultBaseURL is where the API is served, in the version that the sources are written for.
+const DefaultBaseURL = "https://graph.facebook.com/v25.0/"
+
+// Budget is the one budget of a source that asks the Graph API. Its limit is not known: the platform tells how much of it is
+// used up, and the client keeps to that.
+const Budget = "calls"
+
+var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
+
+// Options of a Client.
+type Options struct {
+	Source  string // the name of the source, for errors
+	BaseURL string // with the API's version at its end; "" means DefaultBaseURL
+	Token   string // an access token
+	Client  *fetch.Client
+	Now     func() time.Time
+}
+
+// Client asks the Graph API with one access token. All methods may be called concurrently.
+type Client struct {
+	base, token string
+	http        *fetch.Client
+	now         func() time.Time
+	usage       usage
+}
+
+// New makes a client. It returns an error when the token is missing or the base address is none, or names no version.
+func New(o Options) (*Client, error) {
+	if o.Token == "" {
+		return nil, fmt.Errorf("%s: the access token is missing", o.Source)
+	}
+	if o.Client == nil || o.Now == nil {
+		return nil, fmt.Errorf("%s: Client and Now are required", o.Source)
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = DefaultBaseURL
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.RawQuery != "" || base.Fragment != "" || !version.MatchString(base.Path) {
+		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, as %s, not %q",
+			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token))
+	}
+	return &Client{base: strings.TrimSuffix(o.BaseURL, "/") + "/", token: o.Token, http: o.Client, now: o.Now}, nil
+}
+
+// Address is the version's base address.
+func (c *Client) Address() string { return c.base }
+
+// Budgets lists the one budget, whose limit is not known.
+func (c *Client) Budgets() []collector.Budget {
+	return []collector.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
+		hour := now.UTC().Truncate(time.Hour) // of which the platform counts a rolling one
+		return hour.Format("2006-01-02T15Z"), hour.Add(time.Hour)
+	}}}
+}
+
+// Plan is the plan for so many calls, and none while the client spreads its calls because much of the limit is used up.
+func (c *Client) Plan(calls int) [][]collector.Call {
+	if c.usage.spreads(c.now()) {
+		return nil
+	}
+	return [][]collector.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
+}
+
+// Answer is a good answer: JSON of a sane depth.
+type Answer struct {
+	Body    []byte
+	Sandbox bool
+}
+
+// Refusal is an error of the platform that concerns what was asked for and not the source.
+type Refusal struct {
+	Class   collector.Class // of one target
+	Detail  string          // for the log; never holds a credential
+	Sandbox bool
+}
+
+func (r *Refusal) Error() string { return r.Detail }
+
+// Result is the refusal as the outcome for one target.
+func (r *Refusal) Result() collector.Result {
+	return collector.Result{Class: r.Class, Detail: r.Detail, Sandbox: r.Sandbox}
+}
+
+// Code is what the platform calls an error by. Sub 0 stands for every subcode.
+type Code struct{ Main, Sub int }
+
+// Verdicts are what errors mean for the object that was asked for, where they concern it alone; AuthFailed says that it is the
+// operator's own, so that the source cannot work.
+type Verdicts map[Code]collector.Class
+
+// Get asks for a path below the version with parameters, by name and value in turn. Every answer that is not a success with
+// JSON comes back as a *collector.Failure or, where verdicts has its code, as a *Refusal. While the platform's limit is used
+// up it returns the failure at once, without a call.
+func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
+	if f := c.usage.exhausted(c.now()); f != nil {
+		return Answer{}, f
+	}
+	var query strings.Builder
+	for i := 0; i+1 < len(parameters); i += 2 {
+		query.WriteString(parameters[i] + "=" + url.QueryEscape(parameters[i+1]) + "&")
+	}
+	res, err := c.http.Do(ctx, fetch.Request{
+		URL:     c.base + path + "?" + query.String() + "access_token=" + url.QueryEscape(c.token),
+		Secrets: []string{c.token},
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	now := c.now()
+	u := usageOf(res.Header, now)
+	c.usage.note(u, now)
+	broken := fetch.CheckJSON(res.Body)
+	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
+		return Answer{}, c.refused(res, broken, u, verdicts, now)
+	}
+	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
+}
+
+// apiError is the body of an answer that is no success.
+type apiError struct {
+	Error struct {
+		Message   string `json:"message"`
+		Code      int    `json:"code"`
+		Subcode   int    `json:"error_subcode"`
+		Transient bool   `json:"is_transient"`
+	} `json:"error"`
+}
+
+// The codes of errors.
+const (
+	codeUnknown        = 1
+	codeService        = 2
+	codeCapability     = 3
+	codeAppLimit       = 4
+	codePermission     = 10
+	codeUserLimit      = 17
+	codePageLimit      = 32
+	codeSession        = 102
+	codeToken          = 190
+	codeBlocked        = 368
+	codeCustomLimit    = 613
+	firstPermission    = 200
+	lastPermission     = 299
+	firstBusinessLimit = 80000
+	lastBusinessLimit  = 80014
+)
+
+// class is what an error means for the source; ok is false for one that says no more than the status. Most come with HTTP
+// 400, so that the status decides nothing. Limits come first: the platform calls them transient as well.
+func (e apiError) class() (class collector.Class, ok bool) {
+	switch code := e.Error.Code; {
+	case code == codeAppLimit, code == codeUserLimit, code == codePageLimit, code == codeCustomLimit,
+		code >= firstBusinessLimit && code <= lastBusinessLimit:
+		return collector.RateLimited, true
+	case e.Error.Transient, code == codeUnknown, code == codeService:
+		return collector.Temporary, true
+	case code == codeToken, code == codeSession, code == codeBlocked, code == codeCapability, code == codePermission,
+		code >= firstPermission && code <= lastPermission:
+		return collector.AuthFailed, true
+	}
+	return "", false
+}
+
+// refused says what an answer that is no success means.
+func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts Verdicts, now time.Time) error {
+	f := &collector.Failure{
+		Class:   fetch.ClassOf(res.Status, broken == nil),
+		RetryAt: fetch.RetryAfter(res.Header, now),
+		Detail:  fmt.Sprintf("HTTP %d", res.Status),
+	}
+	switch {
+	case broken != nil:
+		f.Detail += ": " + broken.Error()
+	default:
+		var body apiError
+		_ = json.Unmarshal(res.Body, &body) // of another shape: the status alone decides
+		e := body.Error
+		if e.Code != 0 {
+			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), c.token)
+		}
+		class, known := body.class()
+		if known {
+			f.Class = class
+		}
+		if v, ok := verdict(verdicts, e.Code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
+			if v != collector.AuthFailed {
+				return &Refusal{Class: v, Detail: f.Detail, Sandbox: res.Sandbox}
+			}
+			f.Class = v
+		}
+	}
+	if res.Status >= 300 && res.Status < 400 {
+		f.Detail += ", a redirect, which is not followed"
+	}
+	if f.Class == collector.RateLimited && f.RetryAt.IsZero() {
+		f.RetryAt = now.Add(u.rest())
+	}
+	return f
+}
+
+func verdict(verdicts Verdicts, code, subcode int) (collector.Class, bool) {
+	if code == 0 {
+		return "", false
+	}
+	if class, ok := verdicts[Code{code, subcode}]; ok {
+		return class, true
+	}
+	class, ok := verdicts[Code{Main: code}]
+	return class, ok
+}
+
+// ErrShape is an answer that is JSON, but not the platform's.
+var ErrShape = &collector.Failure{Class: collector.Temporary, Detail: "the answer is JSON of another shape than the Graph API's"}
+
+// AsRefusal tells a refusal of one target from a failure of the source.
+func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
+
+// timeLayout is RFC 3339 but for the colon that the zone lacks.
+const timeLayout = "2006-01-02T15:04:05-0700"
+
+// Time reads a time as the platform writes it, or returns nil when it can be no upload time.
+func Time(text *string, now time.Time) *time.Time {
+	if text == nil {
+		return nil
+	}
+	for _, layout := range []string{timeLayout, time.RFC3339} {
+		if at, err := time.Parse(layout, *text); err == nil {
+			return fetch.UploadTime(at, now)
+		}
+	}
+	return nil
+}
+
+// maxCursor bounds what is sent back to the platform.
+const maxCursor = 2048
+
+// List is a page of a list, newest first as a rule. Data is nil where there is no list at all.
+type List struct {
+	Data   *fetch.Items `json:"data"`
+	Paging *struct {
+		Cursors *struct {
+			After *string `json:"after"`
+		} `json:"cursors"`
+		Next *string `json:"next"`
+	} `json:"paging"`
+}
+
+// After is the cursor of what follows, "" when nothing does. A list that was asked for by itself says so by an address, which
+// holds the token and is not used; one inside another object has the cursor alone.
+func (l *List) After(itself bool) string {
+	switch p := l.Paging; {
+	case p == nil, l.Data == nil, len(*l.Data) == 0, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor, itself && p.Next == nil:
+		return ""
+	default:
+		return *p.Cursors.After
+	}
+}
+
+// Each asks for the targets of a batch one after the other. When a call fails after others have been answered, the targets
+// that are left are Temporary; what was answered counts also when the caller's deadline is over, or a batch that is too
+// slow would never get anywhere.
+func Each(ctx context.Context, batch []collector.Target, ask func(context.Context, collector.Target) (collector.Result, error)) ([]collector.Result, error) {
+	results := make([]collector.Result, len(batch))
+	var failed error
+	answered := false
+	for i, t := range batch {
+		var r collector.Result
+		err := failed
+		if failed == nil {
+			r, err = ask(ctx, t)
+		}
+		switch {
+		case err == nil:
+			answered = answered || r.Class != collector.Unsupported
+		case !answered || errors.Is(err, context.Canceled):
+			return nil, err
+		default:
+			failed = err
+			r = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+		}
+		r.Target = t
+		results[i] = r
+	}
+	return results, nil
+}

@@ -1,0 +1,243 @@
+package instagram_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// web is a platform that answers by path and fields, and lists what it was asked for without the fields of posts.
+type web struct {
+	*instagram.Source
+	asked *[]string
+}
+
+func newWeb(t *testing.T, answer func(path, fields string) (status int, body string)) web {
+	t.Helper()
+	asked := &[]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, fields := strings.TrimPrefix(r.URL.Path, "/v25.0/"), r.URL.Query().Get("fields")
+		short, _, _ := strings.Cut(fields, "{id,shortcode")
+		*asked = append(*asked, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
+		if fields == "id,username,name" {
+			side(w, r)
+			return
+		}
+		status, body := answer(path, fields)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(server.Close)
+	return web{newSource(t, server.URL+"/v25.0", nil), asked}
+}
+
+func (w web) fetch(t *testing.T, batch ...collector.Target) []collector.Result {
+	t.Helper()
+	results, err := w.Fetch(t.Context(), batch, w.Plan(batch)[0])
+	require.NoError(t, err)
+	return results
+}
+
+const whoAmI = ownID + " id,username,name"
+
+func TestSource_asksOncePerAccount(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, func(_, fields string) (int, string) {
+		if strings.Contains(fields, "(mira.cooks)") {
+			return 200, discovery(mira, mediaList("", post(pancakes, reel), post(train, night)))
+		}
+		return 400, noSuchAccount
+	})
+	batch := []collector.Target{video(pancakes, "mira.cooks"), video("DPWuK2sNkQ9", "rails"), video(train, "mira.cooks"), video(pancakes, "mira.cooks")}
+	results := w.fetch(t, batch...)
+	require.Equal(t, []collector.Class{collector.OK, collector.Unsupported, collector.OK, collector.OK},
+		[]collector.Class{results[0].Class, results[1].Class, results[2].Class, results[3].Class})
+	require.Equal(t, results[0].Facts, results[3].Facts)
+	require.NotSame(t, results[0].Facts, results[3].Facts)
+	require.Equal(t, []string{
+		whoAmI, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
+	}, *w.asked)
+	w.fetch(t, batch...)
+	require.Len(t, *w.asked, 5, "who the own account is, is known for a day")
+	require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
+}
+
+func TestSource_looksBackAsFarAsItMust(t *testing.T) {
+	t.Parallel()
+	// A list that goes back a month a page.
+	page := func(fields string) string {
+		at := 0
+		if i := strings.Index(fields, "media.after(c"); i >= 0 {
+			_, err := fmt.Sscanf(fields[i:], "media.after(c%d)", &at)
+			require.NoError(t, err)
+		}
+		month := sourcetest.Now.AddDate(0, -at, 0).Format("2006-01-02T15:04:05-0700")
+		posts := []string{post("DPWuK2sNkQ9", `"comments_count":1,"timestamp":"`+month+`"`)}
+		if at == 12 {
+			posts = append(posts, post(train, night))
+		}
+		return discovery(mira, mediaList(fmt.Sprintf("c%d", at+1), posts...))
+	}
+	w := newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
+	r := w.fetch(t, video(train, "mira.cooks"))[0]
+	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Len(t, *w.asked, 1+13)
+
+	at, ok := link.UploadTime(link.Link{Platform: link.Instagram, Kind: link.Video, ID: pancakes})
+	require.True(t, ok)
+	months := 0
+	for sourcetest.Now.AddDate(0, -months, 0).After(at) {
+		months++
+	}
+	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
+	r = w.fetch(t, video(pancakes, "mira.cooks"))[0]
+	require.Equal(t, collector.Missing, r.Class, r.Detail)
+	require.Len(t, *w.asked, 1+months+1, "behind the time that stands in the code nobody looks")
+
+	const oldest = "BDWuK2sNkQ1"
+	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
+	r = w.fetch(t, video(oldest, "mira.cooks"))[0]
+	require.Equal(t, collector.Unsupported, r.Class)
+	require.Contains(t, r.Detail, "not among the newest 1000 posts")
+	require.Len(t, *w.asked, 1+20)
+}
+
+func TestSource_doesWithoutInsights(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		class  collector.Class
+		views  *int64
+	}{
+		"that are not ready":               {200, `{"data":[]}`, collector.OK, nil},
+		"one of which is not ready":        {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, collector.OK, new(int64(7))},
+		"since hardly anybody has seen it": {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), collector.OK, nil},
+		"of before it was a business":      {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), collector.OK, nil},
+		"whose values are broken":          {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, collector.Temporary, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWeb(t, func(path, _ string) (int, string) {
+				if strings.HasSuffix(path, "/insights") {
+					return tt.status, tt.body
+				}
+				return 200, mediaList("", post(pancakes, strings.Replace(reel, `"view_count":1482337,`, "", 1)))
+			})
+			r := w.fetch(t, video(pancakes, ""))[0]
+			require.Equal(t, tt.class, r.Class, r.Detail)
+			require.Equal(t, "17000000000000079/insights  views,shares,saved", (*w.asked)[2])
+			if r.Class == collector.OK {
+				require.Equal(t, tt.views, r.Facts.Views)
+				require.Nil(t, r.Facts.Bookmarks)
+				require.Equal(t, int64(90211), *r.Facts.Likes)
+			}
+		})
+	}
+	for name, body := range map[string]string{
+		"auth_failed": graphError(10, 0, "(#10) Application does not have permission for this action"),
+		"bad_request": graphError(100, 0, "(#100) metric[0] must be one of the following values"),
+	} {
+		w := newWeb(t, func(path, _ string) (int, string) {
+			if strings.HasSuffix(path, "/insights") {
+				return 400, body
+			}
+			return 200, mediaList("", post(pancakes, reel))
+		})
+		_, err := w.Fetch(t.Context(), []collector.Target{video(pancakes, "")}, w.Plan(nil)[0])
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, collector.Class(name), f.Class, f.Detail)
+	}
+}
+
+func TestSource_doubtsAListThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
+	require.Equal(t, collector.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
+	_, err := w.Fetch(t.Context(), []collector.Target{account("mira.cooks", 30)}, w.Plan(nil)[0])
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.Temporary, f.Class)
+	w = newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":0`, "") })
+	require.Equal(t, collector.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
+}
+
+func TestSource_saysThatItsOwnAccountCannotBeRead(t *testing.T) {
+	t.Parallel()
+	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
+	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
+	for _, target := range []collector.Target{video(pancakes, "mira.cooks"), video(pancakes, ""), account("mira.cooks", 30)} {
+		_, err := w.Fetch(t.Context(), []collector.Target{target}, w.Plan(nil)[0])
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, collector.AuthFailed, f.Class, "no target's fault")
+	}
+}
+
+func TestSource_readsAnOwnListThatIsEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
+	require.Equal(t, collector.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
+	results := w.fetch(t, video(pancakes, ""))
+	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Contains(t, results[0].Detail, "track the account, or a link that names it")
+}
+
+func TestSource_serves(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, "https://graph.example/v25.0", nil)
+	require.Equal(t, "instagram", s.Name())
+	size, ok := s.Serves(video(pancakes, ""))
+	require.True(t, ok)
+	require.Equal(t, 25, size)
+	size, ok = s.Serves(account("mira.cooks", 30))
+	require.True(t, ok)
+	require.Equal(t, 1, size)
+	for _, k := range []collector.Kind{collector.KindVideo, collector.KindAccount} {
+		_, ok = s.Serves(collector.Target{Platform: link.Instagram, Kind: k})
+		require.True(t, ok, "a target without an id stands for its kind")
+	}
+	elsewhere := video(pancakes, "")
+	elsewhere.Platform = link.Facebook
+	for _, bad := range []collector.Target{elsewhere, video("x){id},id", ""), video("../me", ""), account("a){id", 1), account("", 1), account("Ä", 1)} {
+		_, ok := s.Serves(bad)
+		require.False(t, ok, "%+v", bad)
+	}
+	injected := s.Plan([]collector.Target{video(pancakes, "a){id}}")})
+	require.Equal(t, int64(3), injected[0][0].Units)
+	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
+	require.Equal(t, collector.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "a handle that is none is not asked for")
+	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp", (*w.asked)[1])
+
+	_, err := s.Fetch(t.Context(), make([]collector.Target, 26), []collector.Call{{Bucket: graph.Budget, Units: 1}})
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.BadRequest, f.Class)
+}
+
+func TestNew_refuses(t *testing.T) {
+	t.Parallel()
+	o := instagram.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now}
+	for _, id := range []string{"", "natgeo", "1/2", "t0k", strings.Repeat("1", 21)} {
+		o.AccountID = id
+		_, err := instagram.New(o)
+		require.ErrorContains(t, err, "instagram: the own account's id must be up to 20 digits")
+		require.NotContains(t, err.Error(), "t0k")
+	}
+	o.Token = ""
+	_, err := instagram.New(o)
+	require.EqualError(t, err, "instagram: the access token is missing")
+}

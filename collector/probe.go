@@ -1,0 +1,72 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Probe is what came of asking a source for something that nobody is expected to have made.
+type Probe struct {
+	Source string
+	// Class is OK when the source answered, whatever it said of the target, and Unsupported when there is nothing to ask it for.
+	Class   Class
+	Detail  string    // never holds a credential
+	RetryAt time.Time // until when the source wants to be left alone; zero when it did not say
+}
+
+// nobodys are links of the right shape, one for each platform.
+var nobodys = []string{
+	"https://www.youtube.com/shorts/AAAAAAAAAAA",
+	"https://www.tiktok.com/@reeltally.probe/video/7000000000000000001",
+	"https://www.instagram.com/reel/AAAAAAAAAAA/",
+	"https://www.facebook.com/reel/100000000000001",
+}
+
+// Probe asks a source once, by the way of every other call and paid from the same budgets, and writes nothing but what the
+// call cost. The error is the database's.
+func (c *Collector) Probe(ctx context.Context, s Source) (Probe, error) {
+	p := Probe{Source: s.Name(), Class: Unsupported, Detail: "it cannot be asked for a single video"}
+	for _, raw := range nobodys {
+		l, err := link.Parse(raw)
+		if err != nil {
+			return p, err
+		}
+		t := Target{Platform: l.Platform, Kind: KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical}
+		if _, ok := s.Serves(t); ok {
+			return c.probe(ctx, s, t)
+		}
+	}
+	return p, nil
+}
+
+func (c *Collector) probe(ctx context.Context, s Source, t Target) (Probe, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	pauses, err := c.store.Pauses(ctx)
+	if err != nil {
+		return Probe{}, err
+	}
+	if p, known := pauses[s.Name()]; known && p.BlockedUntil > store.InstantOf(c.now()) && p.Class != string(AuthFailed) {
+		return Probe{Source: s.Name(), Class: Class(p.Class), Detail: p.Detail, RetryAt: p.BlockedUntil.Time()}, nil
+	}
+	plan, ok, err := c.reserve(ctx, way{source: s}, []Target{t})
+	if err != nil {
+		return Probe{}, err
+	}
+	if !ok {
+		return Probe{Source: s.Name(), Class: QuotaSpent, Detail: "our own count has reached the limit"}, nil
+	}
+	_, err = s.Fetch(ctx, []Target{t}, plan)
+	failure := (*Failure)(nil)
+	switch {
+	case errors.As(err, &failure):
+		return Probe{Source: s.Name(), Class: failure.Class, Detail: failure.Detail, RetryAt: failure.RetryAt}, nil
+	case err != nil:
+		return Probe{Source: s.Name(), Class: Temporary, Detail: "no answer in time"}, nil // only the context ends it otherwise
+	}
+	return Probe{Source: s.Name(), Class: OK}, nil
+}

@@ -1,0 +1,264 @@
+package sandbox
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// graphVersions are the versions of Meta's Graph API that answer.
+var graphVersions = []string{"v22.0", "v23.0", "v24.0", "v25.0", "v26.0"}
+
+// graphField is one entry of a field expansion: name.modifier(value).modifier(value){fields}.
+type graphField struct {
+	name      string
+	modifiers map[string]string
+	fields    []graphField
+}
+
+var graphName = regexp.MustCompile(`^[a-z][a-z0-9_]*`)
+
+// parseGraphFields reads a field expansion; ok is false where its syntax is broken, at says where.
+func parseGraphFields(text string) (fields []graphField, at int, ok bool) {
+	rest := text
+	fields, ok = graphList(&rest)
+	if ok && rest != "" {
+		ok = false
+	}
+	return fields, len(text) - len(rest), ok
+}
+
+func graphList(rest *string) (fields []graphField, ok bool) {
+	for {
+		f := graphField{modifiers: map[string]string{}}
+		if f.name, ok = graphWord(rest); !ok {
+			return nil, false
+		}
+		for strings.HasPrefix(*rest, ".") {
+			*rest = (*rest)[1:]
+			name, ok := graphWord(rest)
+			if !ok || !strings.HasPrefix(*rest, "(") {
+				return nil, false
+			}
+			value, after, closed := strings.Cut((*rest)[1:], ")")
+			if !closed || strings.ContainsAny(value, "(){}") {
+				return nil, false
+			}
+			f.modifiers[name], *rest = value, after
+		}
+		if strings.HasPrefix(*rest, "{") {
+			*rest = (*rest)[1:]
+			if f.fields, ok = graphList(rest); !ok || !strings.HasPrefix(*rest, "}") {
+				return nil, false
+			}
+			*rest = (*rest)[1:]
+		}
+		fields = append(fields, f)
+		if !strings.HasPrefix(*rest, ",") {
+			return fields, true
+		}
+		*rest = (*rest)[1:]
+	}
+}
+
+func graphWord(rest *string) (string, bool) {
+	word := graphName.FindString(*rest)
+	*rest = (*rest)[len(word):]
+	return word, word != ""
+}
+
+// absent is a field that the platform knows and here has nothing to say of.
+type absent struct{}
+
+// graphNode is an object of the API: its fields, and what hangs on it.
+type graphNode struct {
+	kind   string // as errors call it
+	fields object
+	edges  map[string]func(graphField) (any, *reply)
+}
+
+// project gives the fields that were asked for; the id always comes with them.
+func (n graphNode) project(fields []graphField) (object, *reply) {
+	out := object{"id": n.fields["id"]}
+	for _, f := range fields {
+		if edge := n.edges[f.name]; edge != nil {
+			value, bad := edge(f)
+			if bad != nil {
+				return nil, bad
+			}
+			if value != (absent{}) {
+				out[f.name] = value
+			}
+			continue
+		}
+		value, known := n.fields[f.name]
+		if !known || len(f.modifiers) > 0 || len(f.fields) > 0 {
+			bad := graphError(http.StatusBadRequest, 100, 0, fmt.Sprintf("(#100) Tried accessing nonexisting field (%s) on node type (%s)", f.name, n.kind))
+			return nil, &bad
+		}
+		if value != (absent{}) {
+			out[f.name] = value
+		}
+	}
+	return out, nil
+}
+
+// graphPage gives the part of a list of ids that limit and after ask for, each as fields of its node, with the cursors. Of a
+// list that is asked for by itself, next is its address without the cursor.
+func graphPage(ids []string, limit, after, next string, fields []graphField, node func(id string) graphNode) (object, *reply) {
+	size := 25
+	if limit != "" {
+		n, err := strconv.Atoi(limit)
+		if err != nil || n < 0 {
+			bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Param limit must be a non-negative integer")
+			return nil, &bad
+		}
+		size = min(n, 100)
+	}
+	start, ok := readGraphCursor(after)
+	if !ok {
+		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is no cursor of this list")
+		return nil, &bad
+	}
+	part, following := window(ids, start, size)
+	data := []any{}
+	for _, id := range part {
+		item, bad := node(id).project(fields)
+		if bad != nil {
+			return nil, bad
+		}
+		data = append(data, item)
+	}
+	list := object{"data": data}
+	if len(part) > 0 {
+		cursors := object{"before": graphCursor(start)}
+		paging := object{"cursors": cursors}
+		if next != "" || following != 0 { // a list inside another object has no cursor on its last page
+			cursors["after"] = graphCursor(start + len(part))
+		}
+		if next != "" && following != 0 {
+			paging["next"] = next + "&after=" + url.QueryEscape(graphCursor(following))
+		}
+		list["paging"] = paging
+	}
+	return list, nil
+}
+
+const cursorMark = "sandbox-list:"
+
+func graphCursor(offset int) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorMark + strconv.Itoa(offset)))
+}
+
+func readGraphCursor(cursor string) (int, bool) {
+	if cursor == "" {
+		return 0, true
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	offset, ok := strings.CutPrefix(string(raw), cursorMark)
+	n, bad := strconv.Atoi(offset)
+	return n, err == nil && ok && bad == nil && n >= 0
+}
+
+// graphRequest is a request that has passed the checks that all of the API shares.
+type graphRequest struct {
+	path   []string // below the version
+	fields []graphField
+	values url.Values
+}
+
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does, with the token that it demands.
+func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source, token, path string, answer func(*call, graphRequest) reply) {
+	c := &call{r: r, now: s.clock(), source: source, method: path}
+	s.serve(w, c, graphVoice(source), func(c *call) reply {
+		version, rest, _ := strings.Cut(path, "/")
+		values, err := url.ParseQuery(c.r.URL.RawQuery)
+		switch given := values.Get("access_token"); {
+		case c.r.Method != http.MethodGet || err != nil:
+			return refuse(graphError(http.StatusBadRequest, 100, 0, "Unsupported request - method type: "+strings.ToLower(c.r.Method)))
+		case given == "":
+			return refuse(graphError(http.StatusBadRequest, 104, 0, "An access token is required to request this resource."))
+		case given != token:
+			return refuse(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
+		case !slices.Contains(graphVersions, version):
+			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+path)
+		}
+		q := graphRequest{path: strings.Split(strings.Trim(rest, "/"), "/"), values: values}
+		c.method = strings.Join(append([]string{"ID"}, q.path[1:]...), "/")
+		if text := values.Get("fields"); text != "" {
+			fields, at, ok := parseGraphFields(text)
+			if !ok {
+				return graphError(http.StatusBadRequest, 2500, 0, fmt.Sprintf("Syntax error \"Expected end of string instead of %q.\" at character %d: %s", text[at:min(at+1, len(text))], at, text))
+			}
+			q.fields = fields
+		}
+		return answer(c, q).with("X-App-Usage", `{"call_count":1,"total_cputime":1,"total_time":1}`).with("facebook-api-version", version)
+	})
+}
+
+func refuse(r reply) reply {
+	r.refused = true
+	return r
+}
+
+// projected is the answer that consists of one node.
+func (n graphNode) projected(fields []graphField) reply {
+	body, bad := n.project(fields)
+	if bad != nil {
+		return *bad
+	}
+	return reply{status: http.StatusOK, body: body}
+}
+
+// graphError is the body of Meta's errors.
+func graphError(status, code, subcode int, message string) reply {
+	kind := "OAuthException"
+	e := object{"message": message, "code": code, "fbtrace_id": "AxbSandboxTrace0000000"}
+	if subcode != 0 {
+		e["error_subcode"] = subcode
+	}
+	if code == 100 && subcode == 33 {
+		kind = "GraphMethodException"
+	}
+	e["type"] = kind
+	return reply{status: status, body: object{"error": e}}
+}
+
+func graphMissing(id string) reply {
+	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
+}
+
+// The codes of the business limits, and what the platform calls the use cases.
+var graphLimits = map[string]struct {
+	code int
+	kind string
+}{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
+
+func graphVoice(source string) voice {
+	return voice{
+		rateLimited: func() reply {
+			return graphError(http.StatusBadRequest, 4, 0, "(#4) Application request limit reached").
+				with("X-App-Usage", `{"call_count":100,"total_cputime":25,"total_time":25}`)
+		},
+		quotaSpent: func() reply {
+			limit := graphLimits[source]
+			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // of our own making: it cannot fail
+				"type": limit.kind, "call_count": 100, "total_cputime": 20, "total_time": 20, "estimated_time_to_regain_access": 5,
+			}}})
+			return graphError(http.StatusBadRequest, limit.code, 2446079, fmt.Sprintf("(#%d) There have been too many calls to this account. Wait a bit and try again.", limit.code)).
+				with("X-Business-Use-Case-Usage", string(usage))
+		},
+		serverError: func() reply {
+			rep := graphError(http.StatusInternalServerError, 2, 0, "An unexpected error has occurred. Please retry your request later.")
+			rep.body.(object)["error"].(object)["is_transient"] = true
+			return rep
+		},
+		hostile: hostileJSON,
+	}
+}

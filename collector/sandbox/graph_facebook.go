@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// facebookOwn is the page whose insights the sandbox's token may read: an ordinary one, far from those that Find gives.
+func (w *World) facebookOwn() identity {
+	number := uint32(1_000_000)
+	for w.accountCategory(link.Facebook, number) != AccountNormal {
+		number++
+	}
+	return w.byNumber(link.Facebook, number)
+}
+
+// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the own page's insights.
+// Every account of the world is a page that the token may read, but for the private ones, which are people's profiles.
+func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
+	s.serveGraph(w, r, sourceFacebook, FacebookToken, path, func(c *call, q graphRequest) reply {
+		id := q.path[0]
+		c.ids = append(c.ids, id)
+		edge := ""
+		if len(q.path) > 1 {
+			edge = q.path[1]
+		}
+		switch {
+		case len(q.path) > 2:
+			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
+		case edge == "video_insights":
+			return s.facebookInsights(c, id, q.values.Get("metric"))
+		case edge == "videos", edge == "video_reels":
+			page, bad := s.facebookPage(c, id)
+			if bad != nil {
+				return *bad
+			}
+			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
+			list, bad := graphPage(s.facebookList(c, page, edge == "video_reels"), q.values.Get("limit"), q.values.Get("after"), next, q.fields,
+				func(id string) graphNode { return s.facebookVideo(c, id) })
+			if bad != nil {
+				return *bad
+			}
+			return reply{status: http.StatusOK, body: list}
+		case edge != "":
+			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+edge)
+		}
+		// An id may be that of a page as well as that of a video: what is asked for tells.
+		asksPage := slices.ContainsFunc(q.fields, func(f graphField) bool { return f.name == "username" || f.name == "followers_count" })
+		_, own := s.world.numberOfID(link.Facebook, id)
+		if asksPage || own || !validID(link.Facebook, id) {
+			page, bad := s.facebookPage(c, id)
+			if bad != nil {
+				return *bad
+			}
+			return s.facebookPageNode(c, page).projected(q.fields)
+		}
+		t, ok := s.world.Video(link.Facebook, id, c.now)
+		if !ok || t.State == Deleted || t.State == Private {
+			return graphMissing(id)
+		}
+		return s.facebookVideo(c, id).projected(q.fields)
+	})
+}
+
+// facebookPage finds a page by its id or its name.
+func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
+	i, ok := s.world.identify(link.Facebook, ref)
+	state := Deleted
+	if ok {
+		state = s.world.account(i, c.now).State
+	}
+	switch {
+	case state == Public:
+		return i, nil
+	case digits.MatchString(ref) || state == Private:
+		bad := graphMissing(ref)
+		return identity{}, &bad
+	}
+	bad := graphError(http.StatusNotFound, 803, 0, "(#803) Some of the aliases you requested do not exist: "+ref)
+	return identity{}, &bad
+}
+
+func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
+	t := s.world.account(i, c.now)
+	n := graphNode{kind: "Page", fields: object{
+		"id": t.ID, "name": t.Name, "username": t.Handle, "about": t.Bio, "website": absent{}, "link": t.Link, "followers_count": *t.Followers,
+		"fan_count": *t.Followers,
+	}}
+	if t.BioLink != "" {
+		n.fields["website"] = t.BioLink
+	}
+	return n
+}
+
+// isReel says which of the two lists of its page a video stands in.
+func (s *Sandbox) isReel(id string) bool {
+	return keyed(s.world.seed, "reel", id)%4 > 0
+}
+
+func (s *Sandbox) facebookList(c *call, page identity, reels bool) []string {
+	return slices.DeleteFunc(s.world.listed(page, c.now), func(id string) bool { return s.isReel(id) != reels })
+}
+
+// facebookVideo is a video's node. Hidden reactions are left out.
+func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
+	t, _ := s.world.Video(link.Facebook, id, c.now) // its caller knows that there is one
+	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
+	if s.isReel(id) {
+		permalink = "/reel/" + id + "/"
+	}
+	n := graphNode{kind: "Video", fields: object{
+		"id": id, "title": absent{}, "description": t.Title, "length": t.LengthSeconds, "created_time": t.UploadedAt.Format("2006-01-02T15:04:05-0700"),
+		"permalink_url": permalink, "views": t.Views, "from": object{"id": t.Account.ID, "name": t.Account.Name},
+	}, edges: map[string]func(graphField) (any, *reply){}}
+	for name, count := range map[string]*int64{"likes": t.Likes, "comments": t.Comments} {
+		n.edges[name] = func(f graphField) (any, *reply) {
+			for modifier := range f.modifiers {
+				if modifier != "summary" && modifier != "limit" {
+					bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Unknown modifier "+modifier)
+					return nil, &bad
+				}
+			}
+			if count == nil {
+				return absent{}, nil
+			}
+			e := object{"data": []object{}}
+			if f.modifiers["summary"] == "true" {
+				e["summary"] = object{"total_count": *count}
+			}
+			return e, nil
+		}
+	}
+	return n
+}
+
+// facebookMetrics are the insights of a video.
+var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
+
+func (s *Sandbox) facebookInsights(c *call, id, metrics string) reply {
+	t, ok := s.world.Video(link.Facebook, id, c.now)
+	if !ok || t.State == Deleted || t.State == Private {
+		return graphMissing(id)
+	}
+	if t.Account.ID != s.world.facebookOwn().id {
+		return graphError(http.StatusBadRequest, 10, 0, "(#10) This endpoint requires the page's own access token")
+	}
+	likes := int64(0)
+	if t.Likes != nil {
+		likes = *t.Likes
+	}
+	values := map[string]any{
+		"total_video_views": t.Views, "fb_reels_total_plays": t.Views, "blue_reels_play_count": t.Views * 9 / 10,
+		"post_video_social_actions": object{"COMMENT": *t.Comments, "SHARE": *t.Shares}, "post_video_likes_by_reaction_type": object{"REACTION_LIKE": likes},
+	}
+	data := []object{}
+	for metric := range strings.SplitSeq(metrics, ",") {
+		value, ok := values[metric]
+		if !ok {
+			return graphError(http.StatusBadRequest, 100, 0, "(#100) The value must be a valid insights metric: "+strings.Join(facebookMetrics, ", "))
+		}
+		isReels := strings.Contains(metric, "reels")
+		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
+			continue // not ready yet, or of the other kind
+		}
+		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
+	}
+	return reply{status: http.StatusOK, body: object{"data": data}}
+}

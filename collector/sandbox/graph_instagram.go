@@ -1,0 +1,165 @@
+package sandbox
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// The Graph API's ids of Instagram: 17 digits, and others than those that Instagram's site has for the same things.
+const (
+	instagramUserBase  = 17_841_400_000_000_000
+	instagramMediaBase = 17_900_000_000_000_000
+)
+
+func instagramUserID(number uint32) string {
+	return strconv.FormatUint(instagramUserBase+uint64(number), 10)
+}
+
+func (w *World) instagramMediaID(code string) string {
+	return strconv.FormatUint(instagramMediaBase+keyed(w.seed, "graph media", code)%99_999_999_999_999, 10)
+}
+
+// instagramOwn is the professional account whose token the sandbox takes: an ordinary one, far from those that Find gives.
+func (w *World) instagramOwn() identity {
+	number := uint32(1_000_000)
+	for w.accountCategory(link.Instagram, number) != AccountNormal {
+		number++
+	}
+	return w.byNumber(link.Instagram, number)
+}
+
+// serveInstagram answers /instagram/VERSION/…: the own account, its media and their insights, and business discovery.
+func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
+	s.serveGraph(w, r, sourceInstagram, InstagramToken, path, func(c *call, q graphRequest) reply {
+		own := s.world.instagramOwn()
+		id := q.path[0]
+		switch {
+		case id == instagramUserID(own.number) && len(q.path) == 1:
+			return s.instagramOwnNode(c, own).projected(q.fields)
+		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
+			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
+			list, bad := graphPage(s.world.listed(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, func(code string) graphNode { return s.instagramMedia(c, code, false) })
+			if bad != nil {
+				return *bad
+			}
+			return reply{status: http.StatusOK, body: list}
+		}
+		for _, code := range s.world.listed(own, c.now) {
+			switch {
+			case s.world.instagramMediaID(code) != id:
+			case len(q.path) == 1:
+				c.ids = append(c.ids, code)
+				return s.instagramMedia(c, code, false).projected(q.fields)
+			case len(q.path) == 2 && q.path[1] == "insights":
+				c.ids = append(c.ids, code)
+				return s.instagramInsights(c, id, code, q.values.Get("metric"))
+			}
+		}
+		return graphMissing(id)
+	})
+}
+
+// instagramOwnNode is the own account, through which others are discovered.
+func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
+	n := s.instagramUser(c, own, false)
+	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
+		name, given := f.modifiers["username"]
+		if !given || len(f.modifiers) != 1 || len(f.fields) == 0 {
+			bad := graphError(http.StatusBadRequest, 100, 0, "(#100) The parameter username is required")
+			return nil, &bad
+		}
+		c.ids = append(c.ids, name)
+		asked, ok := s.world.byHandle(link.Instagram, name)
+		if !ok || s.world.account(asked, c.now).State != Public {
+			bad := graphError(http.StatusBadRequest, 110, 2207013, "Invalid user id")
+			return nil, &bad
+		}
+		found, bad := s.instagramUser(c, asked, true).project(f.fields)
+		return found, bad
+	}
+	return n
+}
+
+// instagramUser is an account; a discovered one is seen from outside.
+func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode {
+	t := s.world.account(i, c.now)
+	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
+		"id": instagramUserID(i.number), "username": t.Handle, "name": t.Name, "biography": t.Bio, "followers_count": *t.Followers,
+		"follows_count": t.Following, "media_count": t.Videos, "profile_picture_url": "https://scontent.cdninstagram.com/sandbox/" + t.ID + ".jpg",
+	}}
+	n.edges["media"] = func(f graphField) (any, *reply) {
+		codes := s.world.listed(i, c.now)
+		if len(codes) == 0 {
+			return absent{}, nil
+		}
+		for name := range f.modifiers {
+			if !slices.Contains([]string{"limit", "after", "before"}, name) {
+				bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Unknown modifier "+name)
+				return nil, &bad
+			}
+		}
+		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, func(code string) graphNode { return s.instagramMedia(c, code, discovered) })
+		return list, bad
+	}
+	return n
+}
+
+// instagramMedia is a post. The owner sees hidden likes; views are only in discovered ones.
+func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
+	t, _ := s.world.Video(link.Instagram, code, c.now) // listed, so that there is one
+	n := graphNode{kind: "ShadowIGMedia", fields: object{
+		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
+		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,
+		"timestamp": t.UploadedAt.Format("2006-01-02T15:04:05-0700"), "thumbnail_url": "https://scontent.cdninstagram.com/sandbox/" + code + ".jpg",
+	}}
+	switch {
+	case t.Likes != nil:
+		n.fields["like_count"] = *t.Likes
+	case !discovered:
+		n.fields["like_count"] = t.hiddenLikes(s.world)
+	}
+	if discovered {
+		n.fields["view_count"] = t.Views
+	}
+	return n
+}
+
+// hiddenLikes are the likes that the creator hides from all but himself.
+func (t VideoTruth) hiddenLikes(w *World) int64 {
+	v, _ := w.video(t.Platform, t.ID, t.UploadedAt)
+	return 1 + int64(float64(t.Views-20)*v.curve.likes)
+}
+
+// instagramMetrics are the insights of a post.
+var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved", "reach", "total_interactions"}
+
+var metricName = regexp.MustCompile(`^[a-z_]+$`)
+
+func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
+	t, _ := s.world.Video(link.Instagram, code, c.now)
+	shares, saved := t.Views/200, t.Views/150 // the world has none for Instagram
+	likes := int64(0)
+	if t.Likes != nil {
+		likes = *t.Likes
+	}
+	values := map[string]int64{"views": t.Views, "likes": likes, "comments": *t.Comments, "shares": shares, "saved": saved, "reach": t.Views * 4 / 5,
+		"total_interactions": likes + *t.Comments + shares + saved}
+	data := []object{}
+	for metric := range strings.SplitSeq(metrics, ",") {
+		value, ok := values[metric]
+		if !ok || !metricName.MatchString(metric) {
+			return graphError(http.StatusBadRequest, 100, 0, "(#100) metric[0] must be one of the following values: "+strings.Join(instagramMetrics, ", "))
+		}
+		if c.now.Sub(t.UploadedAt) < time.Hour {
+			continue // not ready yet
+		}
+		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "title": metric, "id": id + "/insights/" + metric + "/lifetime"})
+	}
+	return reply{status: http.StatusOK, body: object{"data": data}}
+}

@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func (r rig) instagram(t *testing.T, path string, pairs ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodGet, "/instagram/v25.0/"+path+"?"+query(append(pairs, "access_token", InstagramToken)...), "")
+}
+
+func (r rig) facebook(t *testing.T, path string, pairs ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", FacebookToken)...), "")
+}
+
+func (r rig) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
+
+// requireGraphError checks an error's code, and that its message says what.
+func requireGraphError(t *testing.T, a answer, status, code, subcode int, says string) {
+	t.Helper()
+	require.Equal(t, status, a.StatusCode, a.text)
+	e := at(t, a.json(t), "error").(object)
+	require.EqualValues(t, decimal(int64(code)), e["code"])
+	if subcode != 0 {
+		require.EqualValues(t, decimal(int64(subcode)), e["error_subcode"])
+	}
+	require.Contains(t, e["message"], says)
+	require.NotEmpty(t, e["type"])
+	require.NotEmpty(t, e["fbtrace_id"])
+}
+
+func TestGraph_refusesAsThePlatformDoes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	own := r.ownID()
+	for fields, says := range map[string]string{
+		"id,": "Syntax error", "id{": "Syntax error", "id}": "Syntax error", "media.limit(1": "Syntax error", "media.limit": "Syntax error", "media{id}}": "Syntax error",
+		"media.limit(1){}": "Syntax error", "Id": "Syntax error", "id username": "Syntax error",
+	} {
+		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 2500, 0, says)
+	}
+	for fields, says := range map[string]string{
+		"id,plays": "nonexisting field (plays)", "media{view_count}": "nonexisting field (view_count)", "username.limit(1)": "nonexisting field (username)",
+		"business_discovery{id}": "username is required", "business_discovery.username(natgeo)": "username is required",
+		"business_discovery.username(natgeo){plays}": "nonexisting field (plays) on node type (ShadowIGUser)",
+		"media.limit(x){id}":                         "limit must be", "media.after(x){id}": "after is no cursor", "media.sort(x){id}": "Unknown modifier sort",
+	} {
+		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 100, 0, says)
+	}
+	requireGraphError(t, r.instagram(t, own+"/media", "fields", "id,view_count"), 400, 100, 0, "nonexisting field (view_count)")
+	requireGraphError(t, r.instagram(t, "17841400009999999"), 400, 100, 33, "does not exist")
+	requireGraphError(t, r.instagram(t, r.World().instagramMediaID(r.World().Find(link.Instagram, Normal))+"/insights", "metric", "views"), 400, 100, 33, "does not exist")
+	path := "/instagram/v25.0/" + own
+	requireGraphError(t, r.do(t, http.MethodGet, path, ""), 400, 104, 0, "access token is required")
+	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token=x", ""), 400, 190, 0, "Invalid OAuth access token")
+	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token="+FacebookToken, ""), 400, 190, 0, "Invalid OAuth access token")
+	requireGraphError(t, r.do(t, http.MethodPost, path+"?access_token="+InstagramToken, ""), 400, 100, 0, "Unsupported request")
+	for _, version := range []string{"", "v3.1/", "v99.0/", "v25/"} {
+		requireGraphError(t, r.do(t, http.MethodGet, "/instagram/"+version+own+"?access_token="+InstagramToken, ""), 400, 2500, 0, "Unknown path components")
+	}
+
+	id := r.World().Find(link.Facebook, Normal)
+	requireGraphError(t, r.facebook(t, id, "fields", "id,plays"), 400, 100, 0, "nonexisting field (plays) on node type (Video)")
+	requireGraphError(t, r.facebook(t, id+"/video_insights", "metric", "total_video_views"), 400, 10, 0, "own access token")
+	requireGraphError(t, r.facebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
+	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "aliases")
+	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "does not exist")
+	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
+	requireGraphError(t, r.facebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
+}
+
+func TestInstagram_isDiscovered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	truth, ok := r.World().Video(link.Instagram, r.World().Find(link.Instagram, HiddenLikes), testNow)
+	require.True(t, ok)
+	codes := r.World().Uploads(link.Instagram, truth.Account.Handle, testNow)
+	var seen []string
+	after := ""
+	for range codes {
+		a := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+truth.Account.Handle+"){username,followers_count,media"+after+".limit(7){shortcode,like_count,comments_count,view_count,timestamp,permalink}}")
+		require.Equal(t, http.StatusOK, a.StatusCode, a.text)
+		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
+		found := at(t, a.json(t), "business_discovery").(object)
+		require.Equal(t, truth.Account.Handle, found["username"])
+		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "another id than Instagram's site has")
+		for _, item := range at(t, found, "media", "data").([]any) {
+			m := item.(object)
+			seen = append(seen, m["shortcode"].(string))
+			if m["shortcode"] != truth.ID {
+				continue
+			}
+			require.NotContains(t, m, "like_count", "hidden likes are left out")
+			require.EqualValues(t, decimal(truth.Views), m["view_count"])
+			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "no colon in the zone")
+			require.Equal(t, truth.Link, m["permalink"])
+			require.Regexp(t, `^179[0-9]{14}$|^18[0-9]{15}$`, m["id"])
+		}
+		paging := at(t, found, "media", "paging").(object)
+		require.NotContains(t, paging, "next", "there are cursors alone")
+		next, more := at(t, paging, "cursors").(object)["after"]
+		if !more {
+			break
+		}
+		after = ".after(" + next.(string) + ")"
+	}
+	require.Equal(t, codes, seen)
+	for _, c := range []AccountCategory{AccountPrivate, AccountGone} {
+		a := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, c)+"){id}")
+		requireGraphError(t, a, 400, 110, 2207013, "Invalid user id")
+	}
+	empty := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, AccountEmpty)+"){id,media{id}}")
+	require.NotContains(t, at(t, empty.json(t), "business_discovery"), "media")
+}
+
+func TestInstagram_givesInsightsToTheOwner(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	page := r.instagram(t, r.ownID()+"/media", "fields", "shortcode,like_count", "limit", "2").json(t)
+	require.Len(t, page["data"], 2)
+	require.Contains(t, at(t, page, "paging", "next"), "/instagram/v25.0/"+r.ownID()+"/media?")
+	id := at(t, page, "data", 0, "id").(string)
+	truth, _ := r.World().Video(link.Instagram, at(t, page, "data", 0, "shortcode").(string), testNow)
+	got := r.instagram(t, id+"/insights", "metric", "views,saved").json(t)
+	require.EqualValues(t, decimal(truth.Views), at(t, got, "data", 0, "values", 0, "value"))
+	require.Equal(t, "saved", at(t, got, "data", 1, "name"))
+	requireGraphError(t, r.instagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "must be one of")
+	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
+	require.Empty(t, r.instagram(t, id+"/insights", "metric", "views").json(t)["data"], "not ready yet: an empty list, no zeros")
+}
+
+func TestFacebook_pagesAndVideosHaveTheRealShape(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	truth, ok := r.World().Video(link.Facebook, r.World().Find(link.Facebook, HiddenLikes), testNow)
+	require.True(t, ok)
+	got := r.facebook(t, truth.ID, "fields", "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from").json(t)
+	require.NotContains(t, got, "likes", "hidden reactions are left out")
+	require.EqualValues(t, decimal(*truth.Comments), at(t, got, "comments", "summary", "total_count"))
+	require.Equal(t, truth.Account.ID, at(t, got, "from", "id"))
+	require.NotContains(t, at(t, r.facebook(t, truth.ID, "fields", "comments").json(t), "comments"), "summary")
+
+	var ids []string
+	for _, edge := range []string{"videos", "video_reels"} {
+		after := ""
+		for {
+			list := r.facebook(t, truth.Account.ID+"/"+edge, "fields", "id,permalink_url", "limit", "5", "after", after).json(t)
+			for _, item := range list["data"].([]any) {
+				id := item.(object)["id"].(string)
+				ids = append(ids, id)
+				require.Equal(t, edge == "video_reels", strings.Contains(item.(object)["permalink_url"].(string), "/reel/"))
+			}
+			paging, _ := list["paging"].(object)
+			if paging["next"] == nil {
+				break
+			}
+			after = at(t, paging, "cursors", "after").(string)
+		}
+	}
+	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
+
+	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
+	truth, _ = r.World().Video(link.Facebook, mine, testNow)
+	insights := r.facebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").json(t)
+	require.Len(t, insights["data"], 2, "views of one kind or the other")
+	require.EqualValues(t, decimal(truth.Views), at(t, insights, "data", 0, "values", 0, "value"))
+	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
+}
+
+func TestGraph_hasItsOwnWordsForFaults(t *testing.T) {
+	t.Parallel()
+	for source, ask := range map[string]func(r rig) answer{
+		"instagram": func(r rig) answer { return r.instagram(t, r.ownID(), "fields", "username") },
+		"facebook":  func(r rig) answer { return r.facebook(t, "natgeo", "fields", "username,followers_count") },
+	} {
+		r := newRig(t)
+		r.fault(t, `{"source":"`+source+`","fault":"rate_limited","retry_after":7}`)
+		a := ask(r)
+		requireGraphError(t, a, 400, 4, 0, "request limit")
+		require.Equal(t, "7", a.Header.Get("Retry-After"))
+		require.Contains(t, a.Header.Get("X-App-Usage"), `"call_count":100`)
+		r.fault(t, `{"source":"`+source+`","fault":"quota_spent"}`)
+		a = ask(r)
+		requireGraphError(t, a, 400, graphLimits[source].code, 0, "too many calls")
+		require.Contains(t, a.Header.Get("X-Business-Use-Case-Usage"), `"estimated_time_to_regain_access":5`)
+		r.fault(t, `{"source":"`+source+`","fault":"server_error"}`)
+		requireGraphError(t, ask(r), 500, 2, 0, "unexpected error")
+		calls := r.do(t, http.MethodGet, "/_control/calls", "").json(t)
+		require.EqualValues(t, "3", at(t, calls, source, "calls"))
+	}
+	r := newRig(t)
+	r.fault(t, `{"source":"facebook","fault":"zeros"}`)
+	require.EqualValues(t, "0", r.facebook(t, "natgeo", "fields", "username,followers_count").json(t)["followers_count"])
+}

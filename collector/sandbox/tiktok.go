@@ -1,0 +1,292 @@
+package sandbox
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// What TikTok's own interfaces demand: the Display API an app and the login of an account, the Research API an approved
+// project. TikTokRefreshToken is that of a login which has just been made, at every use anew.
+const (
+	TikTokClientKey            = "sandbox-tiktok-key"
+	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // opens a made-up world
+	TikTokRefreshToken         = "rft.sandbox-tiktok-login" //nolint:gosec // as above
+	TikTokResearchClientKey    = "sandbox-tiktok-research-key"
+	TikTokResearchClientSecret = "sandbox-tiktok-research-secret" //nolint:gosec // as above
+)
+
+const (
+	tiktokAccessLife  = 2 * 60 * 60        // seconds, of every access token
+	tiktokRefreshLife = 180 * 24 * 60 * 60 // seconds
+	tiktokScopes      = "user.info.basic,user.info.profile,user.info.stats,video.list"
+)
+
+// tiktokLogins remembers which refresh token of a login is the newest: every exchange makes the one before worthless. Tokens
+// say by themselves whose they are, so that those of an earlier process stay good.
+type tiktokLogins struct {
+	seed    uint64
+	started string
+
+	mu     sync.Mutex
+	made   int
+	newest map[string]int
+}
+
+func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
+	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
+}
+
+func (l *tiktokLogins) sign(kind, what string) string {
+	return fmt.Sprintf("%s.%s.%016x", kind, what, keyed(l.seed, "tiktok", kind, what))
+}
+
+// read returns the parts of a token that sign made.
+func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool) {
+	parts = strings.Split(token, ".")
+	if len(parts) < 3 {
+		return "", nil, false
+	}
+	kind, parts = parts[0], parts[1:len(parts)-1]
+	return kind, parts, token == l.sign(kind, strings.Join(parts, "."))
+}
+
+// exchange gives the successors of a refresh token.
+func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var login string
+	var generation int
+	if refresh == TikTokRefreshToken {
+		l.made++
+		login = l.started + "-" + strconv.Itoa(l.made)
+	} else {
+		kind, parts, ok := l.read(refresh)
+		if !ok || kind != "rft" || len(parts) != 2 {
+			return nil, false
+		}
+		login, generation = parts[0], number(parts[1])
+		if generation < l.newest[login] {
+			return nil, false
+		}
+	}
+	l.newest[login] = generation + 1
+	next := login + "." + strconv.Itoa(generation+1)
+	return object{
+		"open_id": tiktokOpenID, "scope": tiktokScopes, "token_type": "Bearer",
+		"access_token": l.access("act", next, now), "expires_in": tiktokAccessLife,
+		"refresh_token": l.sign("rft", next), "refresh_expires_in": tiktokRefreshLife,
+	}, true
+}
+
+const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
+
+func (l *tiktokLogins) access(kind, whose string, now time.Time) string {
+	return l.sign(kind, whose+"."+strconv.FormatInt(now.Unix(), 10))
+}
+
+// admits says whether a request bears an access token of a kind that has not run out.
+func (l *tiktokLogins) admits(r *http.Request, want string, now time.Time) bool {
+	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	kind, parts, ok := l.read(token)
+	if !bears || !ok || kind != want {
+		return false
+	}
+	age := now.Unix() - int64(number(parts[len(parts)-1]))
+	return age >= 0 && age < tiktokAccessLife
+}
+
+// TikTokAccount is the handle of the account that has logged in.
+func (s *Sandbox) TikTokAccount() string { return s.tiktokAccount().handle }
+
+// tiktokAccount is far from the accounts that Find and FindAccount give.
+func (s *Sandbox) tiktokAccount() identity {
+	for n := uint32(findLimit); ; n++ {
+		if s.world.accountCategory(link.TikTok, n) == AccountNormal {
+			return s.world.byNumber(link.TikTok, n)
+		}
+	}
+}
+
+// tiktokMethod is a method of one of the interfaces, with what TikTok checks before it looks anything up.
+type tiktokMethod struct {
+	source, name string
+	token        string // the kind of access token
+	get          bool
+	fields       []string
+	answer       func(*Sandbox, *call, func(string) bool) reply
+}
+
+var tiktokMethods = map[string]tiktokMethod{
+	"v2/user/info/": {
+		source: sourceTikTokDisplay, name: "user.info", token: "act", get: true, answer: (*Sandbox).tiktokUser,
+		fields: []string{
+			"open_id", "union_id", "avatar_url", "avatar_url_100", "avatar_large_url", "display_name", "bio_description", "profile_deep_link", "is_verified", "username",
+			"follower_count", "following_count", "likes_count", "video_count",
+		},
+	},
+	"v2/video/query/": {source: sourceTikTokDisplay, name: "video.query", token: "act", fields: tiktokVideoFields, answer: (*Sandbox).tiktokQuery},
+	"v2/video/list/":  {source: sourceTikTokDisplay, name: "video.list", token: "act", fields: tiktokVideoFields, answer: (*Sandbox).tiktokList},
+	"v2/research/video/query/": {
+		source: sourceTikTokResearch, name: "research.video.query", token: "clt", answer: (*Sandbox).researchVideos,
+		fields: []string{
+			"id", "video_description", "create_time", "region_code", "share_count", "view_count", "like_count", "comment_count", "music_id", "hashtag_names", "username",
+			"effect_ids", "playlist_id", "voice_to_text", "is_stem_verified", "favorites_count", "video_duration",
+		},
+	},
+	"v2/research/user/info/": {
+		source: sourceTikTokResearch, name: "research.user.info", token: "clt", answer: (*Sandbox).researchUser,
+		fields: []string{
+			"display_name", "bio_description", "avatar_url", "is_verified", "follower_count", "following_count", "likes_count", "video_count", "bio_url",
+		},
+	},
+}
+
+// serveTikTok answers what open.tiktokapis.com answers.
+func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
+	if path == "v2/oauth/token/" {
+		s.serveTikTokToken(w, r)
+		return
+	}
+	m, ok := tiktokMethods[path]
+	if !ok { // the final slash is part of the path
+		write(w, r, tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
+		return
+	}
+	c := &call{r: r, now: s.clock(), source: m.source, method: m.name}
+	s.serve(w, c, tiktokVoice(), func(c *call) reply { return s.tiktok(c, m) })
+}
+
+func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
+	if method := map[bool]string{true: http.MethodGet, false: http.MethodPost}[m.get]; c.r.Method != method {
+		rep := tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)")
+		rep.refused = true
+		return rep
+	}
+	if !s.logins.admits(c.r, m.token, c.now) {
+		rep := tiktokError(http.StatusUnauthorized, "access_token_invalid", "The access token is invalid or not found in the request.")
+		rep.refused = true
+		return rep
+	}
+	if m.source == sourceTikTokResearch && !s.quota.chargeResearch(c.now) {
+		return tiktokVoice().quotaSpent()
+	}
+	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); !m.get && (err != nil || kind != "application/json") {
+		return tiktokBad("Content-Type must be application/json")
+	}
+	fields := splitList(c.r.URL.Query().Get("fields"))
+	if len(fields) == 0 {
+		return tiktokBad("fields is required")
+	}
+	for _, f := range fields {
+		if !slices.Contains(m.fields, f) {
+			return tiktokBad("invalid fields: " + f)
+		}
+	}
+	return m.answer(s, c, func(field string) bool { return slices.Contains(fields, field) })
+}
+
+// serveTikTokToken exchanges tokens. Faults do not touch it, since they are those of the methods.
+func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
+	c := &call{r: r, now: s.clock(), source: sourceTikTokDisplay, method: "oauth.token"}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case r.Method != http.MethodPost:
+		write(w, r, tiktokTokenError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
+		return
+	case err != nil || kind != "application/x-www-form-urlencoded":
+		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_request", "Only `application/x-www-form-urlencoded` is supported as Content-Type."))
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	if r.ParseForm() != nil {
+		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_request", "The request parameters are malformed."))
+		return
+	}
+	grant := r.PostForm.Get("grant_type")
+	key, secret := TikTokClientKey, TikTokClientSecret
+	if grant == "client_credentials" {
+		c.source, key, secret = sourceTikTokResearch, TikTokResearchClientKey, TikTokResearchClientSecret
+	}
+	s.calls.add(c)
+	if r.PostForm.Get("client_key") != key || r.PostForm.Get("client_secret") != secret {
+		write(w, r, tiktokTokenError(http.StatusUnauthorized, "invalid_client", "Client key or secret is incorrect."))
+		return
+	}
+	switch grant {
+	case "client_credentials":
+		write(w, r, reply{status: http.StatusOK, body: object{
+			"access_token": s.logins.access("clt", "research", c.now), "expires_in": tiktokAccessLife, "token_type": "Bearer",
+		}})
+	case "refresh_token":
+		if body, ok := s.logins.exchange(r.PostForm.Get("refresh_token"), c.now); ok {
+			write(w, r, reply{status: http.StatusOK, body: body})
+			return
+		}
+		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_grant", "Refresh token is invalid or expired."))
+	case "authorization_code":
+		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_grant", "Authorization code is expired."))
+	default:
+		write(w, r, tiktokTokenError(http.StatusBadRequest, "unsupported_grant_type", "The grant type is not supported."))
+	}
+}
+
+// tiktokTokenError is the flat error of the token endpoint.
+func tiktokTokenError(status int, name, description string) reply {
+	return reply{status: status, body: object{"error": name, "error_description": description, "log_id": tiktokLogID}}
+}
+
+const tiktokLogID = "202611211530000102231234560A0B0C0D"
+
+func tiktokOK(data object) reply {
+	return reply{status: http.StatusOK, body: object{"data": data, "error": object{"code": "ok", "message": "", "log_id": tiktokLogID}}}
+}
+
+func tiktokError(status int, code, message string) reply {
+	return reply{status: status, body: object{"data": object{}, "error": object{"code": code, "message": message, "log_id": tiktokLogID}}}
+}
+
+func tiktokBad(message string) reply {
+	return tiktokError(http.StatusBadRequest, "invalid_params", message)
+}
+
+func tiktokVoice() voice {
+	return voice{
+		rateLimited: func() reply {
+			return tiktokError(http.StatusTooManyRequests, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
+		},
+		quotaSpent: func() reply {
+			return tiktokError(http.StatusTooManyRequests, "daily_quota_limit_exceeded", "Your daily quota limit has been exceeded.")
+		},
+		serverError: func() reply {
+			return tiktokError(http.StatusInternalServerError, "internal_error", "Something is wrong. Please try again later.")
+		},
+		hostile: hostileJSON,
+	}
+}
+
+// chosen leaves of an object the members that were asked for; those that are nil are left out.
+func chosen(all object, wants func(string) bool) object {
+	out := object{}
+	for name, value := range all {
+		if wants(name) && value != nil {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// counted is a count, or nil for one that there is none of.
+func counted(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
+}

@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"fmt"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+var tiktokVideoFields = []string{
+	"id", "create_time", "cover_image_url", "share_url", "video_description", "duration", "height", "width", "title", "embed_html", "embed_link",
+	"like_count", "comment_count", "share_count", "view_count",
+}
+
+// What one call of the Display API takes.
+const (
+	maxTikTokIDs  = 20
+	tiktokPage    = 10
+	maxTikTokPage = 20
+	// shortPages is the share of pages of a list that are shorter than was asked for, though there are more.
+	shortPages = 0.15
+)
+
+func (s *Sandbox) tiktokUser(c *call, wants func(string) bool) reply {
+	i := s.tiktokAccount()
+	t := s.world.account(i, c.now)
+	c.ids = []string{i.handle}
+	return tiktokOK(object{"user": chosen(object{
+		"open_id": tiktokOpenID, "union_id": "c9c60f44-a68e-4f5d-84dd-ce22faeb0ba1", "display_name": t.Name, "username": t.Handle, "bio_description": t.Bio,
+		"avatar_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".webp", "profile_deep_link": "https://vm.tiktok.com/sandbox", "is_verified": false,
+		"follower_count": counted(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos,
+	}, wants)})
+}
+
+func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
+	var in struct {
+		Filters struct {
+			VideoIDs []string `json:"video_ids"`
+		} `json:"filters"`
+	}
+	if err := strictJSON(c.r.Body, &in); err != nil {
+		return tiktokBad("the request body is malformed: " + err.Error())
+	}
+	c.ids = in.Filters.VideoIDs
+	if n := len(c.ids); n == 0 || n > maxTikTokIDs {
+		return tiktokBad(fmt.Sprintf("filters.video_ids has %d ids; it takes 1 to %d", n, maxTikTokIDs))
+	}
+	own := s.tiktokAccount()
+	videos := []object{}
+	for _, id := range c.ids {
+		if t, ok := s.seen(link.TikTok, id, c.now); ok && t.Account.ID == own.id {
+			videos = append(videos, tiktokDisplayed(t, wants))
+		}
+	}
+	return tiktokOK(object{"videos": videos})
+}
+
+// tiktokList pages by the time of upload: a cursor is a time in milliseconds, and what is older comes next.
+func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
+	var in struct {
+		Cursor   *int64 `json:"cursor"`
+		MaxCount *int   `json:"max_count"`
+	}
+	if err := strictJSON(c.r.Body, &in); err != nil {
+		return tiktokBad("the request body is malformed: " + err.Error())
+	}
+	size := tiktokPage
+	if in.MaxCount != nil {
+		size = *in.MaxCount
+	}
+	if size < 1 || size > maxTikTokPage {
+		return tiktokBad(fmt.Sprintf("max_count is %d; it is from 1 to %d", size, maxTikTokPage))
+	}
+	own := s.tiktokAccount()
+	c.ids = []string{own.handle}
+	cursor := c.now.UnixMilli() + 1
+	if in.Cursor != nil {
+		cursor = *in.Cursor
+	}
+	if d := (dice{keyed(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
+		size = d.below(size)
+	}
+	videos, more, next := []object{}, false, cursor-1 // where an empty page ends
+	for _, id := range s.world.listed(own, c.now) {
+		t, _ := s.world.Video(link.TikTok, id, c.now)
+		at := t.UploadedAt.UnixMilli()
+		if at >= cursor {
+			continue
+		}
+		if len(videos) >= size {
+			more = true
+			break
+		}
+		videos, next = append(videos, tiktokDisplayed(t, wants)), at
+	}
+	return tiktokOK(object{"videos": videos, "cursor": next, "has_more": more})
+}
+
+// tiktokDisplayed is a video as the Display API shows it.
+func tiktokDisplayed(t VideoTruth, wants func(string) bool) object {
+	title := t.Title
+	if runes := []rune(title); len(runes) > 150 {
+		title = string(runes[:150])
+	}
+	return chosen(object{
+		"id": t.ID, "create_time": t.UploadedAt.Unix(), "title": title, "video_description": title, "duration": int64(t.LengthSeconds), "height": 1024, "width": 576,
+		"share_url":       t.Link + "?utm_campaign=tt4d_open_api&utm_source=" + TikTokClientKey,
+		"cover_image_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".jpeg", "embed_link": "https://www.tiktok.com/player/v1/" + t.ID,
+		"embed_html": `<blockquote class="tiktok-embed" data-video-id="` + t.ID + `"></blockquote>`,
+		"view_count": t.Views, "like_count": counted(t.Likes), "comment_count": counted(t.Comments), "share_count": counted(t.Shares),
+	}, wants)
+}

@@ -1,0 +1,162 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const (
+	maxResearchPage  = 100
+	researchPage     = 20
+	maxResearchSpan  = 30 * 24 * time.Hour
+	maxResearchItems = 100 // values of a condition
+	// ResearchLag is how old the Research API's numbers are. Younger videos are not in it.
+	ResearchLag = 48 * time.Hour
+)
+
+// researchQuery is the body of a query. The sandbox knows the conditions that ReelTally asks by: ids and names, joined by "and".
+type researchQuery struct {
+	Query struct {
+		And []struct {
+			Operation string   `json:"operation"`
+			Field     string   `json:"field_name"`
+			Values    []string `json:"field_values"`
+		} `json:"and"`
+	} `json:"query"`
+	StartDate string `json:"start_date"`
+	EndDate   string `json:"end_date"`
+	MaxCount  *int   `json:"max_count"`
+	Cursor    int    `json:"cursor"`
+	SearchID  string `json:"search_id"`
+	IsRandom  *bool  `json:"is_random"`
+	from, to  time.Time
+	size      int
+}
+
+// check returns what TikTok finds wrong, "" when nothing is.
+func (q *researchQuery) check() string {
+	var err error
+	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {
+		return "start_date is invalid"
+	}
+	if q.to, err = time.Parse("20060102", q.EndDate); err != nil {
+		return "end_date is invalid"
+	}
+	q.size = researchPage
+	if q.MaxCount != nil {
+		q.size = *q.MaxCount
+	}
+	switch {
+	case q.to.Before(q.from) || q.to.Sub(q.from) > maxResearchSpan:
+		return "the end date must be no more than 30 days after the start date"
+	case q.size < 1 || q.size > maxResearchPage:
+		return fmt.Sprintf("max_count is %d; it is from 1 to %d", q.size, maxResearchPage)
+	case q.Cursor < 0 || q.Cursor > 0 && q.SearchID != tiktokLogID:
+		return "cursor needs the search_id of the query that gave it"
+	case len(q.Query.And) == 0:
+		return "query is required"
+	}
+	for _, c := range q.Query.And {
+		switch {
+		case c.Operation != "EQ" && c.Operation != "IN":
+			return "invalid operation " + c.Operation
+		case c.Field != "video_id" && c.Field != "username":
+			return "invalid field_name " + c.Field
+		case len(c.Values) == 0 || len(c.Values) > maxResearchItems || c.Operation == "EQ" && len(c.Values) > 1:
+			return fmt.Sprintf("invalid field_values: %d of them", len(c.Values))
+		}
+	}
+	return ""
+}
+
+// candidates are the ids that a condition names, before any other condition is looked at.
+func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
+	var ids []string
+	for _, c := range q.Query.And {
+		for _, value := range c.Values {
+			if c.Field == "video_id" {
+				ids = append(ids, value)
+			} else if owner, ok := s.world.byHandle(link.TikTok, value); ok {
+				ids = append(ids, s.world.listed(owner, at)...)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// meets says whether a video meets every condition.
+func (q *researchQuery) meets(t VideoTruth) bool {
+	for _, c := range q.Query.And {
+		value := t.ID
+		if c.Field == "username" {
+			value = t.Account.Handle
+		}
+		if !slices.Contains(c.Values, value) {
+			return false
+		}
+	}
+	return !t.UploadedAt.Before(q.from) && t.UploadedAt.Before(q.to.Add(24*time.Hour))
+}
+
+func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
+	var q researchQuery
+	if err := strictJSON(c.r.Body, &q); err != nil {
+		return tiktokBad("the request body is malformed: " + err.Error())
+	}
+	if wrong := q.check(); wrong != "" {
+		return tiktokBad(wrong)
+	}
+	for _, condition := range q.Query.And {
+		c.ids = append(c.ids, condition.Values...)
+	}
+	at := c.now.Add(-ResearchLag)
+	var rows []object
+	for _, id := range s.candidates(q, at) {
+		if t, ok := s.seen(link.TikTok, id, at); ok && !t.UploadedAt.After(at) && q.meets(t) {
+			rows = append(rows, researched(t, wants))
+		}
+	}
+	start := min(q.Cursor, len(rows))
+	end := min(start+q.size, len(rows))
+	return tiktokOK(object{
+		"videos": append([]object{}, rows[start:end]...), "cursor": end, "has_more": end < len(rows), "search_id": tiktokLogID,
+	})
+}
+
+// researched is a video as the Research API shows it, its ids numbers.
+func researched(t VideoTruth, wants func(string) bool) object {
+	return chosen(object{
+		"id": json.Number(t.ID), "create_time": t.UploadedAt.Unix(), "username": t.Account.Handle, "video_description": t.Title, "region_code": "US",
+		"view_count": t.Views, "like_count": counted(t.Likes), "comment_count": counted(t.Comments), "share_count": counted(t.Shares),
+		"favorites_count": counted(t.Bookmarks), "video_duration": int64(t.LengthSeconds), "music_id": json.Number(t.Song.ID), "hashtag_names": tags(t.Title),
+		"effect_ids": []string{}, "voice_to_text": "", "is_stem_verified": false,
+	}, wants)
+}
+
+func (s *Sandbox) researchUser(c *call, wants func(string) bool) reply {
+	var in struct {
+		Username string `json:"username"`
+	}
+	if err := strictJSON(c.r.Body, &in); err != nil {
+		return tiktokBad("the request body is malformed: " + err.Error())
+	}
+	c.ids = []string{in.Username}
+	i, ok := s.world.byHandle(link.TikTok, in.Username)
+	if !ok {
+		return tiktokBad("username is invalid")
+	}
+	t := s.world.account(i, c.now.Add(-ResearchLag))
+	if t.State != Public {
+		return tiktokError(http.StatusBadRequest, "invalid_params", "username is invalid: cannot find the user")
+	}
+	return tiktokOK(chosen(object{
+		"display_name": t.Name, "bio_description": t.Bio, "avatar_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".webp", "is_verified": false,
+		"follower_count": counted(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos, "bio_url": t.BioLink,
+	}, wants))
+}

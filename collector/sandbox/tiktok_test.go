@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+func (r rig) tiktokToken(t *testing.T, pairs ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", query(pairs...), "Content-Type", "application/x-www-form-urlencoded")
+}
+
+func (r rig) exchange(t *testing.T, refresh string) answer {
+	t.Helper()
+	return r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "refresh_token", "refresh_token", refresh)
+}
+
+// login gives an access token of the account that has logged in.
+func (r rig) login(t *testing.T) string {
+	t.Helper()
+	return r.exchange(t, TikTokRefreshToken).json(t)["access_token"].(string)
+}
+
+func (r rig) approved(t *testing.T) string {
+	t.Helper()
+	a := r.tiktokToken(t, "client_key", TikTokResearchClientKey, "client_secret", TikTokResearchClientSecret, "grant_type", "client_credentials")
+	return a.json(t)["access_token"].(string)
+}
+
+func (r rig) tiktok(t *testing.T, token, path, body string) answer {
+	t.Helper()
+	method := http.MethodPost
+	if body == "" {
+		method = http.MethodGet
+	}
+	return r.do(t, method, "/tiktok/v2/"+path, body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+}
+
+func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.exchange(t, TikTokRefreshToken)
+	require.Equal(t, http.StatusOK, first.StatusCode)
+	require.Equal(t, json.Number("7200"), first.json(t)["expires_in"])
+	second := first.json(t)["refresh_token"].(string)
+	third := r.exchange(t, second).json(t)["refresh_token"].(string)
+	old := r.exchange(t, second)
+	require.Equal(t, http.StatusBadRequest, old.StatusCode)
+	require.Equal(t, "invalid_grant", old.json(t)["error"], "flat, and a string")
+	require.Equal(t, http.StatusOK, r.exchange(t, third).StatusCode)
+	require.Equal(t, http.StatusOK, r.exchange(t, TikTokRefreshToken).StatusCode, "another login")
+
+	again := newRig(t) // the sandbox is started anew
+	require.Equal(t, http.StatusOK, again.exchange(t, third).StatusCode)
+	require.Equal(t, "invalid_grant", r.exchange(t, strings.Replace(third, "rft.", "act.", 1)).json(t)["error"])
+	require.Equal(t, "invalid_client", r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).json(t)["error"])
+	require.Equal(t, "unsupported_grant_type", r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "password").json(t)["error"])
+	a := r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", `{}`, "Content-Type", "application/json")
+	require.Equal(t, "invalid_request", a.json(t)["error"])
+}
+
+func TestTikTok_accessTokensRunOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	user, client := r.login(t), r.approved(t)
+	ask := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
+	require.Equal(t, http.StatusOK, ask(user))
+	require.Equal(t, http.StatusUnauthorized, ask(client), "it is of the other interface")
+	require.Equal(t, http.StatusUnauthorized, ask(user+"0"))
+	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
+	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
+	a := r.tiktok(t, user, "user/info/?fields=open_id", "")
+	require.Equal(t, http.StatusUnauthorized, a.StatusCode)
+	require.Equal(t, "access_token_invalid", at(t, a.json(t), "error", "code"))
+	require.Equal(t, http.StatusOK, ask(r.login(t)))
+}
+
+func TestTikTok_requestsAreCheckedStrictly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	user, client := r.login(t), r.approved(t)
+	const research = `{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":["7588213403351190801"]}]},"start_date":"20251201","end_date":%q,"max_count":%d}`
+	ids := strings.TrimSuffix(strings.Repeat(`"7588213403351190801",`, 21), ",")
+	for name, c := range map[string]struct{ token, path, body, says string }{
+		"no fields":            {user, "video/query/", `{"filters":{"video_ids":["1"]}}`, "fields"},
+		"an unknown field":     {user, "video/query/?fields=id,plays", `{"filters":{"video_ids":["1"]}}`, "plays"},
+		"too many ids":         {user, "video/query/?fields=id", `{"filters":{"video_ids":[` + ids + `]}}`, "21"},
+		"no ids":               {user, "video/query/?fields=id", `{"filters":{}}`, "0 ids"},
+		"an unknown member":    {user, "video/query/?fields=id", `{"filters":{"video_ids":["1"]},"x":1}`, "malformed"},
+		"numbers for ids":      {user, "video/query/?fields=id", `{"filters":{"video_ids":[1]}}`, "malformed"},
+		"a page too long":      {user, "video/list/?fields=id", `{"max_count":21}`, "20"},
+		"a field of research":  {user, "user/info/?fields=favorites_count", "", "favorites_count"},
+		"a span too long":      {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20260101", 100), "30 days"},
+		"a date of other form": {client, "research/video/query/?fields=id", fmt.Sprintf(research, "2025-12-30", 100), "end_date"},
+		"rows too many":        {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
+		"no query":             {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
+		"an unknown condition": {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
+		"nobody":               {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := r.tiktok(t, c.token, c.path, c.body)
+			require.Equal(t, http.StatusBadRequest, a.StatusCode, a.text)
+			require.Equal(t, "invalid_params", at(t, a.json(t), "error", "code"))
+			require.Contains(t, at(t, a.json(t), "error", "message"), c.says)
+		})
+	}
+	a := r.do(t, http.MethodPost, "/tiktok/v2/video/query/?fields=id", `{"filters":{"video_ids":["1"]}}`, "Authorization", "Bearer "+user, "Content-Type", "text/plain")
+	require.Equal(t, "invalid_params", at(t, a.json(t), "error", "code"))
+	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "user/info?fields=open_id", "").StatusCode, "the final slash is part of the path")
+	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
+}
+
+func TestTikTok_showsOnlyTheAccountsOwnVideos(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	own, stranger := r.World().Uploads(link.TikTok, r.TikTokAccount(), testNow)[0], r.World().Find(link.TikTok, Normal)
+	a := r.tiktok(t, r.login(t), "video/query/?fields=id,view_count", `{"filters":{"video_ids":["`+stranger+`","`+own+`"]}}`).json(t)
+	require.Equal(t, "ok", at(t, a, "error", "code"))
+	videos := at(t, a, "data", "videos").([]any)
+	require.Len(t, videos, 1)
+	truth, _ := r.World().Video(link.TikTok, own, testNow)
+	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "the fields that were asked for")
+}
+
+func TestTikTok_researchSpendsADay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	token := r.approved(t)
+	ask := func() answer {
+		return r.tiktok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
+	}
+	for range researchQuota {
+		require.Equal(t, http.StatusOK, ask().StatusCode)
+	}
+	a := ask()
+	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
+	require.Equal(t, "daily_quota_limit_exceeded", at(t, a.json(t), "error", "code"))
+	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
+	token = r.approved(t)
+	require.Equal(t, http.StatusOK, ask().StatusCode)
+}

@@ -1,0 +1,385 @@
+package tiktok_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	soup    = "7588213403351190801"
+	kite    = "7301234567890123456"
+	foreign = "7412345678901234567"
+	owner   = "soup.season"
+)
+
+var midnight = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+
+func target(id, handle string, details bool) collector.Target {
+	return collector.Target{Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: handle,
+		Link: "https://www.tiktok.com/@" + handle + "/video/" + id, NeedDetails: details}
+}
+
+func accountTarget(handle string, depth int) collector.Target {
+	return collector.Target{Platform: link.TikTok, Kind: collector.KindAccount, ExternalID: "@" + handle, Handle: handle,
+		Link: "https://www.tiktok.com/@" + handle, Depth: depth}
+}
+
+// ok wraps data as TikTok does.
+func ok(data string) string {
+	return `{"data":` + data + `,"error":{"code":"ok","message":"","log_id":"202611211530000102231234560A0B0C0D"}}`
+}
+
+func refusal(code, message string) string {
+	return fmt.Sprintf(`{"data":{},"error":{"code":%q,"message":%q,"log_id":"202611211530000102231234560A0B0C0D"}}`, code, message)
+}
+
+func list(items ...string) string { return ok(`{"videos":[` + strings.Join(items, ",") + `]}`) }
+
+func item(id, more string) string {
+	return fmt.Sprintf(`{"id":%q,"create_time":1766782800,"title":"Leek soup 🥣","video_description":"Leek soup, slowly","duration":58,
+		"share_url":"https://www.tiktok.com/@Soup.Season/video/%[1]s?utm_campaign=tt4d_open_api",%s}`, id, more)
+}
+
+const (
+	counts  = `"view_count":1482337,"like_count":90211,"comment_count":1204,"share_count":311`
+	counts2 = `"view_count":12,"like_count":0,"comment_count":0,"share_count":0`
+)
+
+const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile,user.info.stats,video.list","access_token":"` + sourcetest.Credential + `",
+	"expires_in":7200,"refresh_token":"rft.next","refresh_expires_in":15552000,"token_type":"Bearer"}`
+
+const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
+
+// side answers what a source asks besides: tokens and the profile.
+func side(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
+		_, _ = io.WriteString(w, tokens)
+	case strings.HasSuffix(r.URL.Path, "/user/info/"):
+		_, _ = io.WriteString(w, ok(profile))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Client, change func(*tiktok.DisplayOptions)) *tiktok.Display {
+	t.Helper()
+	if client == nil {
+		client = fetch.New(fetch.Options{Timeout: 10 * time.Second})
+		t.Cleanup(client.Close)
+	}
+	o := tiktok.DisplayOptions{BaseURL: base, ClientKey: "aw1234", ClientSecret: sourcetest.Credential, RefreshToken: sourcetest.Credential,
+		Client: client, Tokens: db.Store, Now: func() time.Time { return sourcetest.Now }}
+	if change != nil {
+		change(&o)
+	}
+	d, err := tiktok.NewDisplay(o)
+	require.NoError(t, err)
+	return d
+}
+
+var logins atomic.Int64
+
+// anotherLogin makes a source of an account that has just logged in.
+func anotherLogin(o *tiktok.DisplayOptions) {
+	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
+}
+
+func refusals() map[sourcetest.Case]sourcetest.Answer {
+	return map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.RateLimited: {Status: http.StatusTooManyRequests, Body: refusal("rate_limit_exceeded", "The API rate limit was exceeded."), RetryAt: sourcetest.Now.Add(time.Minute)},
+		sourcetest.QuotaSpent:  {Status: http.StatusTooManyRequests, Body: refusal("daily_quota_limit_exceeded", "Your daily quota limit has been exceeded."), RetryAt: midnight},
+		sourcetest.AuthFailed:  {Status: http.StatusUnauthorized, Body: refusal("access_token_invalid", "The access token {{credential}} is invalid.")},
+		sourcetest.ServerError: {Status: http.StatusInternalServerError, Body: refusal("internal_error", "Something is wrong.")},
+	}
+}
+
+func TestDisplay_asksForVideos(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	first := collector.Facts{
+		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(311)),
+		Title: new("Leek soup 🥣"), Username: new(owner), UploadedAt: new(time.Date(2025, 12, 26, 21, 0, 0, 0, time.UTC)), LengthSeconds: new(58.0), HiddenStats: new(false),
+	}
+	second := first
+	second.Views, second.Likes, second.Comments, second.Shares = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0))
+	big := first
+	big.Views = new(int64(9007199254740993))
+	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	both := []*collector.Facts{&first, &second}
+	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+
+	answers := refusals()
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
+		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // which TikTok does not tell apart
+		sourcetest.Restricted: {Body: list(item(soup, counts), item(kite, counts2)), Classes: good},
+		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
+		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
+			item(kite, counts2)), Classes: good},
+		sourcetest.Big:        {Body: list(item(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), item(kite, counts2)), Classes: good, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
+		sourcetest.Foreign:    {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
+		sourcetest.Strangers:  {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
+	})
+	sourcetest.Run(t, sourcetest.Harness{
+		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+			return newDisplay(t, db, base, client, anotherLogin)
+		},
+		Targets: []collector.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
+		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
+		Side:    http.HandlerFunc(side),
+		Answers: answers,
+	})
+}
+
+func entry(id string, at int64) string { return fmt.Sprintf(`{"id":%q,"create_time":%d}`, id, at) }
+
+func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
+	return sourcetest.Reply{Body: ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
+}
+
+func TestDisplay_findsItsAccount(t *testing.T) {
+	t.Parallel()
+	const new1, old1 = int64(1766782800), int64(1700000000)
+	full := collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
+	full.Videos = found(soup, new1, kite, old1)
+	bare := collector.AccountFacts{Username: new(owner), Listed: true}
+	empty, big := full, full
+	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
+	whole := sourcetest.Reply{Body: ok(profile)}
+	pages := []sourcetest.Reply{page(true, new1*1000, entry(soup, new1)), page(false, old1*1000, entry(kite, old1))}
+	none := []sourcetest.Reply{page(false, 0)}
+	with := func(from, to string) sourcetest.Reply {
+		return sourcetest.Reply{Body: strings.Replace(whole.Body, from, to, 1)}
+	}
+	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
+		sourcetest.OK:         {Profile: whole, Pages: pages, Class: collector.OK, Account: &full},
+		sourcetest.Bare:       {Profile: sourcetest.Reply{Body: ok(`{"user":{"username":"soup.season"}}`)}, Pages: none, Class: collector.OK, Account: &bare},
+		sourcetest.Gone:       {Profile: with("Soup.Season", "somebody.else"), Class: collector.Unsupported},
+		sourcetest.WrongTypes: {Profile: with("1230000", `["1230000"]`), Class: collector.Temporary},
+		sourcetest.Strings:    {Profile: with("1230000", `"1230000"`), Pages: pages, Class: collector.OK},
+		sourcetest.Big:        {Profile: with("1230000", "9007199254740993"), Pages: pages, Class: collector.OK, Account: &big},
+		sourcetest.Foreign:    {Profile: with("Soup.Season", "kite.club"), Class: collector.Unsupported},
+		// TikTok shows an account its own profile and its public videos, whether it is private or not.
+		sourcetest.PrivateAccount: {Profile: whole, Pages: none, Class: collector.OK, Account: &empty},
+		sourcetest.Empty:          {Profile: whole, Pages: none, Class: collector.OK, Account: &empty},
+		sourcetest.Pinned:         {Profile: whole, Pages: []sourcetest.Reply{pages[0], page(false, 0, entry(kite, old1), entry(soup, new1))}, Class: collector.OK},
+		sourcetest.BrokenEntry:    {Profile: whole, Pages: []sourcetest.Reply{page(true, new1*1000, entry(soup, new1), `{"id":7}`), pages[1]}, Class: collector.OK},
+		sourcetest.BrokenList:     {Profile: whole, Pages: []sourcetest.Reply{page(false, 0, `{"id":["x"]}`)}, Class: collector.Temporary},
+	}
+	for c, r := range refusals() {
+		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt, Bucket: r.Bucket}
+	}
+	db := storetest.New(t, "sqlite")
+	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
+		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+			return newDisplay(t, db, base, client, anotherLogin)
+		},
+		Target: accountTarget(owner, 30), Answers: answers,
+		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/list/") },
+		IsSide: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/oauth/token/") }, Side: http.HandlerFunc(side),
+	})
+}
+
+// asked is a request as a server saw it.
+type asked struct{ line, auth, kind, body string }
+
+// watch answers as a handler does and tells what was asked.
+func watch(t *testing.T, h http.HandlerFunc) (base string, requests func() []asked) {
+	t.Helper()
+	log := make(chan asked, 64)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		log <- asked{r.Method + " " + r.RequestURI, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(body)}
+		h(w, r)
+	}))
+	t.Cleanup(web.Close)
+	return web.URL, func() []asked {
+		var all []asked
+		for len(log) > 0 {
+			all = append(all, <-log)
+		}
+		return all
+	}
+}
+
+func TestDisplay_asksAsDocumented(t *testing.T) {
+	t.Parallel()
+	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/video/query/"):
+			_, _ = io.WriteString(w, list(item(soup, counts)))
+		case strings.HasSuffix(r.URL.Path, "/video/list/"):
+			_, _ = io.WriteString(w, page(false, 0, entry(soup, 1766782800)).Body)
+		default:
+			side(w, r)
+		}
+	})
+	d := newDisplay(t, storetest.New(t, "sqlite"), base+"/prefix/", nil, nil)
+	batch := []collector.Target{target(soup, "", true), target(kite, "", false), target(soup, "", false)}
+	results, err := d.Fetch(t.Context(), batch, d.Plan(batch)[0])
+	require.NoError(t, err)
+	require.Equal(t, results[0].Facts, results[2].Facts)
+	require.NotSame(t, results[0].Facts, results[2].Facts)
+	require.Equal(t, collector.Unsupported, results[1].Class, "without a name in the link it is nobody's yet: the next source is asked")
+	const bearer, js = "Bearer " + sourcetest.Credential, "application/json"
+	require.Equal(t, []asked{
+		{"POST /prefix/v2/oauth/token/", "", "application/x-www-form-urlencoded",
+			"client_key=aw1234&client_secret=s3cret%2BKey%2F42&grant_type=refresh_token&refresh_token=s3cret%2BKey%2F42"},
+		{"POST /prefix/v2/video/query/?fields=id%2Ccreate_time%2Cshare_url%2Cvideo_description%2Cduration%2Ctitle%2Clike_count%2Ccomment_count%2Cshare_count%2Cview_count",
+			bearer, js, `{"filters":{"video_ids":["` + soup + `","` + kite + `"]}}`},
+	}, requests())
+
+	account := []collector.Target{accountTarget(owner, 5)}
+	_, err = d.Fetch(t.Context(), account, d.Plan(account)[0])
+	require.NoError(t, err)
+	require.Equal(t, []asked{
+		{"GET /prefix/v2/user/info/?fields=open_id%2Cdisplay_name%2Cusername%2Cbio_description%2Cfollower_count%2Cfollowing_count", bearer, "", ""},
+		{"POST /prefix/v2/video/list/?fields=id%2Ccreate_time%2Cshare_url", bearer, js, `{"max_count":20}`},
+	}, requests())
+}
+
+func TestDisplay_leavesOthersToTheNextSource(t *testing.T) {
+	t.Parallel()
+	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/video/query/") {
+			_, _ = io.WriteString(w, ok(`{}`))
+			return
+		}
+		side(w, r)
+	})
+	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
+	batch := []collector.Target{target(soup, "somebody.else", true), target(kite, "", true), target(foreign, owner, true), target("123", owner, true)}
+	results, err := d.Fetch(t.Context(), batch, d.Plan(batch)[0])
+	require.NoError(t, err)
+	require.Equal(t, []collector.Class{collector.Unsupported, collector.Unsupported, collector.Temporary, collector.Unsupported}, classes(results),
+		"an answer without a list does not make a video of its own disappear")
+	require.Len(t, requests(), 3, "the account's name is asked for once")
+	_, ok := d.Serves(accountTarget("somebody.else", 1))
+	require.False(t, ok, "by now it is known whose account this is")
+	_, ok = d.Serves(accountTarget(owner, 1))
+	require.True(t, ok)
+	_, ok = d.Serves(collector.Target{Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: soup})
+	require.False(t, ok)
+}
+
+func classes(results []collector.Result) []collector.Class {
+	out := make([]collector.Class, len(results))
+	for i, r := range results {
+		out[i] = r.Class
+	}
+	return out
+}
+
+func TestDisplay_doesWithoutScopes(t *testing.T) {
+	t.Parallel()
+	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
+			_, _ = io.WriteString(w, strings.Replace(tokens, "user.info.profile,user.info.stats,", "", 1))
+		case strings.HasSuffix(r.URL.Path, "/user/info/"):
+			_, _ = io.WriteString(w, ok(`{"user":{"open_id":"723f24d7","display_name":"Soup Season"}}`))
+		default:
+			_, _ = io.WriteString(w, list())
+		}
+	})
+	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
+	batch := []collector.Target{target(soup, owner, true)}
+	results, err := d.Fetch(t.Context(), batch, d.Plan(batch)[0])
+	require.NoError(t, err)
+	require.Equal(t, []collector.Class{collector.Unsupported}, classes(results), "whose it is cannot be told")
+	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "no field is asked for that the owner did not agree to")
+	account := []collector.Target{accountTarget(owner, 1)}
+	results, err = d.Fetch(t.Context(), account, d.Plan(account)[0])
+	require.NoError(t, err)
+	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Contains(t, results[0].Detail, "user.info.profile")
+}
+
+func TestDisplay_readsShortPages(t *testing.T) {
+	t.Parallel()
+	pages := []string{
+		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
+	} // as many as the plan has
+	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/video/list/") {
+			_, _ = io.WriteString(w, pages[0])
+			pages = pages[1:]
+			return
+		}
+		side(w, r)
+	})
+	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
+	account := []collector.Target{accountTarget(owner, 25)}
+	results, err := d.Fetch(t.Context(), account, d.Plan(account)[0])
+	require.NoError(t, err)
+	require.Equal(t, collector.Temporary, results[0].Class, "a list that was not read to its end says nothing: %s", results[0].Detail)
+	var cursors []string
+	for _, r := range requests()[2:] {
+		cursors = append(cursors, r.body)
+	}
+	require.Equal(t, []string{`{"max_count":20}`, `{"max_count":20,"cursor":300}`, `{"max_count":20,"cursor":200}`, `{"max_count":20,"cursor":100}`}, cursors)
+}
+
+func TestNewDisplay_refuses(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	client := fetch.New(fetch.Options{})
+	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Store, Now: time.Now}
+	for want, change := range map[string]func(*tiktok.DisplayOptions){
+		"the client key and the client secret are both needed": func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
+		"the refresh token is missing":                         func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
+		"Tokens is required":                                   func(o *tiktok.DisplayOptions) { o.Tokens = nil },
+		"Client and Now are required":                          func(o *tiktok.DisplayOptions) { o.Now = nil },
+		`address without query, not "https://x/?a=REDACTED"`:   func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
+	} {
+		o := good
+		change(&o)
+		_, err := tiktok.NewDisplay(o)
+		require.ErrorContains(t, err, want)
+	}
+	d, err := tiktok.NewDisplay(good)
+	require.NoError(t, err)
+	require.Equal(t, int64(300), d.Budgets()[0].Limit)
+	window, ends := d.Budgets()[0].Window(sourcetest.Now.Add(59 * time.Second))
+	require.Equal(t, "2026-11-21T15:30", window)
+	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
+	all := []collector.Target{accountTarget(owner, 5000)}
+	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "a plan beyond the budget would never be made")
+	_, err = d.Fetch(t.Context(), make([]collector.Target, 21), d.Plan(nil)[0])
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.BadRequest, f.Class)
+}
+
+func found(pairs ...any) []store.FoundVideo {
+	var out []store.FoundVideo
+	for i := 0; i < len(pairs); i += 2 {
+		id := pairs[i].(string)
+		out = append(out, store.FoundVideo{ID: id, Link: "https://www.tiktok.com/@" + owner + "/video/" + id, UploadedAt: new(store.InstantOf(time.Unix(pairs[i+1].(int64), 0)))})
+	}
+	return out
+}

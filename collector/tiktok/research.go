@@ -1,0 +1,265 @@
+package tiktok
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// ResearchName is the name of the source in logs, metrics and provenance.
+const ResearchName = "tiktok_research"
+
+// BudgetRecords is the budget of Research that counts the rows of answers, in a day.
+const BudgetRecords = "records"
+
+const (
+	researchBatch    = 100 // rows an answer
+	researchRequests = 1_000
+	researchRecords  = 100_000
+	researchFields   = "id,create_time,username,video_description,video_duration,music_id,view_count,like_count,comment_count,share_count,favorites_count"
+	researchProfile  = "display_name,bio_description,follower_count,following_count"
+	// researchSpan is how many days apart the ends of a query may be.
+	researchSpan = 30
+	// indexedWithin is how long a new video may take to be found; until then, its absence says nothing.
+	indexedWithin = 10 * 24 * time.Hour
+)
+
+// ResearchOptions of the source.
+type ResearchOptions struct {
+	BaseURL                 string // "" means DefaultBaseURL; may have a path prefix
+	ClientKey, ClientSecret string // of the approved research project
+	Client                  *fetch.Client
+	Now                     func() time.Time
+	// What may be spent in a UTC day; 0 means 1,000 requests and 100,000 records, and less than 0 no known limit.
+	Requests, Records int64
+}
+
+// Research asks TikTok's Research API for anybody's public videos and for profiles. It gives views, likes, comments, shares,
+// bookmarks and the song's id; its numbers lag behind by days, so that it is asked last, and never sets a count back. It does
+// not list the videos of an account.
+type Research struct {
+	app
+	tokens  *clientTokens
+	budgets []collector.Budget
+}
+
+var _ collector.Source = (*Research)(nil)
+
+// NewResearch makes the source. It returns an error when a credential is missing or the base address is no http or https
+// address.
+func NewResearch(o ResearchOptions) (*Research, error) {
+	a, err := newApp("tiktok research", o.BaseURL, o.ClientKey, o.ClientSecret, o.Client, o.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &Research{app: a, tokens: &clientTokens{app: a, turn: newTurn()}, budgets: []collector.Budget{
+		{Name: BudgetRequests, Limit: limit(o.Requests, researchRequests), Window: utcDay},
+		{Name: BudgetRecords, Limit: limit(o.Records, researchRecords), Window: utcDay},
+	}}, nil
+}
+
+// Name returns ResearchName.
+func (r *Research) Name() string { return ResearchName }
+
+// Budgets lists the requests and the records of a UTC day.
+func (r *Research) Budgets() []collector.Budget { return r.budgets }
+
+// Serves takes TikTok videos whose id carries a time, 100 at once, since a query needs the days of upload, and accounts by their
+// handle, one a call. A target without an id stands for all of its kind.
+func (r *Research) Serves(t collector.Target) (int, bool) {
+	switch {
+	case t.Platform != link.TikTok:
+		return 0, false
+	case t.Kind == collector.KindVideo:
+		_, ok := r.uploaded(t)
+		return researchBatch, ok || t.ExternalID == ""
+	case t.Kind == collector.KindAccount:
+		return 1, t.ExternalID == "" || handleOf(t) != ""
+	}
+	return 0, false
+}
+
+// uploaded is the time that a video's id carries.
+func (r *Research) uploaded(t collector.Target) (time.Time, bool) {
+	if !isVideo(t) {
+		return time.Time{}, false
+	}
+	at, ok := link.UploadTime(link.Link{Platform: link.TikTok, Kind: link.Video, ID: t.ExternalID})
+	return at, ok && at.Before(r.now().Add(24*time.Hour))
+}
+
+// query is one call: ids that were uploaded within a month.
+type query struct {
+	from, to time.Time
+	ids      []string
+}
+
+// queries parts a batch into as few calls as its days of upload allow. A day's margin on either side allows for an id that
+// was drawn before midnight.
+func (r *Research) queries(batch []collector.Target) []query {
+	type upload struct {
+		id string
+		at time.Time
+	}
+	var uploads []upload
+	for _, t := range batch {
+		if at, ok := r.uploaded(t); ok {
+			uploads = append(uploads, upload{t.ExternalID, at.UTC().Truncate(24 * time.Hour)})
+		}
+	}
+	slices.SortFunc(uploads, func(a, b upload) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	uploads = slices.CompactFunc(uploads, func(a, b upload) bool { return a.id == b.id })
+	var out []query
+	for _, u := range uploads {
+		from, to := u.at.AddDate(0, 0, -1), u.at.AddDate(0, 0, 1)
+		if last := len(out) - 1; last >= 0 && to.Sub(out[last].from) <= researchSpan*24*time.Hour {
+			out[last].to, out[last].ids = to, append(out[last].ids, u.id)
+			continue
+		}
+		out = append(out, query{from, to, []string{u.id}})
+	}
+	return out
+}
+
+// Plan counts a request for each month of uploads, and for each account, and a record for each target.
+func (r *Research) Plan(batch []collector.Target) [][]collector.Call {
+	requests := int64(len(batch))
+	if len(batch) > 0 && batch[0].Kind == collector.KindVideo {
+		requests = int64(max(1, len(r.queries(batch))))
+	}
+	return [][]collector.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
+}
+
+// Fetch asks for up to 100 videos in as many queries as their days of upload need, or for one profile. When a query fails
+// after others have been answered, the targets that are left are Temporary.
+func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
+	if len(batch) > researchBatch || account && len(batch) > 1 || len(plan) != 2 {
+		return nil, &collector.Failure{Class: collector.BadRequest,
+			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Research API takes up to %d videos or one account in two", len(batch), len(plan), researchBatch)}
+	}
+	if account {
+		got, err := r.profile(ctx, batch[0])
+		got.Target = batch[0]
+		if err != nil {
+			return nil, err
+		}
+		return []collector.Result{got}, nil
+	}
+	results := make([]collector.Result, len(batch))
+	for i, t := range batch {
+		results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a TikTok video, or one whose id carries no time"}
+	}
+	for i, q := range r.queries(batch) {
+		said, err := r.videos(ctx, q)
+		if err != nil && (i == 0 || ctx.Err() != nil) {
+			return nil, err
+		}
+		for j, t := range batch {
+			switch {
+			case !slices.Contains(q.ids, t.ExternalID):
+			case err != nil:
+				results[j] = collector.Result{Target: t, Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			default:
+				results[j] = r.result(t, said)
+			}
+		}
+	}
+	return results, nil
+}
+
+// videos makes one query.
+func (r *Research) videos(ctx context.Context, q query) (videos, error) {
+	type condition struct {
+		Operation string   `json:"operation"`
+		Field     string   `json:"field_name"`
+		Values    []string `json:"field_values"`
+	}
+	body := struct {
+		Query     map[string][]condition `json:"query"`
+		StartDate string                 `json:"start_date"`
+		EndDate   string                 `json:"end_date"`
+		MaxCount  int                    `json:"max_count"`
+	}{map[string][]condition{"and": {{"IN", "video_id", q.ids}}}, q.from.Format("20060102"), q.to.Format("20060102"), researchBatch}
+	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
+	if err != nil {
+		return videos{}, r.bucket(err)
+	}
+	return decodeVideos(got, q.ids, r.now())
+}
+
+// result is what a query's answer says of a target.
+func (r *Research) result(t collector.Target, said videos) collector.Result {
+	got, ok := said.result(t)
+	got.Lags = true
+	if ok {
+		return got
+	}
+	at, _ := r.uploaded(t)
+	switch {
+	case said.strange != "":
+		got.Class, got.Detail = collector.Temporary, said.strange
+	case said.unlisted:
+		got.Class, got.Detail = collector.Temporary, "left out of an answer without a list"
+	case said.more:
+		got.Class, got.Detail = collector.Temporary, "left out of an answer that goes on"
+	case r.now().Before(at.Add(indexedWithin)):
+		got.Class, got.Detail = collector.Temporary, "not found yet: research data lag behind by days"
+	default:
+		got.Class, got.Detail = collector.Missing, "left out of TikTok's answer: deleted, private or not open to research"
+	}
+	return got
+}
+
+// bucket names the budget that a spent quota concerns.
+func (r *Research) bucket(err error) error {
+	if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.QuotaSpent {
+		f.Bucket = BudgetRequests
+	}
+	return err
+}
+
+// profile asks for an account by its handle.
+func (r *Research) profile(ctx context.Context, t collector.Target) (collector.Result, error) {
+	handle := handleOf(t)
+	if handle == "" || t.Platform != link.TikTok {
+		return collector.Result{Class: collector.Unsupported, Detail: "not a TikTok account with a handle"}, nil
+	}
+	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
+	if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.BadRequest {
+		// So TikTok answers for a name that it does not find, and for one that cannot be: it says nothing of the source.
+		return collector.Result{Class: collector.Unsupported, Detail: f.Detail}, nil
+	}
+	if err != nil {
+		return collector.Result{}, r.bucket(err)
+	}
+	return decodeProfile(got, handle), nil
+}
+
+func decodeProfile(a answer, handle string) collector.Result {
+	var data struct {
+		DisplayName *string     `json:"display_name"`
+		Bio         *string     `json:"bio_description"`
+		Followers   fetch.Count `json:"follower_count"`
+		Following   fetch.Count `json:"following_count"`
+	}
+	res := collector.Result{Class: collector.Temporary, Detail: errShape.Error(), Sandbox: a.sandbox, Lags: true}
+	switch {
+	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
+	case data.Followers.Wrong() || data.Following.Wrong():
+		res.Detail = "the profile has a count that is no whole number"
+	default:
+		res.Class, res.Detail = collector.OK, ""
+		res.Account = &collector.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
+			Followers: data.Followers.Value(), Following: data.Following.Value()}
+	}
+	return res
+}

@@ -1,0 +1,253 @@
+package tiktok_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/tiktok"
+)
+
+func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Research {
+	t.Helper()
+	if client == nil {
+		client = fetch.New(fetch.Options{Timeout: 10 * time.Second})
+		t.Cleanup(client.Close)
+	}
+	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: base, ClientKey: "aw9876", ClientSecret: sourcetest.Credential, Client: client,
+		Now: func() time.Time { return sourcetest.Now }})
+	require.NoError(t, err)
+	return r
+}
+
+const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
+
+// row is a video of the Research API: its ids are numbers.
+func row(id, more string) string {
+	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
+}
+
+const rowCounts = counts + `,"favorites_count":77`
+
+// near is an id of the same month as soup's.
+const near = "7588213403351190999"
+
+func TestResearch_asksForVideos(t *testing.T) {
+	t.Parallel()
+	first := collector.Facts{
+		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(311)), Bookmarks: new(int64(77)),
+		Title: new("Leek soup, slowly"), Username: new(owner), UploadedAt: new(time.Date(2025, 12, 26, 21, 0, 0, 0, time.UTC)), LengthSeconds: new(58.0),
+		SongLink: new("https://www.tiktok.com/music/x-7050000000000000001"), HiddenStats: new(false),
+	}
+	second, big, british := first, first, first
+	second.Views, second.Likes, second.Comments, second.Shares, second.Bookmarks = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0)), nil
+	big.Bookmarks = new(int64(9007199254740993))
+	british.Bookmarks = new(int64(77))
+	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	both := []*collector.Facts{&first, &second}
+	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+
+	answers := refusals()
+	spent := answers[sourcetest.QuotaSpent]
+	spent.Bucket = tiktok.BudgetRequests
+	answers[sourcetest.QuotaSpent] = spent
+	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
+		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
+		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // which TikTok does not tell apart
+		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*collector.Facts{&british, &second}},
+		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
+		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
+		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
+		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
+		// A float64 would take the one for the other.
+		sourcetest.Strangers: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
+	})
+	sourcetest.Run(t, sourcetest.Harness{
+		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+			return newResearch(t, base, client)
+		},
+		Targets: []collector.Target{target(soup, owner, true), target(near, "", true)},
+		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
+		Side:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, clientToken) }),
+		Answers: answers,
+	})
+}
+
+// at is an id that was uploaded at a time.
+func at(day string, n int) string {
+	when, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		panic(err)
+	}
+	return strconv.FormatInt(when.Add(12*time.Hour).Unix()<<32|int64(n), 10)
+}
+
+func TestResearch_asksByMonthsOfUpload(t *testing.T) {
+	t.Parallel()
+	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+			_, _ = io.WriteString(w, clientToken)
+			return
+		}
+		_, _ = io.WriteString(w, list(row(at("2026-03-28", 3), counts)))
+	})
+	s := newResearch(t, base, nil)
+	batch := []collector.Target{
+		target(at("2026-03-01", 1), "", false), target(at("2026-03-30", 2), "", false), target(at("2026-03-28", 3), "", false), target(at("2024-12-31", 4), "", false),
+		target(at("2026-03-28", 3), "", false), target("1000000000000000", "", false),
+	}
+	plan := s.Plan(batch)[0]
+	require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 3}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
+	results, err := s.Fetch(t.Context(), batch, plan)
+	require.NoError(t, err)
+	require.Equal(t, []collector.Class{
+		collector.Missing, collector.Temporary, collector.OK, collector.Temporary, collector.OK, collector.Unsupported,
+	}, classes(results), "an answer about others is doubted")
+	require.True(t, results[2].Lags)
+	all := requests()
+	require.Equal(t, asked{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])
+	require.Len(t, all, 4)
+	const path = "POST /v2/research/video/query/?fields=id%2Ccreate_time%2Cusername%2Cvideo_description%2Cvideo_duration%2Cmusic_id%2Cview_count%2Clike_count%2Ccomment_count%2Cshare_count%2Cfavorites_count"
+	for i, want := range []struct {
+		from, to string
+		ids      []string
+	}{
+		{"20241230", "20250101", []string{at("2024-12-31", 4)}},
+		{"20260228", "20260329", []string{at("2026-03-01", 1), at("2026-03-28", 3)}},
+		{"20260329", "20260331", []string{at("2026-03-30", 2)}},
+	} {
+		require.Equal(t, path, all[i+1].line)
+		ids, err := json.Marshal(want.ids)
+		require.NoError(t, err)
+		require.JSONEq(t, fmt.Sprintf(`{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":%s}]},"start_date":%q,"end_date":%q,"max_count":100}`,
+			ids, want.from, want.to), all[i+1].body)
+	}
+}
+
+func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
+	t.Parallel()
+	reply := list()
+	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+			_, _ = io.WriteString(w, clientToken)
+			return
+		}
+		_, _ = io.WriteString(w, reply)
+	})
+	s := newResearch(t, base, nil)
+	old, fresh := target(at("2026-03-01", 1), owner, false), target(at("2026-11-15", 1), owner, false)
+	fetchClass := func(of collector.Target) collector.Class {
+		batch := []collector.Target{of}
+		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		require.NoError(t, err)
+		return results[0].Class
+	}
+	require.Equal(t, collector.Missing, fetchClass(old))
+	require.Equal(t, collector.Temporary, fetchClass(fresh), "it may not have been indexed yet")
+	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
+		require.Equal(t, collector.Temporary, fetchClass(old), reply)
+	}
+	_, serves := s.Serves(target(at("2026-11-23", 1), owner, false))
+	require.False(t, serves, "an id of tomorrow")
+	_, serves = s.Serves(target("1000000000000000", owner, false))
+	require.False(t, serves, "an id without a time")
+	_, serves = s.Serves(accountTarget(owner, 1))
+	require.True(t, serves)
+}
+
+func TestResearch_keepsWhatCameBeforeAFailure(t *testing.T) {
+	t.Parallel()
+	n := 0
+	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+			_, _ = io.WriteString(w, clientToken)
+			return
+		}
+		if n++; n > 1 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, refusal("daily_quota_limit_exceeded", "x"))
+			return
+		}
+		_, _ = io.WriteString(w, list(row(at("2024-12-31", 4), counts)))
+	})
+	s := newResearch(t, base, nil)
+	batch := []collector.Target{target(at("2026-03-01", 1), "", false), target(at("2024-12-31", 4), "", false)}
+	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	require.NoError(t, err)
+	require.Equal(t, []collector.Class{collector.Temporary, collector.OK}, classes(results))
+}
+
+func TestResearch_asksForProfiles(t *testing.T) {
+	t.Parallel()
+	const known = `{"display_name":"Soup Season","bio_description":"Soup","follower_count":9007199254740993,"following_count":7,"likes_count":1,"video_count":2,"is_verified":false}`
+	for name, c := range map[string]struct {
+		status  int
+		body    string
+		class   collector.Class
+		account *collector.AccountFacts
+	}{
+		"everything": {200, ok(known), collector.OK,
+			&collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
+		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), collector.OK, &collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), collector.Temporary, nil},
+		"nothing":     {200, ok(`{}`), collector.Temporary, nil},
+		"nobody":      {400, refusal("invalid_params", "username is invalid: cannot find the user"), collector.Unsupported, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+					_, _ = io.WriteString(w, clientToken)
+					return
+				}
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			})
+			s := newResearch(t, base, nil)
+			batch := []collector.Target{accountTarget(owner, 30)}
+			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			require.NoError(t, err)
+			require.Equal(t, c.class, results[0].Class, results[0].Detail)
+			require.Equal(t, c.account, results[0].Account)
+			require.JSONEq(t, `{"username":"soup.season"}`, requests()[1].body)
+		})
+	}
+	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+			_, _ = io.WriteString(w, clientToken)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, refusal("scope_not_authorized", "The project is not approved."))
+	})
+	s := newResearch(t, base, nil)
+	batch := []collector.Target{accountTarget(owner, 30)}
+	_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.AuthFailed, f.Class)
+}
+
+func TestResearch_countsUTCDays(t *testing.T) {
+	t.Parallel()
+	for _, b := range newResearch(t, "https://research.example", nil).Budgets() {
+		id, ends := b.Window(time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC))
+		require.Equal(t, "2026-11-21", id)
+		require.Equal(t, midnight, ends)
+		require.Equal(t, map[string]int64{tiktok.BudgetRequests: 1_000, tiktok.BudgetRecords: 100_000}[b.Name], b.Limit)
+	}
+}

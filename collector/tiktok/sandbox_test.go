@@ -1,0 +1,234 @@
+package tiktok_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
+const hostileTurns = 13
+
+// stage is a sandbox with both sources made for it, Display from the settings that it prints.
+type stage struct {
+	box      *sandbox.Sandbox
+	base     string
+	display  *tiktok.Display
+	research *tiktok.Research
+}
+
+func play(t *testing.T) stage {
+	t.Helper()
+	now := func() time.Time { return sourcetest.Now }
+	box := sandbox.New(sandbox.Options{Now: now})
+	web := httptest.NewServer(box.Handler())
+	t.Cleanup(web.Close)
+	settings := map[string]string{}
+	for _, line := range box.Settings(web.URL) {
+		name, value, _ := strings.Cut(line, "=")
+		settings[name] = value
+	}
+	// Without compression: packing the hostile answers would take most of the test's time.
+	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
+	t.Cleanup(client.Close)
+	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: settings["REELTALLY_TIKTOK_CLIENT_KEY"],
+		ClientSecret: settings["REELTALLY_TIKTOK_CLIENT_SECRET"], RefreshToken: settings["REELTALLY_TIKTOK_REFRESH_TOKEN"],
+		Client: client, Tokens: storetest.New(t, "sqlite").Store, Now: now})
+	require.NoError(t, err)
+	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
+		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})
+	require.NoError(t, err)
+	return stage{box, web.URL, display, research}
+}
+
+// fetchAll asks for a batch as the collector would.
+func fetchAll(t *testing.T, s collector.Source, batch []collector.Target) []collector.Result {
+	t.Helper()
+	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	require.NoError(t, err)
+	require.Len(t, results, len(batch))
+	return results
+}
+
+func control(t *testing.T, base, path, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, res.Body.Close())
+	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
+}
+
+func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	handle, world := s.box.TikTokAccount(), s.box.World()
+	uploads := world.Uploads(link.TikTok, handle, sourcetest.Now)
+	require.Greater(t, len(uploads), 3)
+	stranger := world.Find(link.TikTok, sandbox.Normal)
+	batch := []collector.Target{target(stranger, "", true)}
+	for _, id := range uploads[:min(19, len(uploads))] {
+		batch = append(batch, target(id, handle, true))
+	}
+	results := fetchAll(t, s.display, batch)
+	require.Equal(t, collector.Unsupported, results[0].Class)
+	for i, r := range results[1:] {
+		truth, ok := world.Video(link.TikTok, batch[i+1].ExternalID, sourcetest.Now)
+		require.True(t, ok)
+		require.Equal(t, collector.OK, r.Class, r.Detail)
+		require.True(t, r.Sandbox)
+		f := r.Facts
+		require.Equal(t, truth.Views, *f.Views)
+		require.Equal(t, []*int64{truth.Likes, truth.Comments, truth.Shares, nil}, []*int64{f.Likes, f.Comments, f.Shares, f.Bookmarks})
+		require.Equal(t, truth.Title, *f.Title)
+		require.Equal(t, truth.UploadedAt, *f.UploadedAt)
+		require.InDelta(t, truth.LengthSeconds, *f.LengthSeconds, 1)
+		require.Equal(t, handle, *f.Username)
+		require.Nil(t, f.SongLink)
+		require.Nil(t, f.NotSafe)
+		require.Nil(t, f.Private)
+	}
+
+	account := fetchAll(t, s.display, []collector.Target{accountTarget(handle, 5000)})[0]
+	require.Equal(t, collector.OK, account.Class, account.Detail)
+	truth, ok := world.Account(link.TikTok, handle, sourcetest.Now)
+	require.True(t, ok)
+	require.Equal(t, truth.Followers, account.Account.Followers)
+	require.Equal(t, truth.Following, *account.Account.Following)
+	require.Equal(t, truth.Name, *account.Account.Name)
+	require.Equal(t, truth.Bio, *account.Account.Bio)
+	require.True(t, account.Account.Listed)
+	var listed []string
+	for _, v := range account.Account.Videos {
+		known, _ := world.Video(link.TikTok, v.ID, sourcetest.Now)
+		require.Equal(t, known.Link, v.Link)
+		require.Equal(t, known.UploadedAt, v.UploadedAt.Time())
+		listed = append(listed, v.ID)
+	}
+	require.Equal(t, uploads, listed, "all of them, over short pages too")
+	other := fetchAll(t, s.display, []collector.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
+	require.Equal(t, collector.Unsupported, other.Class)
+
+	control(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
+	batch = nil
+	for _, id := range uploads {
+		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
+			batch = []collector.Target{target(id, handle, true)}
+		}
+	}
+	require.Equal(t, collector.OK, fetchAll(t, s.display, batch)[0].Class, "with a new token: the old one has run out over there")
+}
+
+func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
+	var batch []collector.Target
+	for _, category := range sandbox.Categories(link.TikTok) {
+		batch = append(batch, target(world.Find(link.TikTok, category), "", true))
+	}
+	for i, r := range fetchAll(t, s.research, batch) {
+		truth, ok := world.Video(link.TikTok, batch[i].ExternalID, then)
+		require.True(t, ok)
+		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		require.True(t, r.Sandbox)
+		require.True(t, r.Lags)
+		f := r.Facts
+		require.Equal(t, truth.Views, *f.Views)
+		require.Equal(t, []*int64{truth.Likes, truth.Comments, truth.Shares, truth.Bookmarks}, []*int64{f.Likes, f.Comments, f.Shares, f.Bookmarks})
+		require.Equal(t, truth.Title, *f.Title)
+		require.Equal(t, truth.Account.Handle, *f.Username)
+		require.Equal(t, truth.Song.Link, *f.SongLink)
+		require.Equal(t, truth.UploadedAt, *f.UploadedAt)
+	}
+	handle := world.Handle(link.TikTok, 7)
+	r := fetchAll(t, s.research, []collector.Target{accountTarget(handle, 30)})[0]
+	truth, ok := world.Account(link.TikTok, handle, then)
+	require.True(t, ok)
+	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Equal(t, truth.Followers, r.Account.Followers)
+	require.False(t, r.Account.Listed, "it does not list videos, so that no videos says nothing")
+	r = fetchAll(t, s.research, []collector.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
+	require.Equal(t, collector.Unsupported, r.Class)
+
+	control(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	gone := []collector.Target{target(world.Find(link.TikTok, sandbox.TurnsDeleted), "", true), target(world.Find(link.TikTok, sandbox.TurnsPrivate), "", true)}
+	for _, r := range fetchAll(t, s.research, gone) {
+		require.Equal(t, collector.Missing, r.Class)
+	}
+}
+
+func TestSandbox_fails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault   string
+		class   collector.Class
+		retryAt time.Time
+	}{
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, sourcetest.Now.Add(time.Minute)},
+		"quota spent":                      {`"quota_spent"`, collector.QuotaSpent, midnight},
+		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t)
+			handle := s.box.TikTokAccount()
+			batch := []collector.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
+			for source, of := range map[string]collector.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
+				control(t, s.base, "faults", `{"source":"`+source+`","fault":`+tt.fault+`}`)
+				for range 2 {
+					_, err := of.Fetch(t.Context(), batch, of.Plan(batch)[0])
+					var f *collector.Failure
+					require.ErrorAs(t, err, &f)
+					require.Equal(t, tt.class, f.Class, f.Detail)
+					require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
+				}
+			}
+		})
+	}
+	t.Run("hostile", func(t *testing.T) {
+		t.Parallel()
+		s := play(t)
+		handle := s.box.TikTokAccount()
+		batch := []collector.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
+		control(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
+		for at, of := range map[time.Time]collector.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
+			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
+			for range hostileTurns {
+				results, err := of.Fetch(t.Context(), batch, of.Plan(batch)[0])
+				var f *collector.Failure
+				if err != nil {
+					require.ErrorAs(t, err, &f)
+					require.Equal(t, collector.Temporary, f.Class, f.Detail)
+					continue
+				}
+				r := results[0]
+				require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+				if r.Facts == nil {
+					continue
+				}
+				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
+					if count != nil { // true, though perhaps in another's place, which no source can see
+						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
+					}
+				}
+			}
+		}
+	})
+}

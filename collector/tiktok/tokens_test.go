@@ -1,0 +1,324 @@
+package tiktok_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// issuer is a platform that takes each refresh token once, and only its newest access token.
+type issuer struct {
+	*httptest.Server
+	mu        sync.Mutex
+	refresh   string // the one that is good now
+	made      int
+	exchanges int
+	reply     func(w http.ResponseWriter) bool // in place of the next exchange's answer, once it has been made
+}
+
+func newIssuer(t *testing.T, first string) *issuer {
+	t.Helper()
+	i := &issuer{refresh: first}
+	i.Server = httptest.NewServer(http.HandlerFunc(i.serve))
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+		if r.Header.Get("Authorization") != fmt.Sprintf("Bearer act.secret.%d", i.made) {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, refusal("access_token_invalid", "The access token is invalid."))
+			return
+		}
+		_, _ = io.WriteString(w, list(item(soup, counts)))
+		return
+	}
+	i.exchanges++
+	if r.PostFormValue("refresh_token") != i.refresh {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"error":"invalid_grant","error_description":"Refresh token %s is invalid or expired.","log_id":"x"}`, r.PostFormValue("refresh_token"))
+		return
+	}
+	i.made++
+	i.refresh = fmt.Sprintf("rft.secret.%d", i.made)
+	if i.reply != nil && i.reply(w) {
+		i.reply = nil
+		return
+	}
+	_, _ = fmt.Fprintf(w, `{"scope":"user.info.basic,video.list","access_token":"act.secret.%d","expires_in":7200,"refresh_token":"rft.secret.%d","refresh_expires_in":15552000}`, i.made, i.made)
+}
+
+func (i *issuer) count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.exchanges
+}
+
+// revoke makes the newest access token worthless.
+func (i *issuer) revoke() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.made += 100
+}
+
+const firstToken = "rft.secret.first"
+
+// collectorOf is a source as a process of its own has it.
+func collectorOf(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
+	t.Helper()
+	return newDisplay(t, db, i.URL, nil, func(o *tiktok.DisplayOptions) {
+		o.RefreshToken, o.Now, o.Tokens = firstToken, db.Clock.Now, db.Open(t)
+		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+func fetchOnce(ctx context.Context, d *tiktok.Display) error {
+	batch := []collector.Target{target(soup, "", true)}
+	results, err := d.Fetch(ctx, batch, d.Plan(batch)[0])
+	if err == nil && results[0].Class != collector.OK {
+		err = errors.New(results[0].Detail)
+	}
+	return err
+}
+
+func TestTokens_rotateAndOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		i, log := newIssuer(t, firstToken), &bytes.Buffer{}
+		for n := range 4 { // each time another process, with the first token still in its settings
+			d := collectorOf(t, db, i, log, nil)
+			require.NoError(t, fetchOnce(t.Context(), d))
+			require.NoError(t, fetchOnce(t.Context(), d))
+			require.Equal(t, n+1, i.count(), "the access token is used while it is good")
+			db.Clock.Advance(100 * time.Minute) // of its 120: it is renewed before it runs out
+		}
+		require.NotContains(t, log.String(), "secret", "no token is logged")
+		sealed := storetest.Column[[]byte](t, db, "SELECT sealed FROM source_tokens")
+		require.Len(t, sealed, 1)
+		require.NotContains(t, string(sealed[0]), "secret")
+		require.NotContains(t, strings.Join(storetest.Column[string](t, db, "SELECT account FROM source_tokens"), ""), "secret")
+	})
+}
+
+func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		i := newIssuer(t, firstToken)
+		const collectors = 6
+		all := make([]*tiktok.Display, collectors)
+		for n := range all {
+			all[n] = collectorOf(t, db, i, io.Discard, nil)
+		}
+		for round := range 3 {
+			var wg sync.WaitGroup
+			var waited atomic.Int64
+			for _, d := range all {
+				for range 2 {
+					wg.Go(func() {
+						err := fetchOnce(t.Context(), d)
+						if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.RateLimited {
+							waited.Add(1) // for the one that is exchanging
+						} else if err != nil {
+							t.Errorf("fetch: %v", err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+			require.Equal(t, round+1, i.count(), "a second exchange would have been refused")
+			require.Less(t, waited.Load(), int64(2*collectors))
+			for _, d := range all {
+				require.NoError(t, fetchOnce(t.Context(), d))
+			}
+			db.Clock.Advance(3 * time.Hour)
+		}
+	})
+}
+
+func TestTokens_areRenewedWhenTheyAreRefused(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i := newIssuer(t, firstToken)
+	d := collectorOf(t, db, i, io.Discard, nil)
+	require.NoError(t, fetchOnce(t.Context(), d))
+	i.revoke()
+	require.NoError(t, fetchOnce(t.Context(), d), "long before it runs out")
+	require.Equal(t, 2, i.count())
+}
+
+func TestTokens_areStoredAlsoWhenTheCallerGivesUp(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i := newIssuer(t, firstToken)
+	ctx, cancel := context.WithCancel(t.Context())
+	i.reply = func(http.ResponseWriter) bool { cancel(); return false }
+	require.ErrorIs(t, fetchOnce(ctx, collectorOf(t, db, i, io.Discard, nil)), context.Canceled)
+	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, io.Discard, nil)))
+	require.Equal(t, 1, i.count())
+}
+
+func TestTokens_ofADeadCollectorAreTakenOver(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i := newIssuer(t, firstToken)
+	d := collectorOf(t, db, i, io.Discard, nil)
+	require.NoError(t, fetchOnce(t.Context(), d))
+	db.Clock.Advance(3 * time.Hour)
+	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // killed while it exchanged
+
+	err := fetchOnce(t.Context(), d)
+	var f *collector.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, collector.RateLimited, f.Class)
+	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "soon again, the targets unharmed")
+	db.Clock.Advance(time.Minute)
+	require.NoError(t, fetchOnce(t.Context(), d))
+}
+
+// flaky is a database that is away now and then.
+type flaky struct {
+	tiktok.TokenStore
+	away atomic.Bool
+}
+
+func (s *flaky) ReplaceSourceToken(ctx context.Context, t store.SourceToken, sealed []byte) (bool, error) {
+	if s.away.Load() {
+		return false, store.ErrUnavailable
+	}
+	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
+}
+
+func TestTokens_waitForADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
+	kept := &flaky{TokenStore: db.Store}
+	kept.away.Store(true)
+	d := collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
+	require.NoError(t, fetchOnce(t.Context(), d), "what was got is used")
+	require.Contains(t, log.String(), "not stored yet")
+	db.Clock.Advance(100 * time.Minute)
+	require.NoError(t, fetchOnce(t.Context(), d))
+	require.Equal(t, 1, i.count(), "and not exchanged again before it is stored")
+	kept.away.Store(false)
+	require.NoError(t, fetchOnce(t.Context(), d))
+	require.Equal(t, 2, i.count())
+	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)), "others have it now")
+	require.Equal(t, 2, i.count())
+}
+
+func TestTokens_sayWhenTheAccountHasToLogInAgain(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
+	d := collectorOf(t, db, i, log, nil)
+	var f *collector.Failure
+	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; the account has to log in again, and REELTALLY_TIKTOK_REFRESH_TOKEN be set to its new refresh token", f.Detail)
+	require.NotContains(t, log.String(), "secret")
+	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+	require.Equal(t, collector.AuthFailed, f.Class, "the hold was given back")
+
+	d = collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
+	require.NoError(t, fetchOnce(t.Context(), d), "a new login is another token")
+}
+
+func TestTokens_ofAnotherClientSecretAreNotOpened(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
+	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)))
+	d := collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
+	var f *collector.Failure
+	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+	require.Equal(t, collector.AuthFailed, f.Class, "the first token has been used up")
+	require.Contains(t, log.String(), "cannot be opened")
+	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)), "what is stored stays as it is")
+
+	// A sealed text that is put where another's belongs opens nothing.
+	d = collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
+	require.Error(t, fetchOnce(t.Context(), d))
+	db.Exec(t, "UPDATE source_tokens SET sealed = (SELECT s.sealed FROM source_tokens s WHERE s.version > 1)")
+	require.ErrorAs(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
+	require.Equal(t, collector.AuthFailed, f.Class)
+}
+
+func TestTokens_survivePoorAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		class  collector.Class
+	}{
+		"a fault of TikTok's":    {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, collector.Temporary},
+		"too many":               {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, collector.RateLimited},
+		"a wrong secret":         {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, collector.AuthFailed},
+		"an envelope":            {http.StatusOK, refusal("internal_error", "x"), collector.Temporary},
+		"no token":               {http.StatusOK, `{"expires_in":7200}`, collector.Temporary},
+		"a token of wrong type":  {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, collector.Temporary},
+		"HTML":                   {http.StatusOK, `<html></html>`, collector.Temporary},
+		"HTML with 403":          {http.StatusForbidden, `<html></html>`, collector.Temporary},
+		"nothing":                {http.StatusOK, ``, collector.Temporary},
+		"a form that is refused": {http.StatusBadRequest, `{"error":"what_is_this"}`, collector.Temporary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, requests := watch(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			})
+			d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
+			var f *collector.Failure
+			require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
+			require.Equal(t, c.class, f.Class, f.Detail)
+			require.Len(t, requests(), 1, "without a token nothing else is asked")
+		})
+	}
+}
+
+func TestTokens_areUsedToTheirEndWhileTheyCannotBeRenewed(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	i := newIssuer(t, firstToken)
+	d := collectorOf(t, db, i, io.Discard, nil)
+	require.NoError(t, fetchOnce(t.Context(), d))
+	i.mu.Lock()
+	good := i.refresh
+	i.refresh = "out of order"
+	i.mu.Unlock()
+	db.Clock.Advance(100 * time.Minute)
+	for range 3 {
+		require.NoError(t, fetchOnce(t.Context(), d))
+	}
+	require.Equal(t, 2, i.count(), "and the renewal is not tried at every call")
+	i.mu.Lock()
+	i.refresh = good
+	i.mu.Unlock()
+	db.Clock.Advance(2 * time.Minute)
+	require.NoError(t, fetchOnce(t.Context(), d))
+	require.Equal(t, 3, i.count())
+}

@@ -1,0 +1,76 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testName is the name of a test in a document.
+var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	return pages
+}
+
+func TestDocuments_nameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	all, _ := tests()
+	exists := map[string]bool{"TestMain": true}
+	for _, f := range all {
+		exists[f.name] = true
+	}
+	for _, page := range documents(t) {
+		for _, m := range testName.FindAllStringSubmatch(read(t, page), -1) {
+			require.True(t, exists[m[1]], "docs/%s names %s, which is no test", page, m[1])
+		}
+	}
+}
+
+// lastPoint is that of the checklist.
+const lastPoint = 33
+
+func TestContract_everyPointNamesWhatShowsIt(t *testing.T) {
+	t.Parallel()
+	point := 0
+	for line := range strings.Lines(read(t, "contract.md")) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if !strings.HasPrefix(line, "| A") {
+			continue
+		}
+		point++
+		require.Equal(t, fmt.Sprintf("| A%d", point), cells[0])
+		require.Len(t, cells, 3, line)
+		require.True(t, testName.MatchString(cells[2]) || strings.HasPrefix(cells[2], "`make contract`"), line)
+	}
+	require.Equal(t, lastPoint, point)
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+
+// A document that no other leads to is read by nobody.
+func TestDocuments_areLinkedAndTheirLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	linked := map[string]bool{}
+	for _, page := range append(documents(t), "../README.md") {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			target := filepath.Join(filepath.Dir(page), m[1])
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s of docs/%s", m[1], page)
+			if page == "../README.md" {
+				linked[target] = true
+			}
+		}
+	}
+	for _, page := range documents(t) {
+		require.True(t, linked[filepath.Join("..", "docs", page)], "README.md does not lead to docs/%s", page)
+	}
+}

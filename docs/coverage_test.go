@@ -1,0 +1,108 @@
+package docs_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen"
+)
+
+// row is a requirement of the specification, or the heading of the section of its rows when the id has no dash.
+type row struct{ id, statement string }
+
+func (r row) isHeading() bool { return !strings.Contains(r.id, "-") }
+
+func specRows(t *testing.T) []row {
+	t.Helper()
+	file, err := os.Open("testdata/spec_rows.csv")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	lines, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	rows, seen := make([]row, 0, len(lines)), map[string]bool{}
+	for _, l := range lines[1:] {
+		require.False(t, seen[l[0]], "row %s stands twice", l[0])
+		seen[l[0]] = true
+		rows = append(rows, row{l[0], l[1]})
+	}
+	return rows
+}
+
+const coverageIntro = `# What shows that the specification holds
+
+Made by ` + "`go test ./docs -update`" + `; CI fails when it is not what the tests say, or when a row has no test. The rows are the requirements of
+sections 2 to 8 of the specification (section 6 has none), in ` + "`docs/testdata/spec_rows.csv`" + `. Where the specification leaves
+something open, "not shown" and the decision's place stand in the row. A test says in a line above itself which rows it shows:
+` + "`// Spec: 4.2-07, 4.2-08`" + `.
+`
+
+func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
+	t.Parallel()
+	rows := specRows(t)
+	all, faults := tests()
+	shownBy, known := map[string][]testFunc{}, map[string]bool{}
+	for _, r := range rows {
+		known[r.id] = !r.isHeading()
+	}
+	for _, f := range all {
+		for _, id := range f.rows {
+			if !known[id] {
+				faults = append(faults, fmt.Sprintf("%s: %s shows %q, which is no row of the specification", f.file, f.name, id))
+			}
+			if slices.ContainsFunc(shownBy[id], func(other testFunc) bool { return other.file == f.file && other.name == f.name }) {
+				faults = append(faults, fmt.Sprintf("%s: %s names %s twice", f.file, f.name, id))
+			}
+			shownBy[id] = append(shownBy[id], f)
+		}
+	}
+	var out strings.Builder
+	out.WriteString(coverageIntro)
+	for _, r := range rows {
+		if r.isHeading() {
+			fmt.Fprintf(&out, "\n## %s %s\n\n| Row | Requirement | Shown by |\n| --- | --- | --- |\n", r.id, r.statement)
+			continue
+		}
+		if len(shownBy[r.id]) == 0 {
+			faults = append(faults, fmt.Sprintf("no test shows %s: %s", r.id, r.statement))
+		}
+		var names []string
+		for _, f := range shownBy[r.id] {
+			names = append(names, fmt.Sprintf("[%s.%s](../%s)", path.Dir(f.file), f.name, f.file))
+		}
+		slices.Sort(names)
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", r.id, r.statement, strings.Join(names, ", "))
+	}
+	require.Empty(t, faults, strings.Join(faults, "\n"))
+	out.WriteString(declaredAnswers(t))
+	isMade(t, "coverage.md", out.String())
+}
+
+// declaredAnswers lists what the contract declares. That each pair is seen in a test, TestMain of the server asks.
+func declaredAnswers(t *testing.T) string {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(gen.OpenAPI))
+	require.NoError(t, err)
+	var out strings.Builder
+	out.WriteString("\n## Operations and their answers\n\nEvery exchange of the server's tests is held against the contract: request, status, headers, body. A run of\n" +
+		"them fails in `TestMain` ([server/harness_test.go](../server/harness_test.go)) when one of these answers was in none of them.\n\n" +
+		"| Operation | Request | Answers |\n| --- | --- | --- |\n")
+	var lines []string
+	for at, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			lines = append(lines, fmt.Sprintf("| %s | `%s %s` | %s |\n", op.OperationID, method, at,
+				strings.Join(slices.Sorted(maps.Keys(op.Responses.Map())), ", ")))
+		}
+	}
+	slices.Sort(lines)
+	out.WriteString(strings.Join(lines, ""))
+	return out.String()
+}

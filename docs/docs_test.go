@@ -1,0 +1,109 @@
+package docs_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the documents that are made, instead of comparing them")
+
+// isMade requires a document to be what it is made as, or makes it so.
+func isMade(t *testing.T, name, want string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(name, []byte(want), 0o600))
+	}
+	is, ought := strings.Split(read(t, name), "\n"), strings.Split(want, "\n")
+	for i := range min(len(is), len(ought)) {
+		require.Equal(t, ought[i], is[i], "line %d of docs/%s, which is made: go test ./docs -update", i+1, name)
+	}
+	require.Len(t, is, len(ought), "docs/%s is made: go test ./docs -update", name)
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// testFunc is a test of the repository.
+type testFunc struct {
+	file string // from the root of the repository, with slashes
+	name string
+	rows []string // of the specification, which it says that it shows
+}
+
+// marker is the line above a test that says which rows of the specification it shows.
+var marker = regexp.MustCompile(`^// Spec:\s*(.*)$`)
+
+// tests are all test functions and fuzz targets of the repository, and whatever is wrong with their markers.
+var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && len(d.Name()) > 2 && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		funcs, wrong, err := testsOf(path)
+		found, faults = append(found, funcs...), append(faults, wrong...)
+		return err
+	})
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	return found, faults
+})
+
+func testsOf(path string) (found []testFunc, faults []string, err error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := strings.TrimPrefix(filepath.ToSlash(path), "../")
+	above := map[*ast.CommentGroup]bool{}
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") && !strings.HasPrefix(f.Name.Name, "Fuzz") {
+			continue
+		}
+		above[f.Doc] = true
+		found = append(found, testFunc{file: name, name: f.Name.Name, rows: rowsIn(f.Doc)})
+	}
+	for _, g := range file.Comments {
+		if !above[g] && len(rowsIn(g)) > 0 {
+			faults = append(faults, files.Position(g.Pos()).String()+": a Spec line that stands above no test")
+		}
+	}
+	return found, faults, nil
+}
+
+func rowsIn(g *ast.CommentGroup) (rows []string) {
+	if g == nil {
+		return nil
+	}
+	for _, line := range g.List {
+		if m := marker.FindStringSubmatch(line.Text); m != nil {
+			for id := range strings.SplitSeq(m[1], ",") {
+				rows = append(rows, strings.TrimSpace(id))
+			}
+		}
+	}
+	return rows
+}

@@ -1,0 +1,91 @@
+package server_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// plain reads an answer in the encoding that it names.
+func (a answer) plain() string {
+	a.t.Helper()
+	var reader io.Reader = strings.NewReader(string(a.body))
+	switch encoding := a.Header.Get("Content-Encoding"); encoding {
+	case "":
+	case "gzip":
+		unzipped, err := gzip.NewReader(reader)
+		require.NoError(a.t, err)
+		reader = unzipped
+	case "zstd":
+		decoder, err := zstd.NewReader(reader)
+		require.NoError(a.t, err)
+		defer decoder.Close()
+		reader = decoder
+	default:
+		require.Fail(a.t, "an encoding nobody asked for", encoding)
+	}
+	text, err := io.ReadAll(reader)
+	require.NoError(a.t, err)
+	return string(text)
+}
+
+func TestCompression_asTheCallerAsks(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for n := range 5 {
+		c.track(numbered(n))
+	}
+	// Not through the client that holds answers to the contract, which reads plain text only.
+	get := func(path, accept string, headers ...string) answer {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		r.Header.Set("Accept-Encoding", accept)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := a.http.Client().Do(r)
+		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return answer{t, resp, body}
+	}
+	const list = "/videos?order_by=created_at"
+	identity := get(list, "identity").is(http.StatusOK)
+	require.Empty(t, identity.Header.Get("Content-Encoding"))
+	tag := identity.Header.Get("ETag")
+	for accept, want := range map[string]string{
+		"gzip": "gzip", "zstd": "zstd", "gzip, deflate, br, zstd": "zstd", "gzip;q=1.0, zstd;q=0": "gzip", "br": "", "gzip;q=0": "", "": "",
+	} {
+		got := get(list, accept).is(http.StatusOK)
+		require.Equal(t, want, got.Header.Get("Content-Encoding"), accept)
+		require.Equal(t, string(identity.body), got.plain(), accept)
+		require.Equal(t, []string{"Authorization, Accept-Encoding"}, got.Header.Values("Vary"))
+		if want == "" {
+			require.Equal(t, tag, got.Header.Get("ETag"), accept)
+			continue
+		}
+		require.Less(t, len(got.body), len(identity.body)/2, accept)
+		encoded := strings.TrimSuffix(tag, `"`) + "-" + want + `"`
+		require.Equal(t, encoded, got.Header.Get("ETag"))
+		unchanged := get(list, accept, "If-None-Match", encoded).is(http.StatusNotModified)
+		require.Equal(t, encoded, unchanged.Header.Get("ETag"))
+		require.Empty(t, unchanged.body)
+		require.Empty(t, unchanged.Header.Get("Content-Encoding"))
+	}
+	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "it is small")
+	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").is(http.StatusBadRequest)
+	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "errors too")
+	require.Contains(t, long.plain(), "nothing")
+	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "as it is stored")
+	require.Equal(t, "zstd", get("/openapi.yaml", "zstd").Header.Get("Content-Encoding"))
+}

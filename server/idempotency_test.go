@@ -1,0 +1,223 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// repeatable gives, for every POST of the contract, a path and a body that change something, and another body that would too.
+func (c *caller) repeatable() map[string][3]any {
+	c.t.Helper()
+	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
+	tracked := c.track(numbered(900)).String()
+	second := c.track(numbered(901)).String()
+	followed := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".one"}).is(http.StatusOK)).AccountID.String()
+	also := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".two"}).is(http.StatusOK)).AccountID.String()
+	collection := "/collections/" + c.collection(map[string]any{"name": "Members"}).String()
+	return map[string][3]any{
+		"trackVideo":            {"/videos", map[string]any{"link": numbered(1)}, map[string]any{"link": numbered(2)}},
+		"trackVideos":           {"/videos/bulk", map[string]any{"links": []string{numbered(3)}}, map[string]any{"links": []string{numbered(4)}}},
+		"trackAccount":          {"/accounts", map[string]any{"link": account}, map[string]any{"link": other}},
+		"trackAccounts":         {"/accounts/bulk", map[string]any{"links": []string{account + ".bulk"}}, map[string]any{"links": []string{other + ".bulk"}}},
+		"createCollection":      {"/collections", map[string]any{"name": "Launch"}, map[string]any{"name": "Landing"}},
+		"addCollectionVideos":   {collection + "/videos", map[string]any{"video_ids": []string{tracked}}, map[string]any{"video_ids": []string{second}}},
+		"addCollectionAccounts": {collection + "/accounts", map[string]any{"account_ids": []string{followed}}, map[string]any{"account_ids": []string{also}}},
+		"refreshVideo":          {"/refresh/videos", map[string]any{"link": tracked}, map[string]any{"link": second}},
+		"refreshAccount":        {"/refresh/accounts", map[string]any{"link": followed}, map[string]any{"link": also}},
+	}
+}
+
+// posts are the operations of the contract that take a key.
+func posts() []string {
+	var ids []string
+	for _, item := range theContract().doc.Paths.Map() {
+		if item.Post != nil {
+			ids = append(ids, item.Post.OperationID)
+		}
+	}
+	return ids
+}
+
+func TestIdempotency_everyPostGivesItsFirstAnswerAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		requests := c.repeatable()
+		require.ElementsMatch(t, posts(), slices.Collect(maps.Keys(requests)), "each POST has a request here")
+		for id, request := range requests {
+			path := request[0].(string)
+			send := func(body any, key string) answer { return c.send(http.MethodPost, path, body, "Idempotency-Key", key) }
+			key := "first-" + id
+			first := send(request[1], key)
+			require.Less(t, first.StatusCode, 300, "%s: %s", id, first.body)
+			require.Empty(t, first.Header.Get("Idempotent-Replayed"), id)
+
+			again := send(request[1], key).is(first.StatusCode)
+			require.Equal(t, string(first.body), string(again.body), id)
+			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
+			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
+
+			send(request[2], key).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+
+			// As it is while the first request is running.
+			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
+			send(request[1], key).refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+
+			// Another organisation's key of the same name is another key.
+			if id == "createCollection" {
+				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).is(http.StatusCreated)
+			}
+			a.Clock.Advance(24*time.Hour + time.Second)
+			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: after a day the key is free", id)
+		}
+	})
+}
+
+func TestIdempotency_aBodyIsWhatItSays(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	send := func(body string) answer {
+		return c.send(http.MethodPost, "/collections", body, "Idempotency-Key", "k")
+	}
+	first := send(`{"name": "Launch", "hashtags": ["one", "two"]}`).is(http.StatusCreated)
+	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").is(http.StatusCreated).body))
+	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+	// The same key with another operation is another key.
+	c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").is(http.StatusOK)
+}
+
+func TestIdempotency_keepsRefusalsButNotInvalidRequests(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	send := func(body, key string) answer {
+		return c.send(http.MethodPost, "/collections", body, "Idempotency-Key", key)
+	}
+	send(`{"nome": "Launch"}`, "k").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	send(`{"name": "Launch"}`, "k").is(http.StatusCreated)
+
+	orphan := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
+	first := send(orphan, "l").refuses(http.StatusNotFound, server.CodeNotFound)
+	again := send(orphan, "l")
+	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "with the request id under which it was refused")
+	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+
+	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {
+		if bad[0] == 0 {
+			bad = fmt.Sprintf("%0256d", 1)
+		}
+		p := send(`{"name": "x"}`, bad).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "Idempotency-Key", *p.Errors[0].Name)
+		require.Equal(t, client.FaultLocationHeader, p.Errors[0].Location)
+	}
+}
+
+func TestIdempotency_aFailedRequestGoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		send := func() answer {
+			return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
+		}
+		made := decode[client.CreatedCollection](send().is(http.StatusCreated))
+		// As it is when the server dies after it had made the collection and before it had kept the answer.
+		a.Exec(t, "UPDATE idempotency_keys SET status = NULL, body = NULL")
+		send().refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+		a.Clock.Advance(time.Minute)
+		again := send().is(http.StatusCreated)
+		require.Empty(t, again.Header.Get("Idempotent-Replayed"))
+		require.Equal(t, made.ID, decode[client.CreatedCollection](again).ID)
+		require.Len(t, storetest.Column[string](t, a.DB, "SELECT id FROM collections"), 1)
+	})
+}
+
+func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		const short = "https://vm.tiktok.com/ZMabcdef1/"
+		a.platforms.redirect(short, "") // which fails for now
+		send := func() answer {
+			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
+		}
+		send().refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		a.platforms.redirect(short, numbered(1))
+		send().is(http.StatusOK)
+	})
+}
+
+// A panic must be answered, also where the answer is held back, and must let the key go.
+func TestIdempotency_survivesAPanic(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	track := func() answer {
+		return c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Idempotency-Key", "k")
+	}
+	a.panicAt.Store(new("videos"))
+	for range 2 {
+		track().refuses(http.StatusInternalServerError, server.CodeInternal)
+	}
+	a.panicAt.Store(nil)
+	track().is(http.StatusOK)
+}
+
+func TestIdempotency_oneOfManyRequestsAtOnceHasAnEffect(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		const requests = 64
+		c := a.newCaller(t, store.TierPremium)
+		for id, request := range c.repeatable() {
+			answers := make([]answer, requests)
+			var wg sync.WaitGroup
+			for i := range requests {
+				wg.Go(func() {
+					answers[i] = c.send(http.MethodPost, request[0].(string), request[1], "Idempotency-Key", "k")
+				})
+			}
+			wg.Wait()
+			var first *answer
+			for _, got := range answers {
+				if got.StatusCode == http.StatusConflict {
+					continue
+				}
+				require.Less(t, got.StatusCode, 300, "%s: %s", id, got.body)
+				if got.Header.Get("Idempotent-Replayed") == "" {
+					require.Nil(t, first, "%s had two effects", id)
+					first = &got
+				}
+			}
+			require.NotNil(t, first, id)
+			for _, got := range answers {
+				if got.StatusCode != http.StatusConflict {
+					require.Equal(t, string(first.body), string(got.body), id)
+				}
+			}
+		}
+		require.Len(t, storetest.Column[string](t, a.DB, "SELECT id FROM collections WHERE name = 'Launch'"), 1)
+	})
+}
+
+func TestIdempotency_withoutTheDatabaseNothingIsDone(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.send(http.MethodGet, "/authenticate", nil).is(http.StatusOK)
+	failure := errors.New("disk I/O error")
+	a.databaseError.Store(&failure)
+	require.GreaterOrEqual(t, c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").StatusCode, 500)
+	a.databaseError.Store(nil)
+	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
+}

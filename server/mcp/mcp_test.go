@@ -1,0 +1,246 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server/mcp"
+)
+
+// head is a contract up to its paths.
+const head = `
+openapi: 3.0.3
+info: {title: Test, version: "1"}
+components:
+  schemas:
+    Anything: {type: object}
+    Loop: {type: object, properties: {again: {$ref: "#/components/schemas/Loop"}}}
+    Page:
+      type: object
+      properties:
+        data: {type: array, items: {$ref: "#/components/schemas/Thing"}}
+    Thing:
+      type: object
+      required: [name, size]
+      properties:
+        name: {type: string, x-foreign-text: true, example: a}
+        a/b~c: {type: string, x-foreign-text: true}
+        size: {type: integer, minimum: 0, exclusiveMinimum: true, maximum: 9007199254740991, nullable: true}
+        kind: {type: string, enum: [x, y], nullable: true}
+        part: {nullable: true, oneOf: [{$ref: "#/components/schemas/Anything"}]}
+paths:
+`
+
+// ok is the answers of an operation.
+const ok = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
+
+func load(t *testing.T, paths string) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(head + paths))
+	require.NoError(t, err)
+	require.NoError(t, doc.Validate(t.Context()))
+	return doc
+}
+
+// connect serves a contract, answers every request of its operations by do, and connects the official client.
+func connect(t *testing.T, paths string, do func(*http.Request) mcp.Answer) *sdk.ClientSession {
+	t.Helper()
+	h, err := mcp.New(mcp.Options{Contract: load(t, paths), Do: do, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).
+		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, MaxRetries: -1}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
+	t.Helper()
+	list, err := session.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	require.Len(t, list.Tools, 1)
+	return list.Tools[0]
+}
+
+func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
+	t.Helper()
+	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	require.NoError(t, err)
+	return result
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(out)
+}
+
+const clashing = `
+  /things/{name}:
+    put:
+      operationId: renameThing
+      parameters:
+        - {name: name, in: path, required: true, schema: {type: string}}
+        - {name: name, in: query, schema: {type: string}}
+        - {name: If-Match, in: header, schema: {type: string}}
+        - {name: If-None-Match, in: header, schema: {type: string}}
+      requestBody:
+        required: true
+        content:
+          application/json:
+            schema:
+              type: object
+              required: [name]
+              properties: {name: {type: string}, big: {type: integer}}
+      responses: ` + ok
+
+func TestArguments_ofOneNameGetTheirPlaceBeforeIt(t *testing.T) {
+	t.Parallel()
+	var sent *http.Request
+	var body []byte
+	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+		sent = r
+		body, _ = io.ReadAll(r.Body)
+		return mcp.Answer{Status: 200, Body: []byte(`{}`)}
+	})
+	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "required": ["name", "body_name"], "properties": {
+		"name": {"type": "string"}, "query_name": {"type": "string"}, "if_match": {"type": "string"},
+		"body_name": {"type": "string"}, "big": {"type": "integer"}}}`, asJSON(t, tool(t, session).InputSchema))
+	call(t, session, "rename_thing", `{"name": "a/b c%20?é..", "query_name": "x&y=z", "body_name": "new", "if_match": "*", "big": 12345678901234567890}`)
+	require.Equal(t, "/things/a%2Fb%20c%2520%3F%C3%A9..?name=x%26y%3Dz", sent.RequestURI)
+	require.Equal(t, "/things/a/b c%20?é..", sent.URL.Path)
+	require.Equal(t, "*", sent.Header.Get("If-Match"))
+	require.Equal(t, "application/json", sent.Header.Get("Content-Type"))
+	require.JSONEq(t, `{"big":12345678901234567890,"name":"new"}`, string(body))
+	require.Contains(t, string(body), "12345678901234567890", "members are handed on as they were sent")
+}
+
+func TestArguments_whatIsWrongTravelsWithTheRequest(t *testing.T) {
+	t.Parallel()
+	var faults []mcp.Fault
+	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+		faults = mcp.FaultsFrom(r.Context())
+		return mcp.Answer{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
+	})
+	result := call(t, session, "rename_thing", `{"colour": 1, "query_name": null}`)
+	require.True(t, result.IsError)
+	require.Nil(t, result.StructuredContent)
+	require.Equal(t, []mcp.Fault{
+		{Argument: "colour", Code: "unknown_member", Detail: `"colour" is not an argument of rename_thing; it takes name, query_name, if_match, big, body_name`},
+		{Argument: "name", Code: "required", Detail: "name is required"},
+		{Argument: "query_name", Code: "type", Detail: "query_name must not be null; leave it out instead"},
+	}, faults)
+}
+
+const listing = `
+  /things:
+    get:
+      operationId: listThings
+      description: "Lists. Read one with ` + "`GET /things?link=…`, or none by `GET /nothing`" + `."
+      responses:
+        "200":
+          description: Things.
+          content:
+            application/json:
+              schema:
+                oneOf:
+                  - {type: array, items: {$ref: "#/components/schemas/Thing"}}
+                  - {$ref: "#/components/schemas/Page"}
+        "202": {description: It comes later.}
+`
+
+func TestOutputSchema_isOneOfWhatAnOperationAnswers(t *testing.T) {
+	t.Parallel()
+	session := connect(t, listing, nil)
+	listed := tool(t, session)
+	const thing = `{"type": "object", "required": ["name", "size"], "properties": {"name": {"type": "string"}, "a/b~c": {"type": "string"},
+		"size": {"type": ["integer", "null"], "exclusiveMinimum": 0, "maximum": 9007199254740991},
+		"kind": {"type": ["string", "null"], "enum": ["x", "y", null]},
+		"part": {"anyOf": [{"oneOf": [{"type": "object"}]}, {"type": "null"}]}}}`
+	require.JSONEq(t, `{"type": "object", "anyOf": [
+		{"type": "object", "required": ["items"], "properties": {"items": {"type": "array", "items": `+thing+`}}},
+		{"type": "object", "properties": {"data": {"type": "array", "items": `+thing+`}}},
+		{"type": "object", "additionalProperties": false, "description": "Empty: It comes later."}]}`, asJSON(t, listed.OutputSchema))
+	require.Equal(t, []any{"/data/*/a~1b~0c", "/data/*/name", "/items/*/a~1b~0c", "/items/*/name"}, listed.Meta["reeltally/foreign_text"])
+	require.Contains(t, listed.Description, "`list_things` with `link=…`")
+	require.Contains(t, listed.Description, "`GET /nothing`", "what is no operation keeps its words")
+}
+
+func TestResult_marksForeignTextWhereverItStands(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"an array": `[{"name": "<b>hi</b>", "size": 12345678901234567890, "kind": "x"}, {"name": "", "size": null}]`,
+		"a page":   `{"data": [{"name": "<b>hi</b>", "size": 12345678901234567890, "kind": "x"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			session := connect(t, listing, func(*http.Request) mcp.Answer { return mcp.Answer{Status: 200, Body: []byte(body)} })
+			result := call(t, session, "list_things", `{}`)
+			require.Len(t, result.Content, 2)
+			notice, text := result.Content[0].(*sdk.TextContent).Text, result.Content[1].(*sdk.TextContent).Text
+			require.Regexp(t, `^What stands between (<foreign-[a-z0-9]{10}>) and (</foreign-[a-z0-9]{10}>) `, notice)
+			require.Regexp(t, `"name":"<foreign-[a-z0-9]{10}><b>hi</b></foreign-[a-z0-9]{10}>"`, text)
+			require.Contains(t, text, `"size":12345678901234567890`, "no digit is lost")
+			require.Contains(t, text, `"kind":"x"`)
+			require.Equal(t, 1, strings.Count(text, "</foreign-"), "an empty text has no marks")
+			require.Contains(t, asJSON(t, result.StructuredContent), `\u003cb\u003ehi`)
+		})
+	}
+}
+
+func TestResult_withoutABodyIsExplained(t *testing.T) {
+	t.Parallel()
+	session := connect(t, listing, func(*http.Request) mcp.Answer { return mcp.Answer{Status: 202} })
+	result := call(t, session, "list_things", `{}`)
+	require.Equal(t, map[string]any{}, result.StructuredContent)
+	require.Equal(t, "It comes later.", result.Content[0].(*sdk.TextContent).Text)
+}
+
+func TestCall_survivesAPanic(t *testing.T) {
+	t.Parallel()
+	session := connect(t, listing, func(*http.Request) mcp.Answer { panic("a secret") })
+	_, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_things"})
+	require.ErrorContains(t, err, "the server failed to answer")
+	require.NotContains(t, err.Error(), "secret")
+}
+
+func TestNew_refusesAContractOfWhichItCannotMakeTools(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ paths, says string }{
+		"a schema within itself": {`
+  /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Loop"}}}}}}}`,
+			"deeper than 32"},
+		"a body that is an array": {`
+  /a: {post: {operationId: a, requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}, responses: ` + ok + `}}`,
+			"not a JSON object"},
+		"an answer that is a text": {`
+  /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {type: string}}}}}}}`,
+			"neither an object nor an array"},
+		"names that clash twice": {`
+  /a:
+    post:
+      operationId: a
+      parameters: [{name: body_b, in: query, schema: {type: string}}, {name: b, in: query, schema: {type: string}}]
+      requestBody: {content: {application/json: {schema: {type: object, properties: {b: {type: string}}}}}}
+      responses: ` + ok,
+			"two arguments would be called body_b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := mcp.New(mcp.Options{Contract: load(t, test.paths)})
+			require.ErrorContains(t, err, test.says)
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestMCP_refusesWrongArguments(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	session := c.assistant()
+	for name, test := range map[string]struct {
+		tool, arguments     string
+		place, code, detail string // of the first fault: its pointer or name, its code, a part of its detail
+	}{
+		"an unknown one":                {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
+		"an unknown one of none":        {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
+		"a missing one of the path":     {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
+		"an empty one of the path":      {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
+		"a missing one of the body":     {"track_video", `{}`, "/link", "required", "link"},
+		"a wrong type in the query":     {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
+		"a number out of its bounds":    {"list_videos", `{"limit": 0}`, "limit", "minimum", "limit"},
+		"null in the query":             {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
+		"an object in the query":        {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
+		"an array in the query":         {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
+		"an entry with a comma":         {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
+		"an entry that is no string":    {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
+		"the same twice":                {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "stands there twice"},
+		"the same twice within a body":  {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "stands there twice"},
+		"NUL in the query":              {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
+		"NUL in the body":               {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
+		"a wrong id":                    {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
+		"two at once, before the other": {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			session := assistant{session.ClientSession, t}
+			result := session.call(test.tool, json.RawMessage(test.arguments))
+			p := session.refused(result, http.StatusBadRequest, server.CodeInvalidRequest)
+			faults, ok := p["errors"].([]any)
+			require.True(t, ok)
+			first, ok := faults[0].(map[string]any)
+			require.True(t, ok)
+			place := first["pointer"]
+			if place == nil {
+				place = first["name"]
+			}
+			require.Equal(t, test.place, place, "%v", p)
+			require.Equal(t, test.code, first["code"], "%v", p)
+			require.Contains(t, first["detail"], test.detail)
+		})
+	}
+}
+
+func TestMCP_anArgumentStaysInItsPlace(t *testing.T) {
+	t.Parallel()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
+		result := session.call("get_video", map[string]any{"ad_id": argument})
+		require.True(t, result.IsError)
+		var p struct{ Instance, Code string }
+		require.NoError(t, json.Unmarshal([]byte(texts(t, result)[0]), &p))
+		require.Equal(t, place, p.Instance)
+		require.Contains(t, []string{"not_found", "invalid_url", "unsupported_platform"}, p.Code, argument)
+	}
+}
+
+func TestMCP_anotherOrganisationsThingsDoNotExist(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	w := a.newCaller(t, store.TierPremium).world()
+	session := a.newCaller(t, store.TierPremium).assistant()
+	for _, call := range w.calls() {
+		if len(call.arguments) == 0 {
+			continue
+		}
+		foreign := false
+		for _, value := range call.arguments {
+			_, isID := value.(uuid.UUID)
+			foreign = foreign || isID
+		}
+		if foreign && call.operation != "createCollection" {
+			session.refused(session.call(toolOf(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
+		}
+	}
+}
+
+func TestMCP_refusesATokenWithoutTheScope(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	org := a.newCaller(t, store.TierPremium).org
+	session := a.newToken(t, org, store.ScopeRead).assistant()
+	require.False(t, session.call("list_videos", nil).IsError)
+	p := session.refused(session.call("track_video", map[string]any{"link": tiktokLink}), http.StatusForbidden, server.CodeScopeMissing)
+	require.Contains(t, p["detail"], "write")
+}
+
+func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	c := a.newCaller(t, store.TierLimited)
+	session := c.assistant() // what the protocol itself asks is counted for nobody
+	for range 10 {
+		session.tools()
+	}
+	got := session.call("list_videos", nil)
+	require.False(t, got.IsError)
+	headers, ok := got.Meta["reeltally/headers"].(map[string]any)
+	require.True(t, ok)
+	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
+	require.Equal(t, 3, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
+	session.refused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Equal(t, 1, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "invalid calls count")
+	session.call("list_videos", nil)
+	p := session.refused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
+	require.Contains(t, p["detail"], "Try again in")
+	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own bucket")
+}

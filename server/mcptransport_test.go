@@ -1,0 +1,138 @@
+package server_test
+
+import (
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+
+func (a *app) post(t *testing.T, body string, headers ...string) answer {
+	t.Helper()
+	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
+}
+
+func TestMCP_refusesStrangersAndLimitsTheirAddress(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	p := a.post(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+	require.NotEmpty(t, p.RequestID)
+	got := a.post(t, initialize, "Authorization", "Bearer rt_nonsense").is(http.StatusUnauthorized)
+	require.Contains(t, got.Header.Get("WWW-Authenticate"), `Bearer realm="ReelTally", error="invalid_token"`)
+	for range 58 {
+		a.post(t, initialize).is(http.StatusUnauthorized)
+	}
+	a.post(t, initialize).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(theContract().operations))
+}
+
+func TestMCP_takesPOSTAlone(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodPut} {
+		got := c.send(method, "/mcp", nil, "Accept", "text/event-stream").is(http.StatusMethodNotAllowed)
+		require.Contains(t, got.Header.Get("Allow"), "POST")
+	}
+	preflight := a.send(t, http.MethodOptions, "/mcp", nil, "Origin", "https://assistant.example").is(http.StatusNoContent)
+	require.Equal(t, "POST", preflight.Header.Get("Access-Control-Allow-Methods"))
+	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version")
+}
+
+func TestMCP_explainsWhatIsNoRequestOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	token := "Bearer " + a.newCaller(t, store.TierPremium).token
+	post := func(t *testing.T, body string, headers ...string) answer {
+		t.Helper()
+		return a.post(t, body, append([]string{"Authorization", token}, headers...)...)
+	}
+	got := post(t, initialize).is(http.StatusOK)
+	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
+	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "there is no session")
+	post(t, "{").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, "").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, strings.Repeat(" ", 2<<20)+initialize).refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
+	post(t, initialize, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+	p := post(t, initialize, "Accept", "text/html").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Contains(t, p.Detail, "text/event-stream")
+	p = post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Contains(t, p.Detail, "2025-06-18")
+}
+
+func TestMCP_holdsNoConnectionOpen(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	token := "Bearer " + a.newCaller(t, store.TierPremium).token
+	got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
+		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "and is over at once, since tools do not change")
+}
+
+func TestMCP_refusesAReboundName(t *testing.T) {
+	t.Parallel()
+	for name, trusted := range map[string]bool{"a page": false, "a trusted proxy": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t, newSQLite(t), func(o *server.Options) {
+				if trusted {
+					o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+				}
+			})
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.http.URL+"/mcp", strings.NewReader(initialize))
+			require.NoError(t, err)
+			r.Host = "rebound.example"
+			for header, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+				"Authorization": "Bearer " + a.newCaller(t, store.TierPremium).token} {
+				r.Header.Set(header, value)
+			}
+			resp, err := a.client().Do(r)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, map[bool]int{false: http.StatusForbidden, true: http.StatusOK}[trusted], resp.StatusCode)
+		})
+	}
+}
+
+func TestMCP_saysThatASandboxMakesItsNumbersUp(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
+	session := a.newCaller(t, store.TierPremium).assistant()
+	require.Contains(t, session.InitializeResult().Instructions, "made up")
+	require.Contains(t, texts(t, session.call("get_video_statistics", nil))[0], "made up")
+}
+
+func TestMCP_givesTheVersionThatAChangeMayName(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.collection(map[string]any{"name": "Launch"})
+	session := c.assistant()
+	text := strings.Join(texts(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
+	tag := regexp.MustCompile(`as if_match takes it: (".+")`).FindStringSubmatch(text)
+	require.NotNil(t, tag, text)
+	change := map[string]any{"collection_id": id, "name": "Autumn", "if_match": tag[1]}
+	require.False(t, session.call("update_collection", change).IsError)
+	session.refused(session.call("update_collection", change), http.StatusPreconditionFailed, server.CodePreconditionFailed)
+}
+
+func TestMCP_logsTheOperationOfATool(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	a.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
+		"Authorization", "Bearer "+c.token, "X-Request-Id", "asked-by-an-assistant").is(http.StatusOK)
+	for _, route := range []string{"/mcp", "/statistics/videos"} {
+		require.Regexp(t, `"request_id":"asked-by-an-assistant","method":"\w+","route":"`+route+`","status":200`, a.log.String())
+	}
+	require.NotContains(t, a.log.String(), c.token)
+}

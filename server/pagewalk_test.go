@@ -1,0 +1,219 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// What TestWalk walks through, and what is changed on the way.
+const (
+	standing   = 10_000 // videos that are there throughout
+	stoppable  = 400    // and more that are stopped meanwhile
+	perAccount = 100
+	walkLimit  = 1000
+)
+
+// crate is an organisation with so many videos that a walk takes long. The first of them stay.
+func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
+	t.Helper()
+	c = a.newCaller(t, store.TierPremium)
+	now := a.Clock.Now()
+	batch := store.LoadBatch{Source: "test"}
+	for n := range standing + stoppable {
+		if n%perAccount == 0 {
+			name := fmt.Sprintf("user%d", n)
+			batch.Accounts = append(batch.Accounts, store.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
+				Link: link.AccountURL(link.TikTok, name), CreatedAt: store.InstantOf(now)}})
+		}
+		account := &batch.Accounts[len(batch.Accounts)-1]
+		v := store.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
+			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
+			// Fetched long enough ago to be fetched anew when asked.
+			Points: []store.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
+		if n%7 > 0 {
+			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
+		}
+		account.Videos = append(account.Videos, v)
+		if n < standing {
+			stay = append(stay, v.ID)
+		} else {
+			stop = append(stop, v.ID)
+		}
+	}
+	require.NoError(t, a.Org(c.org.ID).Load(t.Context(), batch))
+	return c, stay, stop
+}
+
+// walk reads a list to its end and counts how often each video was met. Between two pages it asks for writes.
+func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
+	met := map[uuid.UUID]int{}
+	next := ""
+	for page := 1; ; page++ {
+		at := next
+		if byPage {
+			at = fmt.Sprintf("&page=%d", page)
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.app.http.URL+fmt.Sprintf("/videos?limit=%d&%s%s", walkLimit, query, at), http.NoBody)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // many times faster than against the contract, which other tests hold it to
+		if err != nil {
+			return nil, err
+		}
+		var got struct {
+			Data []struct {
+				AdID uuid.UUID `json:"ad_id"`
+			} `json:"data"`
+			Pagination struct {
+				NextCursor *string `json:"next_cursor"`
+			} `json:"pagination"`
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("%s, page %d: %d, %w", query, page, resp.StatusCode, err)
+		}
+		for _, v := range got.Data {
+			met[v.AdID]++
+		}
+		if got.Pagination.NextCursor == nil {
+			return met, nil
+		}
+		next = "&cursor=" + *got.Pagination.NextCursor
+		write()
+	}
+}
+
+// writers change an organisation while others read: each turn tracks a video, stops one, and fetches one anew.
+type writers struct {
+	c          *caller
+	stay, stop []uuid.UUID
+	turns      chan int
+	errs       chan error
+	done       sync.WaitGroup
+}
+
+func (w *writers) run() {
+	for n := range w.turns {
+		for _, r := range []struct {
+			method, target string
+			body           any
+			status         int
+		}{
+			{http.MethodPost, "/videos", map[string]any{"link": numbered(50_000 + n)}, http.StatusOK},
+			{http.MethodDelete, "/videos/" + w.stop[n%len(w.stop)].String(), nil, http.StatusOK},
+			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.stay[n*31%len(w.stay)].String()}, http.StatusAccepted},
+		} {
+			got, err := w.c.app.exchange(w.c.t, r.method, r.target, r.body, "Authorization", "Bearer "+w.c.token)
+			if err == nil && got.StatusCode != r.status {
+				err = fmt.Errorf("%s %s: %d %s", r.method, r.target, got.StatusCode, got.body)
+			}
+			if err != nil {
+				w.errs <- err
+				return
+			}
+		}
+		if err := w.deliver(); err != nil {
+			w.errs <- err
+			return
+		}
+	}
+}
+
+// deliver fetches what is due, as a collector would: those videos are then the latest updated, with the most views.
+func (w *writers) deliver() error {
+	a, ctx := w.c.app, w.c.t.Context()
+	a.Clock.Advance(time.Millisecond)
+	for _, lane := range store.Lanes {
+		claim, err := a.Claim(ctx, store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 100, Lease: time.Minute})
+		if err != nil {
+			return err
+		}
+		outcomes := make([]store.Outcome, len(claim.Targets))
+		for i, target := range claim.Targets {
+			outcomes[i] = store.Outcome{Target: target, Facts: &store.VideoFacts{Views: new(claim.At.Time().UnixMilli())}, Source: "test", State: "active",
+				NextAt: store.InstantOf(a.Clock.Now().Add(24 * time.Hour))}
+		}
+		if err := a.Acknowledge(ctx, claim, claim.At, outcomes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walks are ways through all videos, and how often one that is there throughout is met while others are tracked, stopped and fetched. What
+// keeps its place in the order is met once. What is fetched meanwhile goes to the end of the order of what is fetched: away from
+// a walk that comes from there, and towards one that goes there.
+var walks = []struct {
+	query       string
+	byPage      bool
+	least, most int
+}{
+	{"order_by=created_at", false, 1, 1},
+	{"order_by=created_at&order_direction=asc", false, 1, 1},
+	{"order_by=uploaded_at", false, 1, 1},
+	{"order_by=uploaded_at&order_direction=asc", false, 1, 1},
+	{"order_by=latest_likes", false, 1, 1},
+	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
+	{"order_by=latest_views&order_direction=asc", false, 1, 2},
+	{"", false, 0, 1}, // latest_updated_at, descending
+	// New ones come behind the last page, and those that are stopped keep their place.
+	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
+}
+
+func TestWalk_meetsWhatIsThereThroughout(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c, stay, stop := crate(t, a)
+		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}
+		w.done.Go(w.run)
+		turns := make(chan struct{}, len(walks)*(standing/walkLimit+2))
+		var walkers, dispatch sync.WaitGroup
+		dispatch.Go(func() {
+			defer close(w.turns)
+			n := 0
+			for range turns {
+				select {
+				case w.turns <- n:
+					n++
+				case err := <-w.errs:
+					w.errs <- err
+					return
+				}
+			}
+		})
+		mets, errs := make([]map[uuid.UUID]int, len(walks)), make([]error, len(walks))
+		for i, way := range walks {
+			walkers.Go(func() {
+				mets[i], errs[i] = c.walk(t.Context(), way.query, way.byPage, func() { turns <- struct{}{} })
+			})
+		}
+		walkers.Wait()
+		close(turns)
+		dispatch.Wait()
+		w.done.Wait()
+		select {
+		case err := <-w.errs:
+			require.NoError(t, err)
+		default:
+		}
+		for i, way := range walks {
+			require.NoError(t, errs[i])
+			for _, id := range stay {
+				require.GreaterOrEqual(t, mets[i][id], way.least, "%s: %s", way.query, id)
+				require.LessOrEqual(t, mets[i][id], way.most, "%s: %s", way.query, id)
+			}
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/server/redistest"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// patiently makes a request wait for a Redis that a busy machine holds up.
+const patiently = "?read_timeout=30s"
+
+// sharing counts in a Redis.
+func sharing(t *testing.T, r *redistest.Redis) func(*server.Options) {
+	t.Helper()
+	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+patiently, o.Now, o.Logger) }
+}
+
+func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger) *server.RedisRateStore {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	rates := server.NewRedisRateStore(t.Context(), o, now, log)
+	t.Cleanup(func() { require.NoError(t, rates.Close()) })
+	return rates
+}
+
+// twoServers are two servers on one database and one Redis.
+func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
+	t.Helper()
+	db := newSQLite(t)
+	return newApp(t, db, sharing(t, r)), newApp(t, db, sharing(t, r))
+}
+
+// on is the same token at another server.
+func (c *caller) on(other *app) *caller {
+	return &caller{app: other, t: c.t, org: c.org, token: c.token}
+}
+
+// taken sends n requests, in turn from each of the callers, and returns how many were not too many.
+func taken(callers []*caller, n int, method, target string, body any) int {
+	ok := 0
+	for i := range n {
+		if callers[i%len(callers)].send(method, target, body).StatusCode != http.StatusTooManyRequests {
+			ok++
+		}
+	}
+	return ok
+}
+
+const (
+	redisAway = "redis is away"
+	redisBack = "redis is back"
+)
+
+// requireLogged holds the log of each server to so many lines about Redis.
+func requireLogged(t *testing.T, away, back int, apps ...*app) {
+	t.Helper()
+	for _, a := range apps {
+		require.Equal(t, away, strings.Count(a.log.String(), redisAway), "%s", a.log)
+		require.Equal(t, back, strings.Count(a.log.String(), redisBack), "%s", a.log)
+	}
+}
+
+func TestRedisRateStore_sharesEachLimit(t *testing.T) {
+	t.Parallel()
+	a, b := twoServers(t, redistest.Start(t))
+	for _, tier := range store.Tiers {
+		c := a.newCaller(t, tier)
+		both := []*caller{c, c.on(b)}
+		for _, op := range []struct {
+			method, target string
+			body           any
+		}{
+			{http.MethodGet, "/videos", nil},
+			{http.MethodPost, "/videos", map[string]any{"link": tiktokLink}},
+			{http.MethodGet, "/authenticate", nil},
+		} {
+			limit := limitsOf[op.method+" "+op.target].of(tier)
+			require.Equal(t, limit, taken(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
+		}
+	}
+	requireLogged(t, 0, 0, a, b)
+}
+
+func TestRedisRateStore_sharesWhileBothAreAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	log := slog.New(slog.DiscardHandler)
+	stores := []*server.RedisRateStore{redisStore(t, r.URL+patiently, storetest.NewClock().Now, log), redisStore(t, r.URL+patiently, storetest.NewClock().Now, log)}
+	var allowed atomic.Int64
+	var calls sync.WaitGroup
+	for i := range 8 {
+		calls.Go(func() {
+			for range 40 {
+				q, err := stores[i%2].Take(t.Context(), "key", 120, time.Minute)
+				if err == nil && !q.Exceeded {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	require.EqualValues(t, 120, allowed.Load())
+}
+
+func TestRedisRateStore_hasABucketForAnOrganisation(t *testing.T) {
+	t.Parallel()
+	a, b := twoServers(t, redistest.Start(t))
+	c := a.newCaller(t, store.TierLimited)
+	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
+	require.Equal(t, 5, taken(tokens, 10, http.MethodGet, "/videos", nil), "more tokens give no more")
+	other := b.newCaller(t, store.TierLimited)
+	require.Equal(t, 5, taken([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "another organisation has its own")
+	for range 30 {
+		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		b.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+	}
+	a.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	b.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+}
+
+func TestRedisRateStore_keepsItsKeysApartAndForAMinute(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	a, b := twoServers(t, r)
+	c := a.newCaller(t, store.TierBasic)
+	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+	keys, err := r.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	organisation := "reeltally:limit:org:" + c.org.ID.String() + ":listVideos"
+	require.ElementsMatch(t, []string{organisation, "reeltally:limit:address:127.0.0.1"}, keys)
+	for _, key := range keys {
+		left, err := r.PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		require.Positive(t, left)
+		require.LessOrEqual(t, left, time.Minute)
+	}
+	n, err := r.Get(t.Context(), organisation).Int()
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+
+	require.Equal(t, 13, taken([]*caller{c}, 16, http.MethodGet, "/videos", nil))
+	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
+	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
+	got := c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"), "the next window")
+	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
+	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "given back")
+}
+
+func TestRedisRateStore_countsByItselfWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	a, b := twoServers(t, r)
+	c := a.newCaller(t, store.TierLimited)
+	both := []*caller{c, c.on(b)}
+	require.Equal(t, 4, taken(both, 4, http.MethodGet, "/videos", nil))
+
+	r.Kill()
+	require.Equal(t, 5, taken(both[:1], 8, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, taken(both[1:], 8, http.MethodGet, "/videos", nil))
+	for range 5 { // asked again and again, in vain
+		a.Clock.Advance(time.Second)
+		require.Equal(t, 2, taken(both, 2, http.MethodGet, "/authenticate", nil))
+	}
+	requireLogged(t, 1, 0, a, b)
+	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+
+	r.Start()
+	require.Equal(t, 2, taken(both, 2, http.MethodGet, "/authenticate", nil))
+	requireLogged(t, 1, 0, a, b) // not asked before the second is over
+	a.Clock.Advance(time.Second)
+	require.Equal(t, 2, taken(both, 2, http.MethodGet, "/authenticate", nil))
+	requireLogged(t, 1, 1, a, b)
+	require.Equal(t, 5, taken(both, 10, http.MethodGet, "/videos", nil), "shared again")
+	requireLogged(t, 1, 1, a, b)
+}
+
+func TestRedisRateStore_needsNoRedisAtTheStart(t *testing.T) {
+	t.Parallel()
+	r := redistest.New(t)
+	a, b := twoServers(t, r)
+	requireLogged(t, 1, 0, a, b)
+	c := a.newCaller(t, store.TierLimited)
+	both := []*caller{c, c.on(b)}
+	require.Equal(t, 10, taken(both, 14, http.MethodGet, "/videos", nil), "each counts by itself")
+	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	r.Start()
+	a.Clock.Advance(time.Second)
+	require.Equal(t, 5, taken(both, 10, http.MethodGet, "/videos", nil))
+	requireLogged(t, 1, 1, a, b)
+}
+
+// A Redis that neither answers nor refuses is the slow case: one call in a second waits for it, and not for long.
+func TestRedisRateStore_makesHardlyAnybodyWait(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	clock, log := storetest.NewClock(), &syncBuffer{}
+	rates := redisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
+	take := func() time.Duration {
+		began := time.Now()
+		_, err := rates.Take(t.Context(), "key", 1000, time.Minute)
+		require.NoError(t, err)
+		return time.Since(began)
+	}
+	take()
+	r.Freeze()
+	for range 3 {
+		slow := 0
+		for range 100 {
+			if take() > 900*time.Millisecond {
+				slow++
+			}
+		}
+		require.LessOrEqual(t, slow, 3, "one, and what a busy machine adds")
+		clock.Advance(time.Second)
+	}
+	r.Thaw()
+	require.Eventually(t, func() bool {
+		clock.Advance(time.Second)
+		take()
+		return strings.Contains(log.String(), redisBack)
+	}, 5*time.Second, time.Millisecond)
+	require.Equal(t, 1, strings.Count(log.String(), redisAway), "%s", log)
+}
+
+func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	log := &syncBuffer{}
+	rates := redisStore(t, r.URL+patiently, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	for left := int64(4); left >= 0; left-- {
+		q, err := rates.Take(gone, "key", 5, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, server.Quota{Remaining: left, Reset: q.Reset}, q)
+	}
+	n, err := r.Get(t.Context(), "reeltally:limit:key").Int()
+	require.NoError(t, err)
+	require.Equal(t, 5, n)
+	require.Empty(t, log.String(), "it says nothing about Redis")
+}
+
+func TestRedisRateStore_takesARefusalForAway(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	require.NoError(t, r.ConfigSet(t.Context(), "requirepass", "right").Err())
+	log := &syncBuffer{}
+	rates := redisStore(t, strings.Replace(r.URL, "unix://", "unix://:wr0ngsecret@", 1), storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
+	q, err := rates.Take(t.Context(), "key", 5, time.Minute)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, q.Remaining)
+	require.Contains(t, log.String(), "WRONGPASS")
+	require.Contains(t, log.String(), "each server counts rate limits by itself", "what follows from it")
+	require.NotContains(t, log.String(), "wr0ngsecret")
+	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("\n")))
+}

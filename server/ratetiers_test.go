@@ -1,0 +1,247 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// aMinute is how many requests a minute a tier may send to an operation.
+type aMinute struct{ limited, basic, premium int }
+
+func (m aMinute) of(t store.Tier) int {
+	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
+}
+
+// limitsOf is spec 8, and interface.md 6 for what the specification does not name, written out by hand: neither openapi.yaml
+// nor the server's own table is asked.
+var limitsOf = map[string]aMinute{
+	// spec 8, first row: all collection endpoints, and three reads
+	"GET /collections":                             {5, 15, 30},
+	"POST /collections":                            {5, 15, 30},
+	"GET /collections/{collection_id}":             {5, 15, 30},
+	"PATCH /collections/{collection_id}":           {5, 15, 30},
+	"DELETE /collections/{collection_id}":          {5, 15, 30},
+	"GET /collections/{collection_id}/videos":      {5, 15, 30},
+	"POST /collections/{collection_id}/videos":     {5, 15, 30},
+	"DELETE /collections/{collection_id}/videos":   {5, 15, 30},
+	"GET /collections/{collection_id}/accounts":    {5, 15, 30},
+	"POST /collections/{collection_id}/accounts":   {5, 15, 30},
+	"DELETE /collections/{collection_id}/accounts": {5, 15, 30},
+	"GET /videos":                       {5, 15, 30},
+	"GET /videos/{ad_id}":               {5, 15, 30},
+	"GET /accounts/{account_id}/videos": {5, 15, 30},
+
+	// spec 8, second row
+	"POST /videos":                {5, 15, 120},
+	"DELETE /videos":              {5, 15, 120},
+	"POST /videos/bulk":           {5, 15, 120},
+	"DELETE /videos/bulk":         {5, 15, 120},
+	"DELETE /videos/{ad_id}":      {5, 15, 120},
+	"GET /videos/{ad_id}/history": {5, 15, 120},
+
+	// interface.md 6
+	"GET /accounts":                      {5, 15, 30},
+	"GET /accounts/{account_id}":         {5, 15, 30},
+	"GET /statistics/videos":             {5, 15, 30},
+	"GET /statistics/accounts":           {5, 15, 30},
+	"POST /refresh/videos":               {5, 15, 30},
+	"POST /refresh/accounts":             {5, 15, 30},
+	"POST /accounts":                     {5, 15, 120},
+	"DELETE /accounts":                   {5, 15, 120},
+	"DELETE /accounts/{account_id}":      {5, 15, 120},
+	"POST /accounts/bulk":                {5, 15, 120},
+	"DELETE /accounts/bulk":              {5, 15, 120},
+	"GET /accounts/{account_id}/history": {5, 15, 120},
+	"GET /organisation/history":          {5, 15, 120},
+	"GET /authenticate":                  {60, 60, 120},
+}
+
+func TestRateLimit_isDecidedForEachOperation(t *testing.T) {
+	t.Parallel()
+	var declared, decided []string
+	for _, op := range theContract().operations {
+		declared = append(declared, op.Method+" "+op.Path)
+	}
+	for name := range limitsOf {
+		decided = append(decided, name)
+	}
+	require.ElementsMatch(t, decided, declared)
+}
+
+// wires is a network of pipes in memory. In a bubble, whoever waits at a real socket holds the clock.
+type wires struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newWires() *wires { return &wires{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (w *wires) Accept() (net.Conn, error) {
+	select {
+	case c := <-w.conns:
+		return c, nil
+	case <-w.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (w *wires) Close() error {
+	w.once.Do(func() { close(w.closed) })
+	return nil
+}
+
+func (w *wires) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case w.conns <- far:
+		return near, nil
+	case <-w.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// inBubble runs a case with a server that counts in the memory store of the product, whose clock jumps: wait returns at once.
+func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
+	t.Helper()
+	rates := server.NewMemoryRateStore() // outside of the bubble, which its cleaner would outlive
+	synctest.Test(t, func(t *testing.T) {
+		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
+		w := newWires()
+		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
+		a.serve(s)
+		s.Client().Transport = &http.Transport{DialContext: w.dial}
+		t.Cleanup(s.Client().CloseIdleConnections)
+		run(t, a, func(d time.Duration) { <-time.After(d) })
+	})
+}
+
+// TestEveryOperation_isLimited sends each operation as many requests as each tier may send in a minute, and one more.
+//
+// Spec: 4-02, 5-02, 8-01, 8-02, 8-13
+func TestEveryOperation_isLimited(t *testing.T) {
+	t.Parallel()
+	for _, op := range theContract().operations {
+		t.Run(op.id, func(t *testing.T) {
+			t.Parallel()
+			target, body := sample(t, op)
+			inBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
+				for _, tier := range store.Tiers {
+					c, limit := a.newCaller(t, tier), limitsOf[op.Method+" "+op.Path].of(tier)
+					require.Positive(t, limit)
+					for left := limit - 1; left >= 0; left-- {
+						got := c.send(op.Method, target, body)
+						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "%s, %d of %d left", tier, left, limit)
+						requireQuota(t, got, op.id, limit, left)
+						if left == limit/2 {
+							wait(20 * time.Second)
+						}
+					}
+					last := c.send(op.Method, target, body)
+					p := last.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+					require.Contains(t, p.Detail, op.id)
+					require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
+					requireQuota(t, last, op.id, limit, 0)
+					retry := number(t, last, "Retry-After")
+					require.Equal(t, number(t, last, "RateLimit-Reset"), retry)
+					require.InDelta(t, 40, retry, 1, "the window began with the first request, 20 seconds ago")
+
+					wait(time.Duration(retry-2) * time.Second)
+					c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+					wait(2 * time.Second)
+					again := c.send(op.Method, target, body)
+					require.NotEqual(t, http.StatusTooManyRequests, again.StatusCode)
+					requireQuota(t, again, op.id, limit, limit-1)
+					require.Equal(t, 60, number(t, again, "RateLimit-Reset"))
+				}
+			})
+		})
+	}
+}
+
+// requireQuota holds all headers of an answer that are about limits to interface.md 1.
+func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
+	t.Helper()
+	reset := number(t, a, "RateLimit-Reset")
+	require.GreaterOrEqual(t, reset, 1)
+	require.LessOrEqual(t, reset, 60)
+	require.Equal(t, limit, number(t, a, "RateLimit-Limit"))
+	require.Equal(t, left, number(t, a, "RateLimit-Remaining"))
+	require.Equal(t, fmt.Sprintf("%q;r=%d;t=%d", operation, left, reset), a.Header.Get("RateLimit"))
+	require.Equal(t, fmt.Sprintf("%q;q=%d;w=60", operation, limit), a.Header.Get("RateLimit-Policy"))
+	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
+}
+
+// Whatever the answer is, unless it says that nothing is new, the request was counted, and the answer says what is left.
+func TestRateLimit_countsWhateverIsAnswered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+		c := a.newCaller(t, store.TierBasic)
+		writer := a.newToken(t, c.org, store.ScopeWrite)
+		tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		requireQuota(t, tag, "listVideos", 15, 14)
+		left := 14
+		counted := func(got answer, status int) {
+			t.Helper()
+			left--
+			requireQuota(t, got.is(status), "listVideos", 15, left)
+		}
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // nothing new costs nothing
+			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
+			requireQuota(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
+		}
+		counted(c.send(http.MethodHead, "/videos", nil), http.StatusOK)
+		counted(c.send(http.MethodGet, "/videos?limit=0", nil), http.StatusBadRequest)
+		counted(c.send(http.MethodGet, "/videos?colour=red", nil), http.StatusBadRequest)
+		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
+		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
+		broken := errors.New("broken")
+		a.databaseError.Store(&broken) // and the token is still known
+		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
+		a.databaseError.Store(nil)
+		// Who nobody knows takes nothing from anybody, and is told nothing.
+		nobody := a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		require.Empty(t, nobody.Header.Get("RateLimit-Remaining"))
+		for left > 0 {
+			counted(c.send(http.MethodGet, "/videos", nil), http.StatusOK)
+		}
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			requireQuota(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).is(http.StatusTooManyRequests), "listVideos", 15, 0)
+		}
+	})
+	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+		c := a.newCaller(t, store.TierLimited)
+		track := func(body any, status, left int, headers ...string) {
+			t.Helper()
+			requireQuota(t, c.send(http.MethodPost, "/videos", body, headers...).is(status), "trackVideo", 5, left)
+		}
+		tiktok := map[string]any{"link": tiktokLink}
+		track(`{"link": `, http.StatusBadRequest, 4)
+		track(tiktok, http.StatusUnsupportedMediaType, 3, "Content-Type", "text/plain")
+		track(strings.Repeat(" ", 2<<20)+"{}", http.StatusRequestEntityTooLarge, 2)
+		track(tiktok, http.StatusOK, 1)
+		track(tiktok, http.StatusOK, 0) // already tracked
+		track(tiktok, http.StatusTooManyRequests, 0)
+		// Its own bucket, and an unknown id is counted.
+		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
+		requireQuota(t, got.is(http.StatusNotFound), "getVideo", 5, 4)
+	})
+}

@@ -1,0 +1,357 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// faults break a valid request in one way each and say how it has to be answered. A fault that the operation has no place for returns nil.
+var faults = []func(g *generator, r *generated) *generated{
+	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
+	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, tooLarge,
+	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, garbled, garbled,
+}
+
+// wrong draws a request that is wrong in one way, of which the operation has a place.
+func (g *generator) wrong(op *contractOperation) *generated {
+	for {
+		if r := oneOf(g.draw, faults)(g, g.valid(op)); r != nil {
+			return r
+		}
+	}
+}
+
+func wrongParameter(g *generator, r *generated) *generated {
+	params := r.op.parameters(openapi3.ParameterInQuery)
+	if len(params) == 0 {
+		return nil
+	}
+	p := oneOf(g.draw, params)
+	wrong := g.wrongParameters(r.op, p)
+	value := oneOf(g.draw, wrong)
+	if r.set(p.Name, value); p.Name == "page" || p.Name == "cursor" {
+		r.drop("paginated")
+	}
+	return r.expects(refused, "%s is %.100q", p.Name, value)
+}
+
+func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter) []string {
+	s := p.Schema.Value
+	nonsense := []string{"a\x00b", "a\xffb", "\xc3\x28", "\xed\xa0\x80", "\x00"}
+	switch {
+	case s.Type.Is("integer"):
+		return append(append(nonsense, notWhole...), fmt.Sprint(int64(*s.Min)-1), fmt.Sprint(int64(*s.Max)+1), "")
+	case s.Type.Is("boolean"):
+		return append(append(nonsense, notBools...), "")
+	case s.Type.Is("array"):
+		item := g.validText(op, p.Name, s.Items.Value)
+		for strings.Contains(item, ",") {
+			item = g.validText(op, p.Name, s.Items.Value)
+		}
+		return append(nonsense, "", ",", item+",", ","+item, strings.Repeat(item+",", int(*s.MaxItems))+item, strings.Repeat("a", int(*s.Items.Value.MaxLength)+1))
+	}
+	return append(nonsense, g.wrongTexts(s)...)
+}
+
+func wrongPath(g *generator, r *generated) *generated {
+	params := r.op.parameters(openapi3.ParameterInPath)
+	if len(params) == 0 {
+		return nil
+	}
+	p := oneOf(g.draw, params)
+	if g.chance(10) { // a link as it is: its slashes cut the path
+		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.draw, g.ours[videoLink]), 1)
+		return r.expects(impossible, "the link in the path is not encoded")
+	}
+	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
+	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // nothing is another path
+	return r.expects(refused, "%s is %.100q", p.Name, r.path[p.Name])
+}
+
+// node is a place in a body.
+type node struct {
+	pointer string
+	schema  *openapi3.Schema
+	value   any
+	set     func(any)
+}
+
+func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
+	out := []node{{pointer, s, value, set}}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if member := s.Properties[name]; member != nil {
+				out = append(out, nodesOf(pointer+"/"+name, member.Value, value[name], func(v any) { value[name] = v })...)
+			}
+		}
+	case []any:
+		for i, e := range value {
+			out = append(out, nodesOf(fmt.Sprintf("%s/%d", pointer, i), s.Items.Value, e, func(v any) { value[i] = v })...)
+		}
+	}
+	return out
+}
+
+func wrongBody(g *generator, r *generated) *generated {
+	s := r.op.bodySchema()
+	if s == nil || r.body == nil {
+		return nil
+	}
+	if g.chance(50) { // with a member of whatever it may have
+		members, _ := r.body.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			if _, there := members[name]; !there && g.chance(50) {
+				members[name] = g.validValue(r.op, name, s.Properties[name].Value)
+			}
+		}
+	}
+	nodes := nodesOf("", s, r.body, func(v any) { r.body = v })
+	at := oneOf(g.draw, nodes)
+	value := oneOf(g.draw, g.wrongValues(at.schema, at.value))
+	if at.set(value); r.body == nil {
+		r.raw = []byte("null")
+	}
+	return r.expects(refused, "%s of the body is %.100s", at.pointer, render(value))
+}
+
+func brokenQuery(g *generator, r *generated) *generated {
+	r.tail = oneOf(g.draw, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
+	return r.expects(refused, "the query has %s", r.tail)
+}
+
+func unknownParameter(g *generator, r *generated) *generated {
+	names := []string{"colour", "Limit", "LIMIT", "limit[]", "limit%20", "page.size", "api_version", "%F0%9F%98%80", "organisation_id", strings.Repeat("x", 3000)}
+	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
+		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
+	}
+	r.tail = oneOf(g.draw, names) + oneOf(g.draw, []string{"=1", "", "="})
+	return r.expects(refused, "%.100s is no parameter", r.tail)
+}
+
+func repeatedParameter(g *generator, r *generated) *generated {
+	params := r.op.parameters(openapi3.ParameterInQuery)
+	if len(params) == 0 {
+		return nil
+	}
+	p := oneOf(g.draw, params)
+	if p.Name == "cursor" {
+		return nil
+	}
+	value := g.validParameter(r.op, p)
+	r.set(p.Name, value)
+	r.tail = p.Name + "=" + url.QueryEscape(oneOf(g.draw, []string{value, g.validParameter(r.op, p)}))
+	return r.expects(refused, "%s stands there twice", p.Name)
+}
+
+func brokenBody(g *generator, r *generated) *generated {
+	if r.body == nil {
+		return nil
+	}
+	whole := render(r.body)
+	broken := [][]byte{
+		append(slices.Clone(whole), " {}"...), append(slices.Clone(whole), 'x'), append(slices.Clone(whole), ','), append([]byte("\xef\xbb\xbf"), whole...), whole[:len(whole)-1],
+		[]byte("[]"), []byte(`"text"`), []byte("1"), []byte("null"), []byte("true"), []byte("{"), []byte("'{}'"), []byte("{'name': 1}"), []byte("{,}"), []byte(`{"a":1,}`), []byte("// x\n{}"), []byte("\xff"), []byte("\x00"), []byte(" "), []byte("NaN"),
+		[]byte(strings.Repeat("[", 100_000)), []byte(strings.Repeat(`{"a":`, 1000)), append(append([]byte("["), whole...), ']'), []byte(`{"a` + "\x00" + `":1}`), []byte("a=1&b=2"),
+	}
+	if r.op.Operation.RequestBody.Value.Required {
+		broken = append(broken, []byte{})
+	}
+	r.raw = oneOf(g.draw, broken)
+	return r.expects(refused, "the body is %.60q", r.raw)
+}
+
+func repeatedMember(g *generator, r *generated) *generated {
+	if r.body == nil {
+		return nil
+	}
+	whole, opened := render(r.body), []int{}
+	inText := false
+	for i, b := range whole {
+		switch {
+		case b == '"' && (i == 0 || whole[i-1] != '\\'):
+			inText = !inText
+		case b == '{' && !inText:
+			opened = append(opened, i+1)
+		}
+	}
+	at := oneOf(g.draw, opened)
+	name := oneOf(g.draw, []string{"zz", "", "😀", `\u007a`})
+	more := fmt.Sprintf(`"%s":0,"%s":0`, name, strings.Replace(name, `\u007a`, "z", 1))
+	if whole[at] != '}' {
+		more += ","
+	}
+	r.raw = slices.Insert(whole, at, []byte(more)...)
+	return r.expects(refused, "a member stands there twice, at byte %d", at)
+}
+
+func wrongMedia(g *generator, r *generated) *generated {
+	if r.body == nil {
+		return nil
+	}
+	if g.chance(30) {
+		r.headers["Content-Encoding"] = oneOf(g.draw, []string{"br", "compress", "x"})
+	} else {
+		r.headers["Content-Type"] = oneOf(g.draw, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
+	}
+	return r.answers(http.StatusUnsupportedMediaType, "the body is sent as %q, %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
+}
+
+func tooLarge(g *generator, r *generated) *generated {
+	if r.body == nil || !g.chance(5) { // it costs
+		return nil
+	}
+	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
+	return r.answers(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
+}
+
+func wrongToken(g *generator, r *generated) *generated {
+	r.caller = nil
+	r.headers["Authorization"] = oneOf(g.draw, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
+		"Bearer " + changed(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
+	return r.answers(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
+}
+
+func wrongScope(g *generator, r *generated) *generated {
+	switch scope, _ := r.op.Operation.Extensions["x-scope"].(string); scope {
+	case "read":
+		r.caller = g.writer
+	case "write":
+		r.caller = g.reader
+	default:
+		return nil
+	}
+	return r.answers(http.StatusForbidden, "the token has only the other scope")
+}
+
+func wrongMethod(g *generator, r *generated) *generated {
+	r.method = oneOf(g.draw, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
+	u, err := url.ParseRequestURI(g.targetOf(r))
+	if err != nil {
+		return nil
+	}
+	if other, _ := theContract().match(r.method, u); other != nil {
+		return nil // it is another operation
+	}
+	if r.method == http.MethodOptions {
+		return r.answers(http.StatusNoContent, "OPTIONS")
+	}
+	return r.answers(http.StatusMethodNotAllowed, "the method is %s", r.method)
+}
+
+func wrongLink(g *generator, r *generated) *generated {
+	other := map[meaning]meaning{videoLink: accountLinks, accountLinks: videoLink}
+	draw := func(natural []meaning) string {
+		return oneOf(g.draw, append(slices.Clone(g.wrongLinks), oneOf(g.draw, g.ours[other[natural[0]]])))
+	}
+	if s := r.op.bodySchema(); s != nil {
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			natural := meaningsOf(r.op, name)
+			if members, ok := r.body.(map[string]any); ok && s.Properties[name].Value.Format == "uri" {
+				members[name] = draw(natural)
+				return r.expects(impossible, "%s is %s", name, members[name])
+			}
+		}
+	}
+	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
+		if natural := meaningsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && natural != nil && mustBeLink(p.Schema.Value, natural) {
+			r.set(p.Name, draw(natural))
+			return r.expects(refused, "%s is no link of the kind", p.Name)
+		}
+	}
+	return nil
+}
+
+func wrongRange(g *generator, r *generated) *generated {
+	ends := g.ranges(r.op)
+	if len(ends) == 0 {
+		return nil
+	}
+	pair := oneOf(g.draw, ends)
+	start, end := "2026-01-02", "2026-01-01"
+	if r.op.Operation.Parameters.GetByInAndName("query", pair[0]).Schema.Value.Format == "date-time" {
+		start, end = start+"T00:00:00Z", start+"T00:00:00+00:01"
+	}
+	if r.isHistory() && g.chance(50) {
+		r.drop(pair[1])
+		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
+		return r.expects(refused, "%s is older than is kept", pair[0])
+	}
+	r.set(pair[0], start)
+	r.set(pair[1], end)
+	return r.expects(refused, "%s is after %s", pair[0], pair[1])
+}
+
+func pageWithoutPages(g *generator, r *generated) *generated {
+	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
+		return nil
+	}
+	if r.set("page", "2"); g.chance(50) {
+		r.set("paginated", "false")
+	} else {
+		r.drop("paginated")
+	}
+	return r.expects(refused, "page 2 of what has no pages")
+}
+
+func foreignCursor(g *generator, r *generated) *generated {
+	if r.op.Operation.Parameters.GetByInAndName("query", "cursor") == nil {
+		return nil
+	}
+	r.drop("page")
+	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
+		r.set("paginated", "true")
+	}
+	r.set("cursor", oneOf(g.draw, []string{oneOf(g.draw, g.theirs[pageCursor]), oneOf(g.draw, g.nobodys[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ours[videoID][0]}))
+	return r.expects(impossible, "the cursor is not of this list")
+}
+
+func wrongHeader(g *generator, r *generated) *generated {
+	params := r.op.parameters(openapi3.ParameterInHeader)
+	if len(params) == 0 {
+		return nil
+	}
+	p := oneOf(g.draw, params)
+	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1)
+	return r.expects(refused, "%s is too long", p.Name)
+}
+
+// garbled changes, drops or doubles single bytes of what is sent: whatever that makes of it.
+func garbled(g *generator, r *generated) *generated {
+	if g.chance(10) {
+		r.caller = g.callers[0]
+	}
+	if r.body != nil && g.chance(70) {
+		r.raw = g.garble(render(r.body))
+	} else {
+		r.target = "/" + strings.TrimPrefix(string(g.garble([]byte(g.targetOf(r)))), "/")
+	}
+	return r.expects(anyAnswer, "garbled")
+}
+
+func (g *generator) garble(b []byte) []byte {
+	for range 1 + g.IntN(3) {
+		if len(b) == 0 {
+			return b
+		}
+		at := g.IntN(len(b))
+		switch g.IntN(4) {
+		case 0:
+			b[at] = byte(g.IntN(256))
+		case 1:
+			b = slices.Delete(b, at, at+1)
+		case 2:
+			b = slices.Insert(b, at, b[at:min(len(b), at+1+g.IntN(8))]...)
+		default:
+			b = slices.Insert(b, at, []byte(oneOf(g.draw, []string{"%00", "%2F", "%", "/", "&", ";", "\"", "{", "}", "[", ",", "\\", "\\u0000", "null", "é", "0", "-", "e9"}))...)
+		}
+	}
+	return b
+}

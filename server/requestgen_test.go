@@ -1,0 +1,303 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// verdict is what the generator knows of the answer to a request that it made.
+type verdict int
+
+const (
+	anyAnswer  verdict = iota
+	accepted           // it is valid: the answer may be that there is no such thing, but not that the request is wrong
+	refused            // it breaks a schema: 400
+	impossible         // it breaks what a schema cannot say: 4xx
+	exactly            // status says which
+)
+
+// generated is a request.
+type generated struct {
+	op      *contractOperation
+	method  string
+	path    map[string]string
+	target  string // the whole target, where it is not made from path and query
+	query   [][2]string
+	tail    string // of the query, as it stands
+	body    any    // nil: none
+	raw     []byte // the body, where it is not made from body
+	headers map[string]string
+	caller  *caller
+	address string
+
+	want   verdict
+	status int // for exactly
+	why    string
+}
+
+// generator draws requests for one world.
+type generator struct {
+	draw
+	now             time.Time
+	ours            inventory // of who asks
+	theirs, nobodys inventory
+	callers         []*caller // that may do everything, of all tiers
+	reader, writer  *caller   // with one scope each
+	shorts          []string  // short links: to a video, and dead
+	wrongLinks      []string  // neither videos nor accounts
+	onlyOwn         bool      // name nothing but what the caller has
+	asked           int
+}
+
+// expects sets what is known of the answer.
+func (r *generated) expects(want verdict, why string, args ...any) *generated {
+	r.want, r.why = want, fmt.Sprintf(why, args...)
+	return r
+}
+
+func (r *generated) answers(status int, why string, args ...any) *generated {
+	r.status = status
+	return r.expects(exactly, why, args...)
+}
+
+// parameters are those of a place, in the contract's order.
+func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
+	var out []*openapi3.Parameter
+	for _, p := range op.Operation.Parameters {
+		if p.Value.In == in {
+			out = append(out, p.Value)
+		}
+	}
+	return out
+}
+
+func (op *contractOperation) bodySchema() *openapi3.Schema {
+	if op.Operation.RequestBody == nil {
+		return nil
+	}
+	return op.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+}
+
+// valid draws a request that the contract takes.
+func (g *generator) valid(op *contractOperation) *generated {
+	g.asked++
+	r := &generated{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.draw, g.callers),
+		// Callers without a token are limited by address.
+		address: fmt.Sprintf("198.51.%d.%d:4711", g.asked/250%250, g.asked%250)}
+	if g.chance(50) {
+		r.caller = g.callers[0]
+	}
+	g.ours = r.caller.own
+	if r.method == http.MethodGet && g.chance(5) {
+		r.method = http.MethodHead
+	}
+	for _, p := range op.parameters(openapi3.ParameterInPath) {
+		r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
+	}
+	share := oneOf(g.draw, []int{0, 15, 30, 70})
+	for _, p := range op.parameters(openapi3.ParameterInQuery) {
+		if p.Required || p.Name != "cursor" && g.chance(share) {
+			r.set(p.Name, g.validParameter(op, p))
+		}
+	}
+	for _, p := range op.parameters(openapi3.ParameterInHeader) {
+		if p.Required || g.chance(20) {
+			r.headers[p.Name] = asHeader(p.Schema.Value, g.validText(op, p.Name, p.Schema.Value))
+		}
+	}
+	if op.Method == http.MethodGet && g.chance(10) {
+		r.headers["If-None-Match"] = oneOf(g.draw, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ours[entityTag][0], `""`})
+	}
+	if s := op.bodySchema(); s != nil && (op.Operation.RequestBody.Value.Required || g.chance(50)) {
+		r.body = g.validObject(op, s)
+		r.headers["Content-Type"] = oneOf(g.draw, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
+	} else if g.chance(10) {
+		r.headers["Content-Type"] = "application/json"
+	}
+	if g.chance(10) {
+		r.headers["X-Request-Id"] = oneOf(g.draw, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
+	}
+	g.reconcile(r)
+	return r.expects(accepted, "valid")
+}
+
+// asHeader is a text as a header can carry it, quoted where that fits.
+func asHeader(s *openapi3.Schema, text string) string {
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text))
+	if quoted := `"` + strings.Trim(text, `"`) + `"`; fits(s, quoted) {
+		return quoted
+	}
+	return text
+}
+
+func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter) string {
+	s := p.Schema.Value
+	switch {
+	case s.Type.Is("integer"):
+		return g.validInteger(s)
+	case s.Type.Is("boolean"):
+		return strconv.FormatBool(g.chance(50))
+	case s.Type.Is("array"):
+		var items []string
+		for len(items) < max(1, g.validLength(s)) {
+			if item := g.validText(op, p.Name, s.Items.Value); !strings.Contains(item, ",") {
+				items = append(items, item)
+			}
+		}
+		return strings.Join(items, ",")
+	}
+	return g.validText(op, p.Name, s)
+}
+
+func (r *generated) get(name string) (string, bool) {
+	for _, pair := range r.query {
+		if pair[0] == name {
+			return pair[1], true
+		}
+	}
+	return "", false
+}
+
+func (r *generated) drop(names ...string) {
+	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
+}
+
+// set gives a parameter of the query a value, in the place of the one before.
+func (r *generated) set(name, value string) {
+	r.drop(name)
+	r.query = append(r.query, [2]string{name, value})
+}
+
+// reconcile makes the parameters fit each other, as the contract's sentences ask.
+func (g *generator) reconcile(r *generated) {
+	paginated, _ := r.get("paginated")
+	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
+		r.drop("page")
+	}
+	for _, ends := range g.ranges(r.op) {
+		from, hasFrom := r.get(ends[0])
+		to, hasTo := r.get(ends[1])
+		switch {
+		case hasFrom && hasTo:
+			if g.at(from).After(g.at(to)) {
+				r.set(ends[0], to)
+				r.set(ends[1], from)
+			}
+		case hasTo && r.isHistory(): // the start is 30 days ago then
+			r.set(ends[1], g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly))
+		}
+	}
+}
+
+func (r *generated) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
+
+// ranges are pairs of parameters of which the one must not be after the other.
+func (g *generator) ranges(op *contractOperation) [][2]string {
+	var out [][2]string
+	for _, p := range op.parameters(openapi3.ParameterInQuery) {
+		if strings.Contains(p.Name, "start") {
+			out = append(out, [2]string{p.Name, strings.Replace(p.Name, "start", "end", 1)})
+		}
+	}
+	return out
+}
+
+// at reads a date or a time.
+func (g *generator) at(text string) time.Time {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t
+		}
+	}
+	panic(text)
+}
+
+// target writes path and query.
+func (g *generator) targetOf(r *generated) string {
+	if r.target != "" {
+		return r.target
+	}
+	path := r.op.Path
+	for _, name := range slices.Sorted(maps.Keys(r.path)) {
+		value := url.PathEscape(r.path[name])
+		switch g.IntN(10) {
+		case 0: // every byte
+			value = ""
+			for _, b := range []byte(r.path[name]) {
+				value += fmt.Sprintf("%%%02x", b)
+			}
+		case 1:
+			value = lowerEscapes(value)
+		}
+		path = strings.ReplaceAll(path, "{"+name+"}", value)
+	}
+	var pairs []string
+	for _, pair := range r.query {
+		name := pair[0]
+		if g.chance(3) {
+			name = fmt.Sprintf("%%%02X", name[0]) + name[1:]
+		}
+		pairs = append(pairs, name+"="+url.QueryEscape(pair[1]))
+	}
+	if r.tail != "" {
+		pairs = append(pairs, r.tail)
+	}
+	g.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+	if len(pairs) > 0 {
+		path += "?" + strings.Join(pairs, "&")
+	}
+	return path
+}
+
+// request writes the request; nil when it is none that could reach a server.
+func (g *generator) request(r *generated) *http.Request {
+	r.target = g.targetOf(r)
+	u, err := url.ParseRequestURI(r.target)
+	if err != nil {
+		return nil
+	}
+	if r.raw == nil && r.body != nil {
+		r.raw = render(r.body)
+	}
+	req := &http.Request{Method: r.method, URL: u, RequestURI: r.target, Header: http.Header{}, Host: "reeltally.example.test", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		RemoteAddr: r.address, Body: http.NoBody, ContentLength: int64(len(r.raw))}
+	if r.raw != nil {
+		req.Body = readCloser{bytes.NewReader(r.raw)}
+	}
+	if r.caller != nil {
+		req.Header.Set("Authorization", "Bearer "+r.caller.token)
+	}
+	for name, value := range r.headers {
+		if req.Header.Set(name, value); value == "" {
+			req.Header.Del(name)
+		}
+	}
+	return req
+}
+
+type readCloser struct{ *bytes.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// String tells a request so that it can be sent again by hand.
+func (r *generated) String() string {
+	body := r.raw
+	if len(body) > 2000 {
+		body = append(slices.Clone(body[:2000]), "…"...)
+	}
+	return fmt.Sprintf("%s: %s\n\t%s %s\n\t%q\n\t%q", r.op.id, r.why, r.method, r.target, r.headers, body)
+}

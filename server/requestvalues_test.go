@@ -1,0 +1,375 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+)
+
+// verbatim is text that stands in a JSON body as it is, such as a number that Go does not know.
+type verbatim string
+
+// words are texts that programs trip over. None of them is of the kind that no answer may repeat.
+var words = []string{
+	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
+	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
+	"../../etc/passwd", "..", ".", "bulk", "null", "true", "0", "-1", "1e3", "a,b", ",", "#tag", "##", "@name", "@", "name~123", "~", "*", "a;b", "a&b=c", "a+b", "\x7f", "\ufeff", "\ufffd",
+	"rt_nonsense", "https://", "https://www.tiktok.com", "https://example.test/video/1", "mailto:x@example.test", "urn:uuid:01938c32-8f07-7a46-93be-1d2c3b4a5968",
+	"{01938c32-8f07-7a46-93be-1d2c3b4a5968}", "01938c328f077a4693be1d2c3b4a5968", "01938c32-8f07-7a46-93be-1d2c3b4a596", "01938c32-8f07-7a46-93be-1d2c3b4a596g", "2026-01-01", "2026-01-01T00:00:00Z",
+}
+
+// alphabets are what random texts are made of.
+var alphabets = [][]rune{[]rune("abcxyz0189"), []rune("äöüßéñ"), []rune("日本語漢字"), []rune("😀🎬👍"), []rune("aé日😀 -_'\"<>&%#@~,")}
+
+// notDates and the like are no values of the format, each for another reason.
+var (
+	notDates = []string{"2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "1969-12-31", "3000-01-01", "9999-12-31", "2026-1-1", "20260101", "2026-01-01T00:00:00Z", "yesterday", "294277-01-01", "２０２６-01-01"}
+	notTimes = []string{"2026-02-22", "2026-02-22T00:31:05", "2026-02-30T00:00:00Z", "2026-02-22T25:00:00Z", "2026-02-22T00:31:05+99:99", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "294277-01-01T00:00:00Z", "2026-02-22 00:31:05+00:00", "1969-12-31T23:59:59Z", "2026-02-22T1:00:00+00:00", "2026-02-22T01:00:00,5Z", "1700000000"}
+	notUUIDs = []string{"", "1", "null", "{01938c32-8f07-7a46-93be-1d2c3b4a5968}", "urn:uuid:01938c32-8f07-7a46-93be-1d2c3b4a5968", "01938c328f077a4693be1d2c3b4a5968", "01938c32-8f07-7a46-93be-1d2c3b4a596", "01938c32-8f07-7a46-93be-1d2c3b4a59688", "01938c32-8f07-7a46-93be-1d2c3b4a596g", "01938c32_8f07_7a46_93be_1d2c3b4a5968", "０1938c32-8f07-7a46-93be-1d2c3b4a5968", tiktokLink}
+	notWhole = []string{"1.5", "1.0", "1e3", "NaN", "Infinity", "0x10", "1_000", "ten", "１", "9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "1 ", "--1", "null", "[1]"}
+	notBools = []string{"yes", "no", "2", "null", "truee", "wahr", "[]", "-1"}
+)
+
+// draw is where a generator takes its choices from.
+type draw struct{ *rand.Rand }
+
+func (d draw) chance(percent int) bool { return d.IntN(100) < percent }
+
+func oneOf[T any](d draw, of []T) T { return of[d.IntN(len(of))] }
+
+// text is a random text of n characters.
+func (d draw) text(n int) string {
+	alphabet := oneOf(d, alphabets)
+	out := make([]rune, n)
+	for i := range out {
+		out[i] = oneOf(d, alphabet)
+	}
+	return string(out)
+}
+
+// patterns are those of the contract.
+var patterns = struct {
+	sync.Mutex
+	compiled map[string]*regexp.Regexp
+}{compiled: map[string]*regexp.Regexp{}}
+
+func matchesPattern(pattern, text string) bool {
+	patterns.Lock()
+	defer patterns.Unlock()
+	if patterns.compiled[pattern] == nil {
+		patterns.compiled[pattern] = regexp.MustCompile(pattern)
+	}
+	return patterns.compiled[pattern].MatchString(text)
+}
+
+// fits says whether a text is what the schema of a string asks for. It does without the library that the server asks: what is valid is known
+// apart from it.
+func fits(s *openapi3.Schema, text string) bool {
+	n := uint64(utf8.RuneCountInString(text))
+	if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return false
+	}
+	if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(text)) {
+		return false
+	}
+	if s.Pattern != "" && !matchesPattern(s.Pattern, text) {
+		return false
+	}
+	switch s.Format {
+	case "uuid":
+		return aUUID.MatchString(text)
+	case "date":
+		return inYears(time.Parse(time.DateOnly, text))
+	case "date-time":
+		return !slices.Contains(notTimes, text) && inYears(time.Parse(time.RFC3339, text))
+	}
+	return true
+}
+
+var aUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// inYears is the contract's sentence "Dates in requests lie in the years 1970 to 2999".
+func inYears(t time.Time, err error) bool {
+	return err == nil && t.UTC().Year() >= 1970 && t.UTC().Year() <= 2999
+}
+
+// validText draws a text for the slot of that name.
+func (g *generator) validText(op *contractOperation, name string, s *openapi3.Schema) string {
+	if len(s.Enum) > 0 {
+		return fmt.Sprint(oneOf(g.draw, s.Enum))
+	}
+	switch s.Format {
+	case "date":
+		return g.now.AddDate(0, 0, -g.IntN(60)).Format(time.DateOnly)
+	case "date-time":
+		at := g.now.Add(-time.Duration(g.IntN(1000)) * time.Hour)
+		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.draw, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
+	}
+	natural := meaningsOf(op, name)
+	if natural == nil {
+		panic(fmt.Sprintf("%s: nobody has said what belongs into %q: see naturalMeanings", op.id, name))
+	}
+	if mustBeLink(s, natural) {
+		return g.link(natural[0])
+	}
+	for range 50 {
+		if text := g.anyText(natural, s); fits(s, text) {
+			return text
+		}
+	}
+	panic(fmt.Sprintf("%s: there is no generator of what fits %q", op.id, name))
+}
+
+// mustBeLink says whether a slot takes links alone: elsewhere what is none is a name that nobody bears.
+func mustBeLink(s *openapi3.Schema, natural []meaning) bool {
+	return s.Format == "uri" || len(natural) == 1 && (natural[0] == videoLink || natural[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
+}
+
+// anyText draws a text that may fit: of the slot's own kind mostly.
+func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
+	switch n := g.IntN(20); {
+	case g.onlyOwn, n < 14:
+		if natural[0] == freeText {
+			return oneOf(g.draw, words)
+		}
+		return g.named(oneOf(g.draw, natural))
+	case n < 15:
+		return g.named(oneOf(g.draw, meanings))
+	case n < 16:
+		return oneOf(g.draw, words)
+	case n < 17 && s.MaxLength != nil && *s.MaxLength < 10_000:
+		return g.text(int(*s.MaxLength))
+	case n < 18:
+		return g.text(int(max(s.MinLength, 1)))
+	case n < 19:
+		return oneOf(g.draw, []string{uuid.Nil.String(), strings.ToUpper(g.named(oneOf(g.draw, natural)))})
+	}
+	return g.text(1 + g.IntN(30))
+}
+
+// named draws something of ours, of another organisation's, or of nobody's.
+func (g *generator) named(m meaning) string {
+	of := g.ours
+	switch n := g.IntN(10); {
+	case m == freeText:
+		return oneOf(g.draw, words)
+	case g.onlyOwn:
+	case n < 1:
+		of = g.theirs
+	case n < 2:
+		of = g.nobodys
+	}
+	if m == videoLink || m == accountLinks {
+		return g.dressed(oneOf(g.draw, of[m]))
+	}
+	return oneOf(g.draw, of[m])
+}
+
+// link draws a link of a kind, in any form.
+func (g *generator) link(m meaning) string {
+	if m == videoLink && g.chance(4) {
+		return oneOf(g.draw, g.shorts)
+	}
+	return g.named(m)
+}
+
+// dressed gives a link another form of the same meaning.
+func (g *generator) dressed(link string) string {
+	switch g.IntN(8) {
+	case 0:
+		return link + "?utm_source=x&is_copy_url=1"
+	case 1:
+		return strings.Replace(link, "https://www.", "http://m.", 1)
+	case 2:
+		return strings.TrimPrefix(link, "https://")
+	case 3:
+		return " " + link + " "
+	case 4:
+		return strings.TrimSuffix(link, "/") + "/#top"
+	}
+	return link
+}
+
+// validValue draws a value of a JSON body.
+func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
+	switch {
+	case s.Nullable && g.chance(10):
+		return nil
+	case s.Type.Is("object"):
+		return g.validObject(op, s)
+	case s.Type.Is("array"):
+		out := []any{}
+		for range g.validLength(s) {
+			out = append(out, g.validValue(op, name, s.Items.Value))
+		}
+		return out
+	case s.Type.Is("boolean"):
+		return g.chance(50)
+	case s.Type.Is("integer"), s.Type.Is("number"):
+		return verbatim(g.validInteger(s))
+	}
+	return g.validText(op, name, s)
+}
+
+func (g *generator) validLength(s *openapi3.Schema) int {
+	least, most := int(s.MinItems), 4
+	if s.MaxItems != nil {
+		if g.chance(2) {
+			return int(*s.MaxItems)
+		}
+		most = min(most, int(*s.MaxItems))
+	}
+	return least + g.IntN(most-least+1)
+}
+
+func (g *generator) validInteger(s *openapi3.Schema) string {
+	least, most := int64(*s.Min), int64(*s.Max)
+	switch g.IntN(8) {
+	case 0:
+		return fmt.Sprint(least)
+	case 1:
+		return fmt.Sprint(most)
+	case 2:
+		return fmt.Sprint(most - 1)
+	}
+	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
+}
+
+// seldom are members that cost too much to be sent often, and in how many percent they are: a password is hashed slowly by intent.
+var seldom = map[string]int{"password": 2}
+
+func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
+	out := map[string]any{}
+	share := oneOf(g.draw, []int{0, 30, 30, 60})
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		percent := share
+		if rare, ok := seldom[name]; ok {
+			percent = min(share, rare)
+		}
+		if slices.Contains(s.Required, name) || g.chance(percent) {
+			out[name] = g.validValue(op, name, s.Properties[name].Value)
+		}
+	}
+	if isOpen(s) && g.chance(20) {
+		out[oneOf(g.draw, words)] = oneOf(g.draw, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
+	}
+	return out
+}
+
+func isOpen(s *openapi3.Schema) bool {
+	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
+}
+
+// wrongTexts are texts that do not fit the schema of a string.
+func (g *generator) wrongTexts(s *openapi3.Schema) []string {
+	var out []string
+	switch {
+	case len(s.Enum) > 0:
+		one := fmt.Sprint(s.Enum[0])
+		out = []string{"", one + "x", strings.ToUpper(one), " " + one, one + "," + one, "null"}
+	case s.Format == "date":
+		out = slices.Clone(notDates)
+	case s.Format == "date-time":
+		out = slices.Clone(notTimes)
+	case s.Format == "uuid":
+		out = slices.Clone(notUUIDs)
+	default:
+		out = slices.DeleteFunc(append(slices.Clone(words), ""), func(text string) bool { return fits(s, text) })
+	}
+	if s.MaxLength != nil && *s.MaxLength < 10_000 {
+		out = append(out, g.text(int(*s.MaxLength)+1), strings.Repeat("a", int(*s.MaxLength)+1))
+	}
+	return out
+}
+
+// wrongValues are values of a JSON body that do not fit a schema.
+func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
+	var out []any
+	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {
+		if !s.Type.Is(kind) && (kind != "number" || !s.Type.Is("integer")) {
+			out = append(out, value)
+		}
+	}
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // maps have no order
+	out = append(out, verbatim("0"), verbatim("1e400"), verbatim("-9223372036854775809"))
+	if s.Type.Is("integer") || s.Type.Is("number") {
+		out = []any{"5", verbatim("1.5"), verbatim("1e400"), verbatim(fmt.Sprint(int64(*s.Min) - 1)), verbatim(fmt.Sprint(uint64(*s.Max) + 1))}
+	}
+	if !s.Nullable {
+		out = append(out, nil)
+	}
+	switch {
+	case s.Type.Is("string"):
+		for _, text := range g.wrongTexts(s) {
+			out = append(out, text)
+		}
+		out = append(out, verbatim(`"a\u0000b"`), verbatim(`"\ud800"`), verbatim(`"\udc00\ud800"`), verbatim("\"a\xffb\""), verbatim("\"a\nb\""), verbatim(`"\x"`))
+	case s.Type.Is("array"):
+		if s.MinItems > 0 {
+			out = append(out, []any{})
+		}
+		if items, ok := valid.([]any); ok && len(items) > 0 && s.MaxItems != nil && *s.MaxItems < 1000 {
+			out = append(out, slices.Repeat(items[:1], int(*s.MaxItems)+1))
+		}
+	case s.Type.Is("object"):
+		members, _ := valid.(map[string]any)
+		for _, name := range s.Required {
+			less := maps.Clone(members)
+			delete(less, name)
+			out = append(out, less)
+		}
+		if !isOpen(s) {
+			for _, name := range append(slices.Sorted(maps.Keys(s.Properties)), "surprise") {
+				more := maps.Clone(members)
+				if more == nil {
+					more = map[string]any{}
+				}
+				delete(more, name)
+				more[strings.ToUpper(name[:1])+name[1:]] = members[name]
+				out = append(out, more)
+			}
+		}
+	}
+	return out
+}
+
+// render writes a body, members in order.
+func render(v any) []byte {
+	switch v := v.(type) {
+	case verbatim:
+		return []byte(v)
+	case []any:
+		out := []byte{'['}
+		for i, e := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, render(e)...)
+		}
+		return append(out, ']')
+	case map[string]any:
+		out := []byte{'{'}
+		for i, name := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, render(name)...), ':'), render(v[name])...)
+		}
+		return append(out, '}')
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts, booleans and null alone
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// samples are the code samples of an operation, by language.
+func samples(t *testing.T, op *contractOperation) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	listed, ok := op.Operation.Extensions["x-codeSamples"].([]any)
+	require.True(t, ok, op.id)
+	for _, s := range listed {
+		sample, ok := s.(map[string]any)
+		require.True(t, ok, op.id)
+		found[fmt.Sprint(sample["lang"])] = fmt.Sprint(sample["source"])
+	}
+	return found
+}
+
+// languages is how samples are run: the name that a file of them has, and what runs it.
+var languages = map[string]struct{ file, command string }{
+	"Shell":      {"sample.sh", "bash"},
+	"Python":     {"sample.py", "python3"},
+	"TypeScript": {"sample.mjs", "node"}, // the samples have no types that were to be taken away
+}
+
+// The things that the contract's examples are about.
+const (
+	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
+	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
+	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
+)
+
+// TestSamples_work runs every code sample of the contract as it stands, but for the ids, for an organisation that has what it names.
+func TestSamples_work(t *testing.T) {
+	t.Parallel()
+	goSamples := buildGoSamples(t)
+	for _, op := range theContract().operations {
+		t.Run(op.id, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t, newSQLite(t))
+			sampled := samples(t, op)
+			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Python", "TypeScript"})
+			for lang, source := range sampled {
+				c := a.newCaller(t, store.TierPremium)
+				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.follow(accountLink).String(),
+					exampleCollection, c.named("Launch").String()).Replace(source)
+				c.track("https://youtu.be/dQw4w9WgXcQ")
+				c.follow("https://www.youtube.com/@northwindstudio")
+				a.fetch(views(5))
+				if lang == "Go" {
+					require.NotEmpty(t, c.runSample(t, goSamples, op.id))
+					continue
+				}
+				how := languages[lang]
+				file := filepath.Join(t.TempDir(), how.file)
+				if lang == "Shell" {
+					source = strings.TrimSpace(source) + ` -w ' %{http_code}'`
+				}
+				require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+				out := strings.TrimSpace(c.runSample(t, how.command, file))
+				require.Regexp(t, `^2\d\d( |$)|(^| |\n)2\d\d$`, out, "%s\n%s", lang, source)
+			}
+		})
+	}
+}
+
+// times are those in an answer.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
+
+func TestTimes_areReadByOtherLanguages(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	video := c.track(tiktokLink).String()
+	a.Clock.Advance(time.Microsecond)
+	c.named("Launch")
+	a.fetch(views(5))
+	all := []string{}
+	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
+		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body), -1)...)
+	}
+	require.GreaterOrEqual(t, len(all), 5)
+	want := make([]string, len(all))
+	for i, text := range all {
+		at, err := time.Parse(time.RFC3339Nano, text)
+		require.NoError(t, err)
+		want[i] = strconv.FormatInt(at.UnixMilli(), 10)
+	}
+	for command, program := range map[string]string{
+		"python3": "import sys, datetime as d\nfor t in sys.argv[1:]: print((d.datetime.fromisoformat(t) - d.datetime(1970, 1, 1, tzinfo=d.timezone.utc)) // d.timedelta(milliseconds=1))",
+		"node":    "for (const t of process.argv.slice(1)) console.log(new Date(t).getTime())",
+	} {
+		flag := map[string]string{"python3": "-c", "node": "-e"}[command]
+		require.Equal(t, want, strings.Fields(c.runSample(t, command, append([]string{flag, program}, all...)...)), command)
+	}
+}
+
+// runSample runs a program as the caller, and returns what it printed.
+func (c *caller) runSample(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	_, err := exec.LookPath(name)
+	require.NoError(t, err, "%s is needed to run the samples of its language; install it", name)
+	program := exec.CommandContext(t.Context(), name, args...)
+	program.Env = []string{"PATH=" + os.Getenv("PATH"), "REELTALLY_URL=" + c.app.http.URL, "REELTALLY_TOKEN=" + c.token}
+	out, err := program.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", args, out)
+	return string(out)
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// buildGoSamples makes one program of the samples in Go and of the client as docs/clients.md makes it; it runs the sample of the
+// operation that it is given.
+func buildGoSamples(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/clients.md")
+	require.NoError(t, err)
+	made := goBlock.FindStringSubmatch(string(page))
+	require.NotNil(t, made)
+	var funcs, table strings.Builder
+	for _, op := range theContract().operations {
+		if sample, ok := samples(t, op)["Go"]; ok {
+			fmt.Fprintf(&funcs, "func %s(ctx context.Context, c *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", op.id, sample)
+			fmt.Fprintf(&table, "%q: %s,\n", op.id, op.id)
+		}
+	}
+	main := `package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+func main() {
+	c, err := newClient()
+	if err == nil {
+		err = map[string]func(context.Context, *client.ClientWithResponses) error{
+` + table.String() + `}[os.Args[1]](context.Background(), c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+` + made[1] + "\n" + funcs.String()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600))
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, filepath.Join(dir, "main.go"))
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return filepath.Join(dir, "main")
+}

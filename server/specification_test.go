@@ -1,0 +1,113 @@
+package server_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// successes are the operations that do not answer with 200 alone (interface 1, spec 4.4 and 4.5).
+var successes = map[string][]string{
+	"createCollection": {"201"},
+	"updateCollection": {"204"},
+	"refreshVideo":     {"200", "202"},
+	"refreshAccount":   {"200", "202"},
+	"trackVideos":      {"200", "207"},
+	"trackAccounts":    {"200", "207"},
+	"stopVideos":       {"200", "207"},
+	"stopAccounts":     {"200", "207"},
+}
+
+// Spec: 4-04
+func TestContract_succeedsWithTheCodesThatWereDecided(t *testing.T) {
+	t.Parallel()
+	for _, op := range theContract().operations {
+		var got []string
+		for status := range op.Operation.Responses.Map() {
+			if strings.HasPrefix(status, "2") {
+				got = append(got, status)
+			}
+		}
+		want, ok := successes[op.id]
+		if !ok {
+			want = []string{"200"}
+		}
+		require.ElementsMatch(t, want, got, op.id) // and TestMain asks that each was seen
+	}
+}
+
+// Every refusal that can meet an operation stands in the contract.
+func TestContract_declaresEveryRefusal(t *testing.T) {
+	t.Parallel()
+	for _, op := range theContract().operations {
+		want := []string{"400", "401", "403", "429", "500", "503"}
+		if scope, _ := op.Operation.Extensions["x-scope"].(string); scope == "any" {
+			want = slices.DeleteFunc(want, func(s string) bool { return s == "403" })
+		}
+		if strings.Contains(op.Path, "{") {
+			want = append(want, "404")
+		}
+		if op.Operation.RequestBody != nil {
+			want = append(want, "413", "415")
+		}
+		declared := op.Operation.Responses.Map()
+		for _, status := range want {
+			require.Contains(t, declared, status, op.id)
+		}
+	}
+}
+
+func TestEveryPath_namesTheMethodsItTakes(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, op := range theContract().operations {
+		target, _ := sample(t, op)
+		allowed := []string{http.MethodOptions}
+		for method := range op.PathItem.Operations() {
+			if allowed = append(allowed, method); method == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
+		}
+		got := c.send(http.MethodPut, target, nil)
+		got.refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		options := c.send(http.MethodOptions, target, nil).is(http.StatusNoContent)
+		for _, h := range []http.Header{got.Header, options.Header} {
+			require.ElementsMatch(t, allowed, strings.Split(h.Get("Allow"), ", "), target)
+		}
+	}
+}
+
+func TestEveryQueryParameter_isReadStrictly(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+		c := a.newCaller(t, store.TierPremium)
+		for _, p := range op.Operation.Parameters {
+			if p.Value.In != "query" {
+				continue
+			}
+			name := p.Value.Name
+			for query, code := range map[string]string{
+				name + "=%zz":                "syntax",
+				name + "=a;b=2":              "syntax",
+				name + "=a&" + name + "=b":   "repeated_parameter",
+				name + "=":                   "empty",
+				name + "=a%00":               "encoding",
+				name + "=%ff":                "encoding",
+				strings.ToUpper(name) + "=a": "unknown_parameter",
+			} {
+				problem := c.send(op.Method, target+"?"+query, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
+				if code != "empty" { // a text that may not be empty says so as min_length
+					require.Equal(t, code, problem.Errors[0].Code, query)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestCollecting_countsTheQueue(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		empty, err := db.Collecting(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Collecting{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]store.Pause{}}, empty)
+
+		track(t, o, clip(t, 1), clip(t, 2), clip(t, 3))
+		wish(t, o, store.LaneFree, clip(t, 4)) // whose slot has not come
+		due := store.InstantOf(db.Clock.Now())
+		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), clip(t, 1).ID)
+		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ?, attempts = 2 WHERE external_id = ?", due.Add(-8*24*time.Hour), clip(t, 2).ID)
+		db.Exec(t, "UPDATE fetch_targets SET state = 'gone' WHERE external_id = ?", clip(t, 3).ID)
+		db.Clock.Advance(time.Minute)
+		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute)
+		require.NoError(t, err)
+		_, err = db.ReserveQuota(t.Context(), "youtube/common", "2026-02-20", 7, 0)
+		require.NoError(t, err)
+		pause := store.Pause{Source: "youtube", Class: "rate_limited", Detail: "slow down", BlockedUntil: due.Add(time.Hour), Strikes: 1}
+		require.NoError(t, db.PauseSource(t.Context(), pause))
+
+		got, err := db.Collecting(t.Context())
+		require.NoError(t, err)
+		now := store.InstantOf(db.Clock.Now())
+		require.Equal(t, store.Collecting{
+			At: now,
+			Queue: []store.QueueCounts{
+				{Platform: link.TikTok, Kind: "video", Lane: store.LaneInteractive, State: "active", Targets: 2, Failing: 1, Due: 2, OldestDue: &due,
+					Fresh: [8]int64{0, 1, 1, 1, 1, 1, 1, 1}},
+				{Platform: link.TikTok, Kind: "video", Lane: store.LaneInteractive, State: "gone", Targets: 1, Due: 1, OldestDue: &due, Never: 1},
+				{Platform: link.TikTok, Kind: "video", Lane: store.LaneFree, State: "active", Targets: 1, Never: 1},
+			},
+			Pauses: map[string]store.Pause{"youtube": pause}, Quotas: []store.QuotaUse{{Source: "youtube/common", Window: "2026-02-20", Used: 7}},
+			Collectors: []store.Instant{now},
+		}, got)
+	})
+}
+
+func TestEngine_isNamed(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		engine, err := db.Store.Engine(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, db.Engine, engine.Name)
+		require.Regexp(t, `^\d+\.\d`, engine.Version)
+		if !db.SharedByProcesses() {
+			require.Nil(t, engine.Now)
+			return
+		}
+		require.WithinDuration(t, time.Now(), *engine.Now, time.Minute, "its own clock")
+	})
+}

@@ -1,0 +1,359 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// ImportSource is the source of points that came from another tracker, for provenance.
+const ImportSource = "import"
+
+// ImportVideo is a video as another tracker knew it. What that tracker did not say is "" or nil.
+type ImportVideo struct {
+	Link        link.Link // of kind video
+	Username    string    // folded; counts only where neither the link nor the organisation knows one
+	Title       string    // likewise, as are the next two
+	UploadedAt  *Date
+	VideoLength *string     // seconds
+	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
+}
+
+// PointFate is what became of a point.
+type PointFate int
+
+// The fates.
+const (
+	// PointAdded: it is in the history now.
+	PointAdded PointFate = iota
+	// PointFolded: it is older than DailyDays, and a later one of its week stands for the week.
+	PointFolded
+	// PointThere: the day has the same counts already.
+	PointThere
+	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays.
+	PointKept
+	// PointTooOld: it is older than WeeklyDays; nothing of it is kept.
+	PointTooOld
+	// PointBeforeUpload: nothing could be measured before the video was uploaded; nothing of it is kept.
+	PointBeforeUpload
+)
+
+// ImportedVideo is what became of one video.
+type ImportedVideo struct {
+	New     bool        // it was not there before, and is tracked from now on
+	Stopped bool        // it was stopped before, and stays so
+	Fates   []PointFate // of its points, in their order
+}
+
+// Import adds points of the past to the histories of videos, in one transaction, and returns, in the videos' order, what
+// became of each. Videos that the organisation does not have are tracked, fetched first at their place in the schedule;
+// stopped ones stay stopped. Points that are there stay as they are: the same import again changes nothing. All that
+// is made from counts is then what fetching the same points on their days would have made: the latest counts with what
+// follows from them, statistics, and the days of accounts and of the organisation. With dry true nothing is written,
+// and what comes back is what would be. The videos of a call are different ones. ErrNotFound when there is no such
+// organisation.
+func (o *Org) Import(ctx context.Context, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
+	org, err := o.s.Organisation(ctx, o.id)
+	if err != nil {
+		return nil, err
+	}
+	i := importing{in: videos, dry: dry, fetch: org.Subscription == SubscriptionActive, lane: LaneOf(org)}
+	i.Org, i.now = o, o.s.now()
+	if err := i.check(); err != nil {
+		return nil, err
+	}
+	if !dry {
+		if err := o.s.ensureDays(ctx, i.oldestDaily(), i.now.Day()); err != nil {
+			return nil, err
+		}
+	}
+	var out []ImportedVideo
+	err = o.s.repeatOnDuplicate(func() error {
+		return o.s.bulkTx(ctx, func(tx *gorm.DB, insert insertRows) (err error) {
+			i := i // from its start when it is run again
+			i.tx, i.insert = tx, insert
+			out, err = i.run()
+			return err
+		})
+	})
+	return out, err
+}
+
+// importing is one run of Import inside its transaction.
+type importing struct {
+	tracking
+	insert insertRows
+	in     []ImportVideo
+	dry    bool
+	fetch  bool // those that are new
+	lane   Lane
+
+	merged        []*mergedVideo // those of which something changes
+	daily, weekly [][]any
+	replaced      []replacedWeek
+}
+
+// replacedWeek is a week whose imported point gives way to a later one of the same week.
+type replacedWeek struct {
+	video uuid.UUID
+	week  Date
+}
+
+func (i *importing) oldestDaily() Date { return i.now.Day() - DailyDays }
+
+// check holds the caller to the form of the points.
+func (i *importing) check() error {
+	for _, v := range i.in {
+		if v.Link.Kind != link.Video {
+			return fmt.Errorf("%s is no video", v.Link.Canonical)
+		}
+		for n, p := range v.Points {
+			if (n > 0 && p.At.Day() <= v.Points[n-1].At.Day()) || p.At > i.now {
+				return fmt.Errorf("point %d of %s is at %s: points come in order, one a day, and none from the future", n, v.Link.Canonical, p.At.Time())
+			}
+		}
+	}
+	return nil
+}
+
+func (i *importing) run() ([]ImportedVideo, error) {
+	if !i.dry {
+		if err := i.lock(i.tx); err != nil {
+			return nil, err
+		}
+	}
+	links := make([]link.Link, len(i.in))
+	for n, v := range i.in {
+		links[n] = v.Link
+	}
+	known, err := i.knownVideos(links)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := i.storedPoints(known)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ImportedVideo, len(i.in))
+	judged := make([]*mergedVideo, len(i.in))
+	for n := range i.in {
+		v, there := known[targetKey(links[n].Platform, links[n].ID)]
+		out[n].New, out[n].Stopped = !there, v.Removed
+		m := &mergedVideo{in: &i.in[n], isNew: !there, before: v, stored: stored[v.ID]}
+		out[n].Fates = m.judge(i.now.Day())
+		judged[n] = m
+	}
+	if i.dry {
+		return out, nil
+	}
+	if err := i.trackNew(judged); err != nil {
+		return nil, err
+	}
+	for _, m := range judged {
+		i.merge(m)
+	}
+	return out, i.write()
+}
+
+// storedPoint is a point as it is kept: of a day, or of a week that is older than DailyDays.
+type storedPoint struct {
+	VideoID uuid.UUID
+	Day     Date
+	Counts
+	Source string
+	Weekly bool
+}
+
+// storedPoints reads all points of videos, the oldest first.
+func (i *importing) storedPoints(known map[string]Video) (map[uuid.UUID][]storedPoint, error) {
+	ids := make([]uuid.UUID, 0, len(known))
+	for _, v := range known {
+		ids = append(ids, v.ID)
+	}
+	points := map[uuid.UUID][]storedPoint{}
+	for chunk := range slices.Chunk(ids, insertChunk) {
+		var rows []storedPoint
+		const columns = "video_id, day, views, likes, comments, shares, bookmarks, source"
+		err := i.tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
+			i.id, chunk, i.id, chunk).Scan(&rows).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			of := points[r.VideoID]
+			// A week's point that is still there as a daily one as well counts once.
+			if n := len(of); n > 0 && of[n-1].Day == r.Day {
+				continue
+			}
+			points[r.VideoID] = append(of, r)
+		}
+	}
+	return points, nil
+}
+
+// trackNew tracks the videos that are not there, and gives the others an account where the import is the first to name it.
+func (i *importing) trackNew(videos []*mergedVideo) error {
+	var links []link.Link
+	var fresh []*mergedVideo
+	handles := make([]link.Link, 0, len(videos))
+	for _, m := range videos {
+		l := m.in.Link
+		if l.Handle == "" && m.in.Username != "" {
+			l.Handle = m.in.Username
+			l.Canonical = link.WithHandle(l.Platform, l.Canonical, l.Handle)
+		}
+		switch {
+		case m.isNew:
+			links, fresh = append(links, l), append(fresh, m)
+		case m.before.Username == "" && l.Handle != "":
+			handles = append(handles, l)
+		}
+	}
+	if err := i.trackLinks(links, fresh); err != nil || len(handles) == 0 {
+		return err
+	}
+	accounts, err := i.accounts(handles)
+	if err != nil {
+		return err
+	}
+	for _, m := range videos {
+		for _, l := range handles {
+			if id, ok := accounts[accountKey(l.Platform, l.Handle)]; ok && l.Platform == m.before.Platform && l.ID == m.before.ExternalID {
+				m.username, m.account = l.Handle, &id
+			}
+		}
+	}
+	return nil
+}
+
+func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
+	if len(links) == 0 {
+		return nil
+	}
+	r := TrackRequest{Links: links, Lane: i.lane}
+	if i.fetch {
+		r.Enqueue = len(links)
+	}
+	tracked, err := i.videos(r)
+	if err != nil {
+		return err
+	}
+	if err := i.enqueue(r, tracked); err != nil {
+		return err
+	}
+	ids := make([]uuid.UUID, len(tracked))
+	for n, t := range tracked {
+		ids[n] = t.VideoID
+	}
+	var rows []Video
+	if err := scoped(i.tx, "videos", i.id).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {
+		return err
+	}
+	byID := make(map[uuid.UUID]Video, len(rows))
+	for _, v := range rows {
+		byID[v.ID] = v
+	}
+	for n, m := range fresh {
+		m.before = byID[ids[n]]
+	}
+	return nil
+}
+
+// merge puts a video's points together and turns those that are added into rows.
+func (i *importing) merge(m *mergedVideo) {
+	m.after = m.before
+	if !m.describe() && len(m.added) == 0 && !m.isNew {
+		return
+	}
+	m.count()
+	i.merged = append(i.merged, m)
+	oldest := i.oldestDaily()
+	for n, p := range m.added {
+		day := p.At.Day()
+		row := []any{p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, ImportSource}
+		switch {
+		case day >= oldest:
+			i.daily = append(i.daily, append([]any{i.id, m.after.ID, day, day.Week()}, row...))
+		case m.standsForWeek(n, oldest):
+			if m.weekOf(day) != nil {
+				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
+			}
+			i.weekly = append(i.weekly, append([]any{i.id, m.after.ID, day.Week(), day}, row...))
+		}
+	}
+}
+
+func (i *importing) write() error {
+	if len(i.merged) == 0 {
+		return nil
+	}
+	for _, r := range i.replaced {
+		err := i.tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.id, r.video, r.week).Error
+		if err != nil {
+			return err
+		}
+	}
+	counts := []string{"views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}
+	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
+		return err
+	}
+	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "day"}, counts...), i.weekly); err != nil {
+		return err
+	}
+	slices.SortFunc(i.merged, func(a, b *mergedVideo) int {
+		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
+	})
+	before, after := make([]Video, len(i.merged)), make([]Video, len(i.merged))
+	w := writer{tx: i.tx, org: i.id, undated: map[uuid.UUID]bool{}}
+	var retitled []*Video
+	for n, m := range i.merged {
+		before[n], after[n] = m.before, m.after
+		w.undated[m.after.ID] = m.before.UploadedAt == nil
+		if m.before.Title != m.after.Title {
+			retitled = append(retitled, &after[n])
+		}
+	}
+	if err := w.saveVideos(after); err != nil {
+		return err
+	}
+	if err := w.saveHashtags(retitled); err != nil {
+		return err
+	}
+	if err := w.countUploads(after); err != nil {
+		return err
+	}
+	if err := refreshStatistics(i.tx, i.id, linkedAccounts(after)); err != nil {
+		return err
+	}
+	if err := i.addDays(); err != nil {
+		return err
+	}
+	return w.addSums(sums(before), sums(after))
+}
+
+// describe fills in what nobody had said of the video, and says whether there was anything.
+func (m *mergedVideo) describe() bool {
+	v, in, changed := &m.after, m.in, false
+	if v.Title == "" && in.Title != "" {
+		v.Title, v.TitleFolded, changed = in.Title, strings.ToLower(in.Title), true
+	}
+	if v.UploadedAt == nil && in.UploadedAt != nil {
+		v.UploadedAt, changed = in.UploadedAt, true
+	}
+	if v.VideoLength == nil && in.VideoLength != nil {
+		v.VideoLength, changed = in.VideoLength, true
+	}
+	if m.account != nil {
+		v.Username, v.LinkedAccountID, changed = m.username, m.account, true
+		v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
+	}
+	return changed
+}

@@ -1,0 +1,388 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// tale is what happened to some videos: counts on some days, each of which was measured here or by another tracker.
+type tale struct {
+	first  time.Time
+	days   int
+	videos []taleVideo
+}
+
+type taleVideo struct {
+	handle string
+	points map[int]talePoint // by day
+}
+
+type talePoint struct {
+	store.Counts
+	imported bool
+}
+
+func drawTale(rt *rapid.T, now time.Time, days int) tale {
+	t := tale{days: days, first: now.AddDate(0, 0, 1-days)}
+	count := rapid.Custom(func(rt *rapid.T) *int64 {
+		if rapid.IntRange(0, 4).Draw(rt, "unknown") == 0 {
+			return nil
+		}
+		return new(rapid.Int64Range(0, 1_000_000).Draw(rt, "count"))
+	})
+	for range rapid.IntRange(1, 4).Draw(rt, "videos") {
+		v := taleVideo{handle: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "handle"), points: map[int]talePoint{}}
+		for _, day := range rapid.SliceOfN(rapid.IntRange(0, days-1), 1, 12).Draw(rt, "days") {
+			v.points[day] = talePoint{imported: rapid.Bool().Draw(rt, "imported"), Counts: store.Counts{Views: count.Draw(rt, "views"),
+				Likes: count.Draw(rt, "likes"), Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
+		}
+		t.videos = append(t.videos, v)
+	}
+	return t
+}
+
+const taleUpload = "2023-11-14"
+
+func (v taleVideo) link(t *testing.T, org, n int) link.Link {
+	return parse(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
+}
+
+// tell has the points of a tale that are wanted fetched on their days, and each video tracked on the day of the first.
+func (s tale) tell(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(talePoint) bool) {
+	t.Helper()
+	known := map[int]bool{}
+	for day := range s.days {
+		db.Clock.Set(s.first.AddDate(0, 0, day))
+		facts := map[link.Link]store.VideoFacts{}
+		for n, v := range s.videos {
+			p, ok := v.points[day]
+			if !ok || !wanted(p) {
+				continue
+			}
+			if !known[n] {
+				known[n] = true
+				track(t, o, v.link(t, org, n))
+			}
+			facts[v.link(t, org, n)] = store.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
+				Title: new("A #tale"), Username: new(v.handle), LengthSeconds: new(7.5), UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))}
+		}
+		if len(facts) > 0 {
+			measure(t, db, db.Clock.Now(), facts)
+		}
+	}
+}
+
+// imports are the points of a tale that another tracker measured.
+func (s tale) imports(t *testing.T, org int) []store.ImportVideo {
+	t.Helper()
+	uploaded, err := store.ParseDate(taleUpload)
+	require.NoError(t, err)
+	var out []store.ImportVideo
+	for n, v := range s.videos {
+		in := store.ImportVideo{Link: v.link(t, org, n), Title: "A #tale", UploadedAt: &uploaded, VideoLength: new("7.5")}
+		for day := range s.days {
+			if p, ok := v.points[day]; ok && p.imported {
+				in.Points = append(in.Points, store.LoadPoint{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
+			}
+		}
+		if len(in.Points) > 0 {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// seen is all that callers can read of an organisation's videos and accounts, without identifiers and the time at which a
+// video was added.
+func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
+	t.Helper()
+	var out []any
+	videos := allVideos(t, o)
+	for _, v := range videos {
+		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, last)
+		require.NoError(t, err)
+		increases := fmt.Sprintf("%.6f %.6f %.6f %.6f %.6f", v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d, v.OutlierMultiplier)
+		v.OrganisationID, v.ID, v.LinkedAccountID, v.CreatedAt, v.ExternalID, v.Link = store.NewID(), store.NewID(), nil, 0, "", ""
+		v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d, v.OutlierMultiplier = 0, 0, 0, 0, 0
+		v.OrganisationID, v.ID = [16]byte{}, [16]byte{}
+		out = append(out, v, increases, points)
+	}
+	accounts, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 10}})
+	require.NoError(t, err)
+	for _, a := range accounts.Accounts {
+		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: a.ID}, first, last)
+		require.NoError(t, err)
+		a.OrganisationID, a.ID, a.CreatedAt = [16]byte{}, [16]byte{}, 0
+		out = append(out, a, days)
+	}
+	days, err := o.OrganisationHistory(t.Context(), first, last)
+	require.NoError(t, err)
+	statistics, err := o.VideoStatistics(t.Context())
+	require.NoError(t, err)
+	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("tale"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+	require.NoError(t, err)
+	return append(out, days, statistics, tagged.Total)
+}
+
+func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		now, org := db.Clock.Now(), 0
+		rapid.Check(t, func(rt *rapid.T) {
+			s := drawTale(rt, now, 60)
+			first, last := store.DateOf(now)-100, store.DateOf(now)
+			org += 2
+			fetched, imported := newOrg(t, db), newOrg(t, db)
+			s.tell(t, db, fetched, org, func(talePoint) bool { return true })
+			s.tell(t, db, imported, org+1, func(p talePoint) bool { return !p.imported })
+			db.Clock.Set(now)
+			brought := s.imports(t, org+1)
+			before := stored(t, db, imported)
+			dry, err := imported.Import(t.Context(), brought, true)
+			require.NoError(t, err)
+			require.Equal(t, before, stored(t, db, imported), "a dry run writes nothing")
+			parts := [][]store.ImportVideo{brought}
+			if rapid.Bool().Draw(rt, "in two parts") && len(brought) > 1 {
+				parts = [][]store.ImportVideo{brought[1:], brought[:1]}
+			}
+			for _, part := range parts {
+				done, err := imported.Import(t.Context(), part, false)
+				require.NoError(t, err)
+				if len(parts) == 1 {
+					require.Equal(t, dry, done)
+				}
+				for _, v := range done {
+					for _, fate := range v.Fates {
+						require.Equal(t, store.PointAdded, fate)
+					}
+				}
+			}
+			require.Equal(rt, seen(t, fetched, first, last), seen(t, imported, first, last))
+
+			once := stored(t, db, imported)
+			again, err := imported.Import(t.Context(), brought, false)
+			require.NoError(t, err)
+			require.Equal(rt, once, stored(t, db, imported), "the same import again changes nothing")
+			for _, v := range again {
+				require.False(t, v.New)
+				for _, fate := range v.Fates {
+					require.Equal(t, store.PointThere, fate)
+				}
+			}
+		})
+	})
+}
+
+func importOf(l link.Link, points ...store.LoadPoint) []store.ImportVideo {
+	return []store.ImportVideo{{Link: l, Points: points}}
+}
+
+func loadPoint(day store.Date, views int64) store.LoadPoint {
+	return store.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
+}
+
+func fates(t *testing.T, o *store.Org, videos []store.ImportVideo) []store.PointFate {
+	t.Helper()
+	done, err := o.Import(t.Context(), videos, false)
+	require.NoError(t, err)
+	require.Len(t, done, 1)
+	return done[0].Fates
+}
+
+func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := newOrg(t, db), clip(t, 1), today(db)
+		track(t, o, l)
+		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{l: views(100)})
+		require.Equal(t, []store.PointFate{store.PointAdded, store.PointKept}, fates(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 7))))
+		require.Equal(t, []store.PointFate{store.PointThere, store.PointThere}, fates(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 100))))
+		require.Equal(t, []store.PointFate{store.PointKept}, fates(t, o, importOf(l, loadPoint(day-1, 81))), "an imported point does not change silently either")
+		v := video(t, o, l)
+		require.EqualValues(t, 100, *v.LatestViews)
+		require.InDelta(t, 25, v.Increase1d, 1e-9)
+		require.Equal(t, []string{"import", "test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily WHERE organisation_id = ? ORDER BY day", o.ID()))
+
+		// What is measured later on an imported day is the day's last.
+		next := clip(t, 2)
+		require.Equal(t, []store.PointFate{store.PointAdded}, fates(t, o, importOf(next, loadPoint(day, 5))))
+		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{next: views(9)})
+		require.EqualValues(t, 9, *video(t, o, next).LatestViews)
+	})
+}
+
+func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := newOrg(t, db), clip(t, 1), today(db)
+		var points []store.LoadPoint
+		for d := day - 140; d <= day; d++ {
+			points = append(points, loadPoint(d, 1000+int64(d)))
+		}
+		got := fates(t, o, importOf(l, points...))
+		folded := 0
+		for n, f := range got {
+			if f == store.PointFolded {
+				folded++
+				require.Less(t, points[n].At.Day(), day-store.DailyDays)
+			} else {
+				require.Equal(t, store.PointAdded, f)
+			}
+		}
+		require.InDelta(t, 43, folded, 2, "six of seven")
+		history, err := o.History(t.Context(), store.VideoRef{Link: l}, day-140, day)
+		require.NoError(t, err)
+		for _, p := range history {
+			require.Equal(t, 1000+int64(p.Day), *p.Views)
+		}
+		days, err := o.OrganisationHistory(t.Context(), day-200, day)
+		require.NoError(t, err)
+		require.Len(t, days, 141)
+		for _, d := range days {
+			require.Equal(t, 1000+int64(d.Day), d.Views)
+			require.EqualValues(t, 1, d.Videos)
+		}
+
+		once := stored(t, db, o)
+		again := fates(t, o, importOf(l, points...))
+		require.NotContains(t, again, store.PointAdded)
+		require.NotContains(t, again, store.PointKept)
+		require.Equal(t, once, stored(t, db, o))
+		db.Clock.Advance(5 * 24 * time.Hour)
+		require.NotContains(t, fates(t, o, importOf(l, points...)), store.PointAdded)
+		require.Equal(t, once, stored(t, db, o), "also when more days have become old")
+	})
+}
+
+// A history that comes in two files, cut in the middle of a week, is the same as in one.
+func TestImport_continuesAWeek(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		whole, halves, day := newOrg(t, db), newOrg(t, db), today(db)
+		monday := (day - 200).Week()
+		var points []store.LoadPoint
+		for d := monday; d < monday+14; d++ {
+			points = append(points, loadPoint(d, 10*int64(d-monday+1)))
+		}
+		for cut := 1; cut < 10; cut++ {
+			fates(t, whole, importOf(clip(t, cut), points...))
+			fates(t, halves, importOf(clip(t, cut), points[:cut]...))
+			require.NotContains(t, fates(t, halves, importOf(clip(t, cut), points[cut:]...)), store.PointKept)
+		}
+		first, last := monday-10, day
+		require.Equal(t, seen(t, whole, first, last), seen(t, halves, first, last))
+	})
+}
+
+func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := newOrg(t, db), clip(t, 1), today(db)
+		monday := (day - 200).Week()
+		id := track(t, o, l)[0].VideoID
+		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
+			o.ID(), id, monday, monday+5)
+		// It was fetched every day since Thursday, which the days of the organisation still tell.
+		for d := monday + 3; d < monday+6; d++ {
+			db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, ?, 0, 0, 0, 0)`,
+				o.ID(), d, 45+int64(d-monday))
+		}
+		defer func() {
+			views := "SELECT views FROM organisation_days WHERE organisation_id = ? AND day BETWEEN ? AND ? ORDER BY day"
+			require.Equal(t, []int64{40, 48, 49, 50, 60}, storetest.Column[int64](t, db, views, o.ID(), monday-1, monday+7))
+		}()
+		require.Equal(t, []store.PointFate{store.PointAdded, store.PointKept, store.PointKept, store.PointAdded},
+			fates(t, o, importOf(l, loadPoint(monday-1, 40), loadPoint(monday, 45), loadPoint(monday+6, 55), loadPoint(monday+7, 60))))
+		require.Equal(t, []int64{40, 50, 60}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_weekly WHERE organisation_id = ? ORDER BY day", o.ID()))
+	})
+}
+
+func TestImport_refusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := newOrg(t, db), clip(t, 1), today(db)
+		_, err := db.Org(store.NewID()).Import(t.Context(), importOf(l, loadPoint(day, 1)), false)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		_, err = o.Import(t.Context(), importOf(l, loadPoint(day+1, 1)), false)
+		require.ErrorContains(t, err, "none from the future")
+		_, err = o.Import(t.Context(), importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
+		require.ErrorContains(t, err, "one a day")
+		_, err = o.Import(t.Context(), importOf(parse(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
+		require.ErrorContains(t, err, "no video")
+
+		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-3, 3), loadPoint(day-2, 4))
+		in[0].UploadedAt = new(day - 2)
+		require.Equal(t, []store.PointFate{store.PointTooOld, store.PointBeforeUpload, store.PointBeforeUpload, store.PointAdded}, fates(t, o, in))
+		in = importOf(l, loadPoint(day-3, 3))
+		require.Equal(t, []store.PointFate{store.PointBeforeUpload}, fates(t, o, in), "the upload date is known now")
+
+		soon := parse(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
+		require.Equal(t, []store.PointFate{store.PointBeforeUpload, store.PointAdded, store.PointAdded},
+			fates(t, o, importOf(soon, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the id tells, to a day")
+	})
+}
+
+func TestImport_tracksAndStaysStopped(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, day := newOrg(t, db), today(db)
+		watch := parse(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
+		in := []store.ImportVideo{{Link: watch, Username: "rick", Points: []store.LoadPoint{loadPoint(day-1, 3)}}, {Link: clip(t, 1)}}
+		done, err := o.Import(t.Context(), in, false)
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, true}, []bool{done[0].New, done[1].New})
+		require.Equal(t, "rick", video(t, o, watch).Username)
+		require.EqualValues(t, 1, account(t, o, parse(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
+		require.Nil(t, video(t, o, clip(t, 1)).LatestUpdatedAt)
+		require.Empty(t, due(t, db), "the schedule's turn, not at once")
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, []string{clip(t, 1).ID}, due(t, db))
+
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watch}}, true)
+		require.NoError(t, err)
+		done, err = o.Import(t.Context(), importOf(watch, loadPoint(day-2, 2), loadPoint(day, 5)), false)
+		require.NoError(t, err)
+		require.True(t, done[0].Stopped)
+		require.False(t, done[0].New)
+		v := video(t, o, watch)
+		require.True(t, v.Removed)
+		require.EqualValues(t, 5, *v.LatestViews)
+		require.Zero(t, account(t, o, parse(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
+
+		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierLimited, store.SubscriptionNone)
+		require.NoError(t, err)
+		_, err = db.Org(free.ID).Import(t.Context(), importOf(clip(t, 2), loadPoint(day, 5)), false)
+		require.NoError(t, err)
+		require.True(t, video(t, db.Org(free.ID), clip(t, 2)).Pending, "nothing is fetched without a subscription")
+	})
+}
+
+// A number that the source gave once and then no more stays the latest, whatever is brought from before.
+func TestImport_takesEachCountByItself(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := newOrg(t, db), clip(t, 1), today(db)
+		track(t, o, l)
+		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{l: views(100)})
+		p := loadPoint(day-1, 300)
+		p.Shares = new(int64(4))
+		fates(t, o, importOf(l, p))
+		v := video(t, o, l)
+		require.EqualValues(t, 100, *v.LatestViews)
+		require.EqualValues(t, 4, *v.LatestShares, "as if it had been fetched then")
+		require.EqualValues(t, 4, *v.LatestEngagement)
+		require.Equal(t, store.InstantOf(db.Clock.Now()), *v.LatestUpdatedAt)
+		points, err := o.History(t.Context(), store.VideoRef{Link: l}, day-5, day)
+		require.NoError(t, err)
+		require.True(t, slices.EqualFunc(points, []int64{100, 300}, func(p store.Point, n int64) bool { return *p.Views == n }))
+	})
+}

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// mergedVideo is a video before an import and after it.
+type mergedVideo struct {
+	in            *ImportVideo
+	isNew         bool
+	before, after Video
+	stored        []storedPoint // the oldest first
+	added         []LoadPoint   // those that nothing stands against, the oldest first
+	username      string        // with account, where the import is the first to name them
+	account       *uuid.UUID
+}
+
+// judge says what becomes of each point that is brought, and notes those that are added.
+func (m *mergedVideo) judge(today Date) []PointFate {
+	fates := make([]PointFate, len(m.in.Points))
+	uploaded := m.uploaded()
+	oldest := today - DailyDays
+	for n, p := range m.in.Points {
+		if fates[n] = m.fate(p, uploaded, today); fates[n] == PointAdded {
+			m.added = append(m.added, p)
+		}
+	}
+	at := 0
+	for n := range fates {
+		if fates[n] != PointAdded {
+			continue
+		}
+		if m.added[at].At.Day() < oldest && !m.standsForWeek(at, oldest) {
+			fates[n] = PointFolded // it still counts for the days of its account
+		}
+		at++
+	}
+	return fates
+}
+
+func (m *mergedVideo) fate(p LoadPoint, uploaded, today Date) PointFate {
+	day := p.At.Day()
+	switch {
+	case day < today-WeeklyDays:
+		return PointTooOld
+	case day < uploaded:
+		return PointBeforeUpload
+	}
+	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
+		if m.stored[n].equal(p.Counts) {
+			return PointThere
+		}
+		return PointKept
+	}
+	for _, s := range m.stored {
+		switch {
+		case day >= today-DailyDays || s.Day.Week() != day.Week():
+		// Which days of a week that is rolled up were measured is not known any more. Only a week that was imported
+		// tells: up to its point.
+		case !s.Weekly || s.Source != ImportSource:
+			return PointKept
+		case day < s.Day:
+			return PointFolded
+		}
+	}
+	return PointAdded
+}
+
+// uploaded is the first day that the video can have a point of; the beginning of time when that is not known.
+func (m *mergedVideo) uploaded() Date {
+	switch {
+	case m.before.UploadedAt != nil:
+		return *m.before.UploadedAt
+	case m.in.UploadedAt != nil:
+		return *m.in.UploadedAt
+	}
+	if at, ok := link.UploadTime(m.in.Link); ok {
+		return DateOf(at) - 1 // what an id tells is a matter of hours
+	}
+	return 0
+}
+
+func (c Counts) equal(o Counts) bool {
+	same := func(a, b *int64) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+	return same(c.Views, o.Views) && same(c.Likes, o.Likes) && same(c.Comments, o.Comments) && same(c.Shares, o.Shares) && same(c.Bookmarks, o.Bookmarks)
+}
+
+// standsForWeek says whether the n-th added point is the last that is added of the old part of its week.
+func (m *mergedVideo) standsForWeek(n int, oldest Date) bool {
+	if n+1 == len(m.added) {
+		return true
+	}
+	next := m.added[n+1].At.Day()
+	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
+}
+
+// weekOf returns the point that stands for a day's week.
+func (m *mergedVideo) weekOf(day Date) *storedPoint {
+	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
+	if n < 0 {
+		return nil
+	}
+	return &m.stored[n]
+}
+
+// step is a day on which the counts that are known last change.
+type step struct {
+	day Date
+	Counts
+}
+
+// steps are the points that were there, and with all true those that are added as well, the oldest first. A week that is
+// rolled up counts from its Monday on: what was known within it is in the sums of its days already.
+func (m *mergedVideo) steps(all bool) []step {
+	out := make([]step, 0, len(m.stored)+len(m.added))
+	for _, s := range m.stored {
+		day := s.Day
+		if s.Weekly {
+			day = day.Week()
+		}
+		out = append(out, step{day: day, Counts: s.Counts})
+	}
+	if all {
+		for _, p := range m.added {
+			out = append(out, step{day: p.At.Day(), Counts: p.Counts})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b step) int { return cmp.Compare(a.day, b.day) })
+	return out
+}
+
+// count gives the video the latest counts and the increases that follow from all of its points.
+func (m *mergedVideo) count() {
+	v := &m.after
+	for n := range m.added {
+		if at := m.added[n].At; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+			v.LatestUpdatedAt = &at
+		}
+	}
+	if v.LatestUpdatedAt == nil || len(m.added) == 0 {
+		return
+	}
+	points := make([]LoadPoint, 0, len(m.stored)+len(m.added))
+	for _, s := range m.stored {
+		points = append(points, LoadPoint{At: InstantOf(s.Day.Time()), Counts: s.Counts})
+	}
+	points = append(points, m.added...)
+	slices.SortFunc(points, func(a, b LoadPoint) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
+	var was, is, newer Counts
+	for _, s := range m.stored {
+		was.update(s.Counts)
+	}
+	for _, p := range points {
+		is.update(p.Counts)
+		if n := len(m.stored); n == 0 || p.At.Day() > m.stored[n-1].Day {
+			newer.update(p.Counts)
+		}
+	}
+	latest := func(to **int64, was, is, newer *int64) {
+		if *to != nil && was == nil {
+			is = newer // the point that it is from is no longer there, so that its day is not known
+		}
+		setPointer(to, is)
+	}
+	latest(&v.LatestViews, was.Views, is.Views, newer.Views)
+	latest(&v.LatestLikes, was.Likes, is.Likes, newer.Likes)
+	latest(&v.LatestComments, was.Comments, is.Comments, newer.Comments)
+	latest(&v.LatestShares, was.Shares, is.Shares, newer.Shares)
+	latest(&v.LatestBookmarks, was.Bookmarks, is.Bookmarks, newer.Bookmarks)
+	v.LatestEngagement = v.latest().Engagement()
+	day := v.LatestUpdatedAt.Day()
+	increase := func(days Date) float64 { return Increase(v.LatestViews, viewsOn(points, day-days)) }
+	v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d = increase(1), increase(7), increase(14), increase(30)
+}
