@@ -243,13 +243,17 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 	}
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
 	var errs []error
+	var unfinished []lacking
 	for i, w := range ways {
+		if unfinished, err = c.complete(calls, writing, claim, w, unfinished); err != nil {
+			errs = append(errs, err)
+		}
 		mine, others := split(left, func(t store.Target) bool {
 			_, ok := w.source.Serves(ask(t, c.now()))
 			return ok
 		})
-		a, err := c.fetch(calls, writing, claim, w, mine)
-		errs = append(errs, err)
+		a, err := c.fetch(calls, writing, claim, w, ways[i+1:], mine)
+		errs, unfinished = append(errs, err), append(unfinished, a.lacking...)
 		left = append(others, a.open...)
 		for _, o := range a.refused {
 			refused[o.Target.ExternalID] = o
@@ -258,6 +262,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 			}
 		}
 	}
+	errs = append(errs, c.write(writing, claim, unfinished))
 	// Given back, what no source can ever be asked for would be claimed again and again.
 	left, unserved := split(left, c.served)
 	for _, t := range left {
@@ -345,35 +350,49 @@ func split(targets []store.Target, is func(store.Target) bool) (yes, no []store.
 type answer struct {
 	at      time.Time              // when the source was asked
 	done    []store.Outcome        // to be written
+	lacking []lacking              // to be written once another source has said what this one does not know
 	found   []store.AccountOutcome // of accounts, to be written
 	open    []store.Target         // not answered, since the source could not be asked: to go back
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
-// has no done.
-func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, targets []store.Target) (answer, error) {
+// has no done. The sources behind it may complete what it does not know.
+func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, behind ways, targets []store.Target) (answer, error) {
+	var mu sync.Mutex
+	var all answer
+	err := atOnce(c.batches(w.source, targets), func(batch []store.Target) error {
+		a, err := c.call(ctx, w, behind, batch)
+		if err == nil {
+			err = errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
+				c.store.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all.open, all.refused, all.lacking = append(all.open, a.open...), append(all.refused, a.refused...), append(all.lacking, a.lacking...)
+		return err
+	})
+	return all, err
+}
+
+// atOnce makes a call for each batch, several at once.
+func atOnce(batches [][]store.Target, call func([]store.Target) error) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	var all answer
 	var errs []error
 	slots := make(chan struct{}, callsAtOnce)
-	for _, chunk := range c.batches(w.source, targets) {
+	for _, batch := range batches {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			a, err := c.call(ctx, w, chunk)
-			if err == nil {
-				err = errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
-					c.store.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
-			}
+			err := call(batch)
 			mu.Lock()
 			defer mu.Unlock()
-			all.open, all.refused, errs = append(all.open, a.open...), append(all.refused, a.refused...), append(errs, err)
+			errs = append(errs, err)
 		})
 	}
 	wg.Wait()
-	return all, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // batches parts targets into calls. Targets of which a source takes as many at once go together, so that one that needs
@@ -392,7 +411,7 @@ func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
 }
 
 // call makes one call for one batch.
-func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answer, error) {
+func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.Target) (answer, error) {
 	a := answer{at: c.now()}
 	asked := make([]Target, len(batch))
 	for i, t := range batch {
@@ -429,6 +448,8 @@ func (c *Collector) call(ctx context.Context, w way, batch []store.Target) (answ
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
 			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})
+		case o.Facts != nil && asked[i].NeedDetails && lacks(o.Facts) && behind.batch(asked[i]) > 0:
+			a.lacking = append(a.lacking, lacking{o, a.at})
 		default:
 			a.done = append(a.done, o)
 		}

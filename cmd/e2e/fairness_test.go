@@ -18,7 +18,7 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			s := startStack(t, engine)
+			s := startStack(t, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID")
 			s.fault(t, "instagram", "slow", 1)
 			single := &stack{box: s.box, env: s.env, base: s.base}
 			single.token = single.newOrganisation(t)

@@ -198,11 +198,14 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts everything on an engine, with an organisation and its token.
-func startStack(t *testing.T, engine string) *stack {
+// startStack starts everything on an engine, with an organisation and its token, and without some settings of the sandbox.
+func startStack(t *testing.T, engine string, without ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}
-	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+	s.env = append(slices.DeleteFunc(slices.Clone(s.box.env), func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		return slices.Contains(without, name)
+	}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	s.startCollector(t)
@@ -300,14 +303,15 @@ func (s *stack) bulk(t *testing.T, links []string) (a answer, b bulkAnswer) {
 
 // tracked is the part of a video that the tests look at.
 type tracked struct {
-	ID        string  `json:"ad_id"`
-	Link      string  `json:"ad_link"`
-	Platform  string  `json:"platform"`
-	Username  string  `json:"username"`
-	Title     string  `json:"title"`
-	Views     *int64  `json:"latest_views"`
-	Likes     *int64  `json:"latest_likes"`
-	UpdatedAt *string `json:"latest_updated_at"`
+	ID          string  `json:"ad_id"`
+	Link        string  `json:"ad_link"`
+	Platform    string  `json:"platform"`
+	Username    string  `json:"username"`
+	Title       string  `json:"title"`
+	VideoLength *string `json:"video_length"`
+	Views       *int64  `json:"latest_views"`
+	Likes       *int64  `json:"latest_likes"`
+	UpdatedAt   *string `json:"latest_updated_at"`
 }
 
 // list returns all videos that are tracked.

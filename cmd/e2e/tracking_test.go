@@ -73,6 +73,7 @@ func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 				truth, ok := s.world.Video(l.Platform, l.ID, time.Now())
 				require.True(t, ok)
 				require.Equal(t, truth.Title, v.Title, v.Link)
+				require.NotNil(t, v.VideoLength, v.Link)
 				require.LessOrEqual(t, *v.Views, truth.Views)
 				require.Greater(t, *v.Views, truth.Views*9/10)
 			}

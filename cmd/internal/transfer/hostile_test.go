@@ -54,6 +54,10 @@ func TestImport_readsWhatOthersWrite(t *testing.T) {
 			require.NoError(t, err)
 			points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, 0, day+1)
 			require.NoError(t, err)
+			require.Len(t, points, 1)
+			require.Equal(t, store.ImportSource, *points[0].Source)
+			require.Equal(t, store.QualityMeasured, points[0].Quality)
+			points[0].Provenance = store.Provenance{}
 			require.Equal(t, []store.Point{point(12)}, points)
 		})
 	}

@@ -1,0 +1,107 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// A source may know a video's numbers and not its length, say. What it lacks is then asked of the next source, whenever
+// details are wanted; the counts stay those of the first.
+
+// lacking is an outcome whose facts another source may complete.
+type lacking struct {
+	outcome store.Outcome
+	at      time.Time // when the counts were asked for
+}
+
+// lacks says whether facts that came with details are without one that every video has.
+func lacks(f *Facts) bool {
+	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
+}
+
+// fill takes from another source's facts what ours lack, but no count, and no account: each source has ids of its own for those.
+func fill(f *Facts, from *Facts) {
+	take(&f.Title, from.Title)
+	take(&f.Username, from.Username)
+	take(&f.UploadedAt, from.UploadedAt)
+	take(&f.LengthSeconds, from.LengthSeconds)
+	take(&f.SongName, from.SongName)
+	take(&f.SongLink, from.SongLink)
+	take(&f.IsAd, from.IsAd)
+	take(&f.ShopAd, from.ShopAd)
+	take(&f.ShopProductID, from.ShopProductID)
+}
+
+func take[T any](to **T, from *T) {
+	if *to == nil {
+		*to = from
+	}
+}
+
+// complete asks a source for what outcomes lack, and writes those that it was asked for: completed or, where it cannot say, as they
+// are. It returns the others.
+func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w way, outcomes []lacking) ([]lacking, error) {
+	byID := map[string]lacking{}
+	var mine []store.Target
+	var others []lacking
+	for _, l := range outcomes {
+		if _, ok := w.source.Serves(ask(l.outcome.Target, c.now())); ok {
+			mine, byID[l.outcome.Target.ExternalID] = append(mine, l.outcome.Target), l
+		} else {
+			others = append(others, l)
+		}
+	}
+	return others, atOnce(c.batches(w.source, mine), func(batch []store.Target) error {
+		results, err := c.askDetails(ctx, w, batch)
+		asked := make([]lacking, len(batch))
+		for i, t := range batch {
+			asked[i] = byID[t.ExternalID]
+			if i < len(results) && results[i].Class == OK {
+				fill(asked[i].outcome.Facts, results[i].Facts)
+				asked[i].outcome.Details = asked[i].outcome.Facts.Title != nil && asked[i].outcome.Facts.Username != nil
+			}
+		}
+		return errors.Join(err, c.write(writing, claim, asked))
+	})
+}
+
+// askDetails makes one call. No results and no error mean that the source could not be asked, which is no fault of a
+// target that has its counts.
+func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target) ([]Result, error) {
+	asked := make([]Target, len(batch))
+	for i, t := range batch {
+		asked[i] = ask(t, c.now())
+	}
+	plan, ok, err := c.reserve(ctx, w, asked)
+	if err != nil || !ok {
+		return nil, err
+	}
+	results, err := w.source.Fetch(ctx, asked, plan)
+	failure := (*Failure)(nil)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil //nolint:nilerr // we are stopping, or the claim's time is up
+	case errors.As(err, &failure):
+		_, err = c.failed(context.WithoutCancel(ctx), w, batch, failure)
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	return results, c.answered(context.WithoutCancel(ctx), w, plan)
+}
+
+// write acknowledges outcomes as they are.
+func (c *Collector) write(ctx context.Context, claim store.Claim, outcomes []lacking) error {
+	byTime := map[time.Time][]store.Outcome{}
+	for _, l := range outcomes {
+		byTime[l.at] = append(byTime[l.at], l.outcome)
+	}
+	var errs []error
+	for at, together := range byTime {
+		errs = append(errs, c.store.Acknowledge(ctx, claim, store.InstantOf(at), together))
+	}
+	return errors.Join(errs...)
+}
