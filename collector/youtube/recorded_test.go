@@ -1,0 +1,67 @@
+package youtube_test
+
+import (
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/youtube"
+)
+
+var update = flag.Bool("update", false, "write the recorded requests anew")
+
+// recorder keeps what goes over the wire and answers in the platform's place.
+type recorder struct {
+	t       *testing.T
+	answer  string
+	request string
+}
+
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	wire, err := httputil.DumpRequestOut(request, true)
+	require.NoError(r.t, err)
+	r.request = request.URL.Scheme + "\n" + strings.ReplaceAll(strings.ReplaceAll(string(wire), "secret-key", "KEY"), "\r\n", "\n")
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(r.answer)), Request: request}, nil
+}
+
+// With a key and no other setting, what is asked is Google itself, in the words of its documentation
+// (developers.google.com/youtube/v3/docs/videos/list, .../videos/batchGetStats).
+func TestFetch_asksGoogleAsItDocuments(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		details bool
+		bucket  string
+	}{
+		"videos":        {true, youtube.BudgetCommon},
+		"batchgetstats": {false, youtube.BudgetStats},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{t: t, answer: `{"items": []}`}
+			s, err := youtube.New(youtube.Options{APIKey: "secret-key", Now: time.Now,
+				Client: fetch.New(fetch.Options{Transport: r, Version: "test"})})
+			require.NoError(t, err)
+			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
+			batch := []collector.Target{target(pancakes, c.details), target(train, c.details)}
+			_, err = s.Fetch(t.Context(), batch, []collector.Call{{Bucket: c.bucket, Units: 1}})
+			require.NoError(t, err)
+			file := "testdata/recorded_" + name + ".http"
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(r.request), 0o600))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), r.request)
+		})
+	}
+}
