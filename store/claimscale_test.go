@@ -33,7 +33,7 @@ SELECT 0, 'tiktok', 'video', %s, '01938c2e-7b1f-7c3a-9f6e-2d4b8a1c5e70', '01938c
 	db.Exec(t, "ANALYZE")
 }
 
-// claims claims 50 targets twenty times over and returns the median of what that took.
+// claims takes 50 targets twenty times over and returns the median of what that took.
 func claims(t *testing.T, db *storetest.DB) time.Duration {
 	t.Helper()
 	took := make([]time.Duration, 20)
