@@ -55,7 +55,11 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		for strings.Contains(item, ",") {
 			item = g.validText(op, p.Name, s.Items.Value)
 		}
-		return append(nonsense, "", ",", item+",", ","+item, strings.Repeat(item+",", int(*s.MaxItems))+item, strings.Repeat("a", int(*s.Items.Value.MaxLength)+1))
+		wrong := append(nonsense, "", ",", item+",", ","+item, strings.Repeat(item+",", int(*s.MaxItems))+item)
+		if most := s.Items.Value.MaxLength; most != nil {
+			return append(wrong, strings.Repeat("a", int(*most)+1))
+		}
+		return append(wrong, item+"x", strings.ToUpper(item)) // one of a few words
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
