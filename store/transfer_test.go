@@ -102,7 +102,7 @@ func (s tale) imports(t *testing.T, org int) []store.ImportVideo {
 }
 
 // seen is all that callers can read of an organisation's videos and accounts, without identifiers and the time at which a
-// video was added.
+// video was added, and without where counts come from.
 func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
 	var out []any
@@ -110,6 +110,9 @@ func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
 	for _, v := range videos {
 		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, last)
 		require.NoError(t, err)
+		for n := range points {
+			points[n].Provenance = store.Provenance{Quality: points[n].Quality}
+		}
 		increases := fmt.Sprintf("%.6f %.6f %.6f %.6f %.6f", v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d, v.OutlierMultiplier)
 		v.OrganisationID, v.ID, v.LinkedAccountID, v.CreatedAt, v.ExternalID, v.Link = store.NewID(), store.NewID(), nil, 0, "", ""
 		v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d, v.OutlierMultiplier = 0, 0, 0, 0, 0
@@ -121,6 +124,9 @@ func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
 	for _, a := range accounts.Accounts {
 		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: a.ID}, first, last)
 		require.NoError(t, err)
+		for n := range days {
+			days[n].Provenance = store.Provenance{Quality: days[n].Quality}
+		}
 		a.OrganisationID, a.ID, a.CreatedAt = [16]byte{}, [16]byte{}, 0
 		out = append(out, a, days)
 	}

@@ -166,6 +166,7 @@ type accountDay struct {
 	Followers, Following      *int64
 	Videos                    int64
 	Counts
+	Source *string
 }
 
 func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
@@ -189,7 +190,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 			days[n] = rows[n].Day
 		}
 		accounts[id].along(days, func(day Date, row int, c dayChange) {
-			d := accountDay{OrganisationID: i.id, AccountID: id}
+			d := accountDay{OrganisationID: i.id, AccountID: id, Source: new(ImportSource)}
 			if row >= 0 {
 				d = rows[row]
 			}
