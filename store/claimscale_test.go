@@ -27,7 +27,7 @@ func fillQueueTo(t *testing.T, db *storetest.DB, n int) {
 	now := int64(store.InstantOf(db.Clock.Now()))
 	id := "CAST(7000000000000000000 + n AS text)"
 	db.Exec(t, fmt.Sprintf(`INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail)
-SELECT 0, 'tiktok', 'video', %s, '', '', 1, 1, %d + (n - 2000) * 10000, 0, 0, 'active', '' FROM (%s) AS s`, id, now, series))
+SELECT 0, 'tiktok', 'video', %s, '', '', 1, 1, %d + (CAST(n AS bigint) - 2000) * 10000, 0, 0, 'active', '' FROM (%s) AS s`, id, now, series))
 	db.Exec(t, fmt.Sprintf(`INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id)
 SELECT 0, 'tiktok', 'video', %s, '01938c2e-7b1f-7c3a-9f6e-2d4b8a1c5e70', '01938c2e-7b1f-7c3a-9f6e-2d4b8a1c5e70' FROM (%s) AS s`, id, series))
 	db.Exec(t, "ANALYZE")
