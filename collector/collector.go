@@ -437,6 +437,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	if err := c.answered(context.WithoutCancel(ctx), w, plan); err != nil {
 		return a, err
 	}
+	compare(batch, results)
 	for i, r := range results {
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {

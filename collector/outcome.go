@@ -43,7 +43,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 			return o
 		}
-		if s := weigh(t, r.Facts, now); s != nil {
+		if s := weigh(t, r, now); s != nil {
 			o.Suspect, o.Detail = s.text(), "held back: "+s.Why
 			wait(step(suspectWaits, s.Seen-1))
 			return o

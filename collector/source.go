@@ -70,6 +70,8 @@ type Result struct {
 	Sandbox bool
 	// Lags is true when the source's numbers may be days old: they never set back what another source gave.
 	Lags bool
+
+	doubt string // what the other results of the batch say against this one; see compare
 }
 
 // Failure is the outcome of a whole call: no target of the batch has an answer.

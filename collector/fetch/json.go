@@ -57,6 +57,44 @@ func CheckJSON(text []byte) error {
 	if !json.Valid(text) {
 		return errors.New("the answer is not JSON, or was cut off")
 	}
+	return checkNames(text)
+}
+
+// checkNames says why the objects of a valid JSON text cannot be read in one way only: a member stands there twice. Of
+// two counts one reader takes the first and another the last, and nobody knows which is true.
+func checkNames(text []byte) error {
+	var objects []map[string]bool // that are open, the innermost last; nil stands for a list
+	named := false                // the next text is a member's name
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			objects, named = append(objects, map[string]bool{}), true
+		case '[':
+			objects, named = append(objects, nil), false
+		case '}', ']':
+			objects, named = objects[:len(objects)-1], false
+		case ',':
+			named = len(objects) > 0 && objects[len(objects)-1] != nil
+		case '"':
+			end := i + 1
+			for ; text[end] != '"'; end++ {
+				if text[end] == '\\' {
+					end++
+				}
+			}
+			if named {
+				name := string(text[i+1 : end])
+				if strings.Contains(name, `\`) && json.Unmarshal(text[i:end+1], &name) != nil {
+					return errors.New("the answer has a member without a readable name")
+				}
+				if objects[len(objects)-1][name] {
+					return errors.New("the answer has a member twice in one object")
+				}
+				objects[len(objects)-1][name], named = true, false
+			}
+			i = end
+		}
+	}
 	return nil
 }
 
@@ -91,7 +129,7 @@ type Count struct {
 // Value is the count, or nil when the key was absent, null or wrong. It is never negative.
 func (c Count) Value() *int64 { return c.value }
 
-// Wrong is true when something stood there that is no count: a fraction, a negative or too large number, another type.
+// Wrong is true when something stood there that is no count: a fraction, a negative number or one beyond MaxCount, another type.
 func (c Count) Wrong() bool { return c.wrong }
 
 // UnmarshalJSON takes any value and returns no error.
@@ -115,14 +153,18 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseCount reads a count: decimal digits alone, within int64. It does not go through float64, which would round
+// MaxCount is the largest number that is taken for a count. The most viewed video has a millionth of it, and the sums of
+// an organisation's counts must stay within int64, or one answer would stop all that is written with it.
+const MaxCount = 10_000_000_000_000_000
+
+// ParseCount reads a count: decimal digits alone, up to MaxCount. It does not go through float64, which would round
 // what lies beyond 2^53.
 func ParseCount(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
+	return n, err == nil && n <= MaxCount
 }
 
 // ID is an id as platforms send it: a string or an integer number of any length, kept digit by digit. Anything else

@@ -49,7 +49,7 @@ func TestCount_decodes(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]int64{
 		`0`: 0, `"0"`: 0, `12`: 12, `"12"`: 12, `"007"`: 7,
-		`9007199254740993`: 9007199254740993, `"9223372036854775807"`: 9223372036854775807,
+		`9007199254740993`: 9007199254740993, `"10000000000000000"`: fetch.MaxCount,
 	} {
 		var c fetch.Count
 		require.NoError(t, json.Unmarshal([]byte(raw), &c))
@@ -59,7 +59,7 @@ func TestCount_decodes(t *testing.T) {
 	}
 	for _, raw := range []string{
 		`-1`, `"-1"`, `1.5`, `1.0`, `1e3`, `"1e3"`, `"+1"`, `" 1"`, `"1,234"`, `"1.2M"`, `""`, `"x"`, `true`, `[]`, `[1]`, `{}`,
-		`9223372036854775808`, `"9223372036854775808"`, `1` + strings.Repeat("0", 400), `"١٢"`,
+		`10000000000000001`, `9223372036854775807`, `9223372036854775808`, `"9223372036854775808"`, `1` + strings.Repeat("0", 400), `"١٢"`,
 	} {
 		var c fetch.Count
 		require.NoError(t, json.Unmarshal([]byte(raw), &c), raw)

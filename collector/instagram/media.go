@@ -131,10 +131,13 @@ func (p *page) take(l *graph.List, itself bool, now time.Time) {
 	}
 }
 
-// codeOf is a post's code as its links have it, "" when the post names none.
+// codeOf is a post's code as its links have it, "" when the post names none, or names another in its link.
 func codeOf(code string, permalink *string) string {
-	if code == "" && permalink != nil {
+	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
+			if code != "" && code != l.ID {
+				return ""
+			}
 			return l.ID
 		}
 	}

@@ -96,8 +96,8 @@ func answered(wrap func(list string) string, first, second collector.Facts) map[
 			post(train, night))},
 		sourcetest.Big:        {Body: say(post(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), post(train, night)), Classes: ok, Facts: []*collector.Facts{&big, &second}},
 		sourcetest.Duplicates: {Body: say(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
-		sourcetest.Foreign:    {Body: say(post("DPWuK2sNkQ9", reel), post(pancakes, reel), post(train, night)), Classes: ok},
-		sourcetest.Strangers:  {Body: say(post("DPWuK2sNkQ9", reel), post(train, night)), Classes: missing},
+		sourcetest.Foreign:    {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(pancakes, reel), post(train, night)), Classes: ok},
+		sourcetest.Strangers:  {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(train, night)), Classes: missing},
 	})
 	return answers
 }

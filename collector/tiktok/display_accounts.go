@@ -160,7 +160,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 			continue
 		}
 		found := store.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
-		if l, ok := (video{ShareURL: item.ShareURL}).shared(found.ID); ok && l.Handle == username {
+		if l, ok := (video{ShareURL: item.ShareURL}).shared(); ok && l.ID == found.ID && l.Handle == username {
 			found.Link = l.Canonical // which knows a photo from a video
 		}
 		if at := item.CreateTime.Value(); at != nil {

@@ -114,6 +114,9 @@ func decodeVideo(raw []byte, id string, now time.Time) collector.Result {
 			return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
 		}
 	}
+	if l, ok := v.shared(); ok && l.ID != id {
+		return collector.Result{Class: collector.Temporary, Detail: "the item's link is another video's"}
+	}
 	f := &collector.Facts{
 		Views: v.Views.Value(), Likes: v.Likes.Value(), Comments: v.Comments.Value(), Shares: v.Shares.Value(), Bookmarks: v.Favorites.Value(),
 	}
@@ -127,12 +130,12 @@ func decodeVideo(raw []byte, id string, now time.Time) collector.Result {
 		hidden := f.Likes == nil
 		f.HiddenStats = &hidden
 	}
-	v.describe(f, id, now)
+	v.describe(f, now)
 	return collector.Result{Class: collector.OK, Facts: f}
 }
 
 // describe fills in what is no count. What cannot be understood stays nil.
-func (v video) describe(f *collector.Facts, id string, now time.Time) {
+func (v video) describe(f *collector.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {
 		if f.Title = fetch.Text(v.Description); f.Title == nil {
@@ -148,7 +151,7 @@ func (v video) describe(f *collector.Facts, id string, now time.Time) {
 		}
 	}
 	if f.Username = fetch.Handle(v.Username); f.Username == nil {
-		if l, ok := v.shared(id); ok && l.Handle != "" {
+		if l, ok := v.shared(); ok && l.Handle != "" {
 			f.Username = &l.Handle
 		}
 	}
@@ -158,11 +161,11 @@ func (v video) describe(f *collector.Facts, id string, now time.Time) {
 	}
 }
 
-// shared is the link that TikTok gives for sharing, when it is one of this video.
-func (v video) shared(id string) (link.Link, bool) {
+// shared is the link that TikTok gives for sharing, when it is one of a video.
+func (v video) shared() (link.Link, bool) {
 	if v.ShareURL == nil {
 		return link.Link{}, false
 	}
 	l, err := link.Parse(*v.ShareURL)
-	return l, err == nil && l.Platform == link.TikTok && l.Kind == link.Video && l.ID == id
+	return l, err == nil && l.Platform == link.TikTok && l.Kind == link.Video
 }

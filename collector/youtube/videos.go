@@ -144,6 +144,9 @@ func decodeVideo(raw []byte, now time.Time) collector.Result {
 			f.Private = new(bool)
 		}
 	}
+	if f.Views == nil && f.Likes == nil && f.Comments == nil {
+		return collector.Result{Class: collector.Temporary, Detail: "the item has no counts"}
+	}
 	v.describe(f, now)
 	return collector.Result{Class: collector.OK, Facts: f}
 }

@@ -1,0 +1,65 @@
+package collector_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// texts are hostile texts beside good numbers, which cost no number.
+func texts() []scenario {
+	// in puts a text in the place of every text of an item but its ids and addresses.
+	in := func(text string) bend {
+		return each(func(id string, item object) {
+			for _, name := range []string{"title", "desc", "text", "caption", "description", "video_description"} {
+				if _, ok := item[name].(string); ok {
+					item[name] = text
+				}
+			}
+		})
+	}
+	return []scenario{
+		{name: "a script in the title", bend: in("<script>alert(document.cookie)</script>"), want: written},
+		{name: "SQL in the title", bend: in("'; DROP TABLE videos; --"), want: written},
+		{name: "NUL in the title", bend: in("a\x00b"), want: written},
+		{name: "a lone surrogate in the title", bend: in(raw(`"a\ud800b"`)), want: written},
+		{name: "bytes that are no UTF-8 in the title", bend: in(raw("\"a\xff\xfe\xc0\x80b\"")), want: written},
+		{name: "controls of direction in the title", bend: in("\u202e\u2066abc"), want: written},
+		{name: "a megabyte of title", bend: in(strings.Repeat("long ", 200_000)), want: written},
+		{name: "ten megabytes of title", bend: in(strings.Repeat("A", 10<<20)), want: whole},
+		{name: "a formula in the title", bend: in(`=HYPERLINK("http://evil.example")`), want: written},
+	}
+}
+
+// refusedCalls are statuses, whose class decides what becomes of the source.
+func refusedCalls() []scenario {
+	const (
+		stats = "youtube counts"
+		multi = "ensembledata tiktok"
+	)
+	all := []scenario{
+		{name: "204", bend: func(_ *bending, s *sent) { s.status, s.body = http.StatusNoContent, nil }, want: whole},
+		{name: "401", bend: status(401, problem), want: refusals("auth_failed")},
+		{name: "401 with HTML", bend: status(401, page), want: refusals("auth_failed")},
+		{name: "402", bend: status(402, problem), want: refusals("quota_spent")},
+		{name: "402 with HTML", bend: status(402, page), want: whole},
+		{name: "403", bend: status(403, problem), want: refusals("auth_failed")},
+		{name: "403 with HTML", bend: status(403, page), want: whole},
+		{name: "404", bend: status(404, problem), want: refusals("bad_request")},
+		{name: "404 with HTML", bend: status(404, page), want: whole},
+		{name: "410", bend: status(410, problem), want: refusals("bad_request")},
+		{name: "418", bend: status(418, problem), want: refusals("bad_request")},
+		{name: "429", bend: status(429, problem), want: refusals("rate_limited")},
+		{name: "429 with HTML", bend: status(429, page), want: refusals("rate_limited")},
+		{name: "a status that nobody knows", bend: status(799, problem), want: whole},
+	}
+	for _, after := range []string{"5", "0", "-5", "soon", "99999999999999999999", "1e9", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", strings.Repeat("9", 10_000)} {
+		all = append(all, scenario{name: "429 with Retry-After " + after[:min(len(after), 30)], bend: status(429, problem, "Retry-After", after), want: refusals("rate_limited")})
+	}
+	for _, code := range []int{500, 501, 502, 503, 504, 520, 529} {
+		all = append(all, scenario{name: fmt.Sprint(code), bend: status(code, problem), want: whole},
+			scenario{name: fmt.Sprintf("%d with HTML", code), bend: status(code, page, "Retry-After", "86400000"), want: whole})
+	}
+	_, _ = stats, multi
+	return all
+}
