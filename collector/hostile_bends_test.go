@@ -16,14 +16,14 @@ import (
 func setting(value any, names ...string) bend {
 	return func(b *bending, s *sent) {
 		b.counted(s, func(_, name string, at object, key string) {
-			if named(name, names) {
+			if oneOf(name, names) {
 				at[key] = value
 			}
 		})
 	}
 }
 
-func named(name string, names []string) bool {
+func oneOf(name string, names []string) bool {
 	if len(names) == 0 {
 		return true
 	}
@@ -39,7 +39,7 @@ func named(name string, names []string) bool {
 func without(names ...string) bend {
 	return func(b *bending, s *sent) {
 		b.counted(s, func(_, name string, at object, key string) {
-			if named(name, names) {
+			if oneOf(name, names) {
 				delete(at, key)
 			}
 		})
@@ -50,7 +50,7 @@ func without(names ...string) bend {
 func spelled(spell func(n int64) any, names ...string) bend {
 	return func(b *bending, s *sent) {
 		b.counted(s, func(_, name string, at object, key string) {
-			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && named(name, names) {
+			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && oneOf(name, names) {
 				at[key] = spell(n)
 			}
 		})
@@ -62,7 +62,7 @@ func lying(change func(n int64) int64, names ...string) bend {
 	return func(b *bending, s *sent) {
 		b.counted(s, func(id, name string, at object, key string) {
 			n, err := strconv.ParseInt(scalarText(at[key]), 10, 64)
-			if err != nil || !named(name, names) {
+			if err != nil || !oneOf(name, names) {
 				return
 			}
 			n = change(n)
@@ -134,6 +134,15 @@ func renamed(to func(id string) string) bend {
 		}
 		s.body = []byte(text)
 	}
+}
+
+// nextTo is another id of the same shape.
+func nextTo(id string) string {
+	last := "4"
+	if strings.HasSuffix(id, last) {
+		last = "8"
+	}
+	return id[:len(id)-1] + last
 }
 
 // exchanged has the two victims change ids where an item names its own, and nowhere else.

@@ -1,6 +1,8 @@
 package collector_test
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,24 +131,38 @@ const (
 	youngest = 12 * 24 * time.Hour
 	oldest   = 300 * 24 * time.Hour
 	many     = 10_000 // views
+	month    = 26 * 24 * time.Hour
 )
 
-// fresh finds so many ordinary videos of one account, of as different sizes as it has them, largest first.
-func (h *hostile) fresh(n int) []sandbox.VideoTruth {
+// fresh finds three ordinary videos of one account: the known, the fresh and the onlooker. The onlooker has at least twice the views of
+// the known one, so that nobody takes the numbers of the one for the other's. They are of one month, where a source asks month by month.
+func (h *hostile) fresh() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {
 		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
 		if h.lane.own {
 			handle = h.sandbox.TikTokAccount()
 		}
-		if found := h.ordinary(handle); len(found) >= n {
-			h.next++
-			return found[:n]
+		found := h.ordinary(handle)
+		for len(found) >= 3 {
+			some := found
+			if h.lane.lag > 0 {
+				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > month })
+			}
+			slices.SortFunc(some, func(a, b sandbox.VideoTruth) int { return cmp.Compare(a.Views, b.Views) })
+			if n := len(some); n >= 3 && some[n-1].Views >= 2*some[0].Views {
+				h.next++
+				return [3]sandbox.VideoTruth{some[0], some[n/2], some[n-1]}
+			}
+			if h.lane.lag == 0 {
+				break
+			}
+			found = found[1:]
 		}
 		require.False(h.t, h.lane.own, "the own account has too few videos")
 	}
 	h.t.Fatal("no account has enough videos")
-	return nil
+	return [3]sandbox.VideoTruth{}
 }
 
 // ordinary are the ordinary videos of an account on the newest page of its list.

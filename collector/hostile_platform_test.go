@@ -89,6 +89,7 @@ func newHostile(t *testing.T, engine string, l lane) *hostile {
 	t.Helper()
 	db := storetest.New(t, engine)
 	h := &hostile{world: &world{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, lane: l, said: &said{}, next: 1}
+	h.said.reset()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	h.url = server.URL
@@ -173,8 +174,9 @@ func (d *dials) stayed(t require.TestingT, platform string) {
 type said struct {
 	mu      sync.Mutex
 	classes map[string]string // by external id, of results without a number
-	failure string            // the class of the last call that failed as a whole
-	text    strings.Builder
+	// failures are the classes of calls that failed as a whole, by what was said of them; of the last one by "".
+	failures map[string]string
+	text     strings.Builder
 }
 
 func (s *said) Enabled(context.Context, slog.Level) bool { return true }
@@ -196,7 +198,7 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 	case "no number written":
 		s.classes[attrs["id"]] = attrs["class"]
 	case "source failed":
-		s.failure = attrs["class"]
+		s.failures[attrs["detail"]], s.failures[""] = attrs["class"], attrs["class"]
 	}
 	return nil
 }
@@ -204,14 +206,15 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 func (s *said) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.classes, s.failure = map[string]string{}, ""
+	s.classes, s.failures = map[string]string{}, map[string]string{}
 	s.text.Reset()
 }
 
-func (s *said) of(id string) (class, failure string) {
+// of is what was said of a video, and of the call whose detail its target has.
+func (s *said) of(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.classes[id], s.failure
+	return s.classes[id], s.failures[detail]
 }
 
 func (s *said) String() string {
