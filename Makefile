@@ -81,6 +81,13 @@ fuzz-contract: ## 200,000 requests generated from openapi.yaml against the serve
 	REELTALLY_FUZZ_COUNT=$(or $(COUNT),200000) REELTALLY_FUZZ_SEED=$(or $(SEED),1) REELTALLY_FUZZ_REPORT=$(CURDIR)/docs/evidence/contract-fuzz.md \
 		go test -count=1 -v -timeout=3h -run '^TestContract_holdsWhateverIsSent$$' ./server/ $(ARGS)
 
+# COUNT=2000 for fewer, SEED=2 for others.
+.PHONY: hostile
+hostile: ## 20,000 hostile answers generated, and every scenario in every lane (COUNT, SEED); writes docs/evidence/hostile-answers.md
+	@mkdir -p docs/evidence
+	@exec $(WITH_POSTGRES) go test ./collector -count=1 -timeout=3h -run '^TestHostile_' $(ARGS) -args -hostile.everywhere \
+		-hostile.count=$(or $(COUNT),20000) -hostile.seed=$(or $(SEED),1) -hostile.out=$(CURDIR)/docs/evidence/hostile-answers.md
+
 .PHONY: contract
 contract: ## judge openapi.yaml and the server: Spectral, OWASP, Redocly, breaking changes, Schemathesis (needs Node and Python)
 	@.ci/contract/check $(ARGS)

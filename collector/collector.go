@@ -448,6 +448,9 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		case r.Class == Unsupported, r.Class == Missing:
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
+			if o.Suspect != nil {
+				r.Account = nil
+			}
 			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})
 		case o.Facts != nil && asked[i].NeedDetails && lacks(o.Facts) && behind.batch(asked[i]) > 0:
 			a.lacking = append(a.lacking, lacking{o, a.at})

@@ -31,6 +31,8 @@ type lane struct {
 	counting bool
 	own      bool          // the videos are those of the account that has logged in
 	lag      time.Duration // how old the numbers are
+	// lists is true where the pages of an account's list are calls of their own; noAccounts where there are none.
+	lists, noAccounts bool
 }
 
 var (
@@ -49,23 +51,23 @@ func lanes() []lane {
 		research[name] = paths
 	}
 	return []lane{
-		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts},
+		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, lists: true},
 		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, counting: true},
-		{name: "tiktok display", platform: link.TikTok, source: (*hostile).displaySource, counts: tiktokCounts, own: true},
+		{name: "tiktok display", platform: link.TikTok, source: (*hostile).displaySource, counts: tiktokCounts, own: true, lists: true},
 		{name: "tiktok research", platform: link.TikTok, source: (*hostile).researchSource, counts: research, lag: sandbox.ResearchLag},
 		{name: "instagram", platform: link.Instagram, source: (*hostile).instagramSource,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comments_count"}}},
-		{name: "facebook", platform: link.Facebook, source: (*hostile).facebookSource, alone: true,
+		{name: "facebook", platform: link.Facebook, source: (*hostile).facebookSource, alone: true, lists: true,
 			counts: map[string][]string{"views": {"views"}, "likes": {"likes.summary.total_count"}, "comments": {"comments.summary.total_count"}}},
-		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorSource("ensembledata"), counts: awemeCounts},
-		{name: "ensembledata instagram", platform: link.Instagram, source: vendorSource("ensembledata"), counts: shortcodeCounts, alone: true},
-		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorSource("scrapecreators"), counts: awemeCounts, alone: true},
-		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, alone: true},
-		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), alone: true,
+		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorSource("ensembledata"), counts: awemeCounts, lists: true},
+		{name: "ensembledata instagram", platform: link.Instagram, source: vendorSource("ensembledata"), counts: shortcodeCounts, alone: true, lists: true},
+		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorSource("scrapecreators"), counts: awemeCounts, alone: true, lists: true},
+		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, alone: true, lists: true},
+		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), alone: true, lists: true,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}},
 		{name: "apify tiktok", platform: link.TikTok, source: vendorSource("apify"),
 			counts: map[string][]string{"views": {"playCount"}, "likes": {"diggCount"}, "comments": {"commentCount"}, "shares": {"shareCount"}, "bookmarks": {"collectCount"}}},
-		{name: "apify instagram", platform: link.Instagram, source: vendorSource("apify"),
+		{name: "apify instagram", platform: link.Instagram, source: vendorSource("apify"), noAccounts: true,
 			counts: map[string][]string{"views": {"videoPlayCount"}, "likes": {"likesCount"}, "comments": {"commentsCount"}}},
 	}
 }

@@ -49,7 +49,9 @@ type bending struct {
 	lane    lane
 	victims []string // the ids whose numbers it is after
 	bend    bend
-	side    bool // it is after the calls besides: tokens, names
+	entries []string // the ids of the videos that the accounts among them list
+	side    bool     // it is after the calls besides: tokens, names
+	list    bool     // it is after the pages of lists alone
 	bent    atomic.Int64
 
 	mu   sync.Mutex
@@ -140,8 +142,12 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // whoever hung up needs no answer
 }
 
-// concerned says whether a request or its true answer names a victim.
+// concerned says whether a request or its true answer names a victim, or one of its videos.
 func (b *bending) concerned(request string, truth []byte) bool {
+	listed := slices.ContainsFunc(b.entries, func(id string) bool { return bytes.Contains(truth, []byte(id)) })
+	if listed || b.list {
+		return listed
+	}
 	return slices.ContainsFunc(b.victims, func(id string) bool {
 		return strings.Contains(request, id) || bytes.Contains(truth, []byte(id))
 	})

@@ -33,12 +33,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 	yes := true
 	switch r.Class {
 	case OK:
-		if r.Account != nil {
-			o.Attempts, o.Suspect, o.Detail = 0, nil, ""
-			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-			return o
-		}
-		if r.Lags && isOlder(t, r.Facts, now) {
+		if r.Account == nil && r.Lags && isOlder(t, r.Facts, now) {
 			o.Attempts, o.Suspect, o.Detail = 0, nil, "older than what is known"
 			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 			return o
@@ -48,7 +43,12 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 			wait(step(suspectWaits, s.Seen-1))
 			return o
 		}
-		o.Facts, o.Suspect, o.Detail = wantedOf(r), nil, ""
+		if o.Suspect = nil; r.Account != nil {
+			o.Attempts, o.Detail = 0, ""
+			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
+			return o
+		}
+		o.Facts, o.Detail = wantedOf(r), ""
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
 		o.Pace = paceOf(t, r.Facts, now)
 		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))

@@ -64,6 +64,14 @@ func doubt(t store.Target, f *Facts, now time.Time) string {
 	return ""
 }
 
+// doubtAccount is doubt for an account.
+func doubtAccount(t store.Target, a *AccountFacts) string {
+	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
+		return "followers fell to less than a hundredth"
+	}
+	return ""
+}
+
 // compare doubts the results of a batch whose views are another's: two videos have changed places, or one has the numbers
 // of a neighbour. Of videos that were never measured nothing can be told.
 func compare(batch []store.Target, results []Result) {
@@ -107,9 +115,14 @@ func weigh(t store.Target, r Result, now time.Time) *suspicion {
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
 		before = suspicion{}
 	}
-	why := doubt(t, r.Facts, now)
+	var why string
+	if r.Account != nil {
+		why = doubtAccount(t, r.Account)
+	} else {
+		why = doubt(t, r.Facts, now)
+	}
 	switch {
-	case why != "":
+	case why != "" || r.Facts == nil:
 	case before.Why == anothers && r.Facts.Views != nil && t.Views != nil && !follows(*r.Facts.Views, *t.Views):
 		why = anothers // also when it is asked for without the other one
 	default:

@@ -55,7 +55,9 @@ func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Inst
 			plain := make([]Outcome, len(outcomes))
 			for i, o := range outcomes {
 				plain[i] = o.Outcome
-				plain[i].account = o.Account != nil
+				if plain[i].account = o.Account != nil; o.Account != nil {
+					plain[i].followers = o.Account.Followers
+				}
 				if err := s.writeAccount(tx, o, fetchedAt); err != nil {
 					return err
 				}

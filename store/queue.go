@@ -206,7 +206,7 @@ type Target struct {
 	Attempts   int      // fetches that failed since the last that succeeded
 	FetchedAt  *Instant // the last fetch that succeeded
 	DetailsAt  *Instant // the last that gave title, account and the like as well
-	Views      *int64   // the last views written
+	Views      *int64   // the last views written, of an account the last followers
 	State      string
 	Suspect    *string // the collector's note on a number held back
 	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.

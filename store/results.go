@@ -54,7 +54,8 @@ type Outcome struct {
 	Suspect  *string
 	Detail   string
 
-	account bool // an account's facts came
+	account   bool // an account's facts came
+	followers *int64
 }
 
 // Acknowledge writes the outcomes of a claim: points, latest counts, everything derived from them, and the targets'
@@ -445,8 +446,8 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 					details = &fetchedAt
 				}
 			}
-			if o.account {
-				fetched = &fetchedAt
+			if o.account { // by whose followers its next answer is weighed, as a video's by its views
+				fetched, views = &fetchedAt, o.followers
 			}
 			args = append(args, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect, fetched, details, views, o.Pace)
 		}

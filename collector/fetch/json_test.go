@@ -97,3 +97,17 @@ func TestID_decodes(t *testing.T) {
 		require.Equal(t, fetch.ID(want), id, raw)
 	}
 }
+
+func TestCheckJSON_takesNoMemberTwice(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"views":1,"views":2}`, `{"a":[{"views":1,"likes":{"views":2},"views":1}]}`, `{"views":1,"\u0076iews":2}`, `{"":1,"":2}`, `{"a\"b":1,"a\"b":2}`,
+	} {
+		require.EqualError(t, fetch.CheckJSON([]byte(text)), "the answer has a member twice in one object", text)
+	}
+	for _, text := range []string{
+		`{"views":1,"Views":2}`, `[{"views":1},{"views":1}]`, `{"views":{"views":["views","views",{"views":1}]}}`, `{"a":"\"views\":1,","views":"views"}`, `"views"`, `[]`, `{}`,
+	} {
+		require.NoError(t, fetch.CheckJSON([]byte(text)), text)
+	}
+}
