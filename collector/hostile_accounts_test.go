@@ -319,7 +319,7 @@ func TestHostile_accounts(t *testing.T) {
 					turn := (i + n) % len(all)
 					chosen := engine == "sqlite" && turn%4 == 0 || engine == "postgres" && turn == 1
 					if (chosen || *everywhere) && (s.lanes == nil || s.lanes(l)) {
-						t.Run(s.name, func(t *testing.T) { h.runAccounts(t, s) }) //nolint:paralleltest // one after the other on one database
+						t.Run(s.name, func(t *testing.T) { h.runAccounts(t, s) })
 					}
 				}
 			})

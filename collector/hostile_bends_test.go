@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -23,17 +24,8 @@ func setting(value any, names ...string) bend {
 	}
 }
 
-func oneOf(name string, names []string) bool {
-	if len(names) == 0 {
-		return true
-	}
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
+// oneOf says whether a name is among some; without any, every one is.
+func oneOf(name string, names []string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
 // without leaves counts out.
 func without(names ...string) bend {

@@ -3,6 +3,7 @@ package collector_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -137,9 +138,7 @@ func otherItems() []scenario {
 		missing[l] = fates{"missing", "missing", "ok"}
 	}
 	leaving := map[string]fates{"apify tiktok": items, "apify instagram": items}
-	for l, f := range missing {
-		leaving[l] = f
-	}
+	maps.Copy(leaving, missing)
 	// Where an item's link names its video as well, an exchange shows at once.
 	linked := map[string]fates{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]fates{"instagram": missing["instagram"]}

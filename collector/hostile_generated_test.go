@@ -29,11 +29,10 @@ const ofEach = 25
 
 // generated is what a random answer was made of, and how.
 type generated struct {
-	lane   lane
-	dice   *rand.Rand
-	status bool // the status was changed
-	mu     sync.Mutex
-	how    []string
+	lane lane
+	dice *rand.Rand
+	mu   sync.Mutex
+	how  []string
 }
 
 func (g *generated) note(format string, args ...any) {
@@ -302,7 +301,7 @@ func TestHostile_generated(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		if *hostileOut != "" && !t.Failed() {
-			require.NoError(t, os.WriteFile(*hostileOut, []byte(c.report()), 0o644)) //nolint:gosec // a page of the documentation
+			require.NoError(t, os.WriteFile(*hostileOut, []byte(c.report()), 0o644))
 		}
 	})
 }

@@ -2,6 +2,7 @@ package collector_test
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -47,9 +48,7 @@ var (
 // lanes are all of them.
 func lanes() []lane {
 	research := map[string][]string{"bookmarks": {"favorites_count"}}
-	for name, paths := range tiktokCounts {
-		research[name] = paths
-	}
+	maps.Copy(research, tiktokCounts)
 	return []lane{
 		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, lists: true},
 		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, counting: true},

@@ -374,8 +374,8 @@ func TestHostile_videos(t *testing.T) {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
 				h := newHostile(t, engine, l)
-				for _, s := range table {
-					t.Run(s.name, func(t *testing.T) { h.run(t, s) }) //nolint:paralleltest // one after the other on one database, which is much faster
+				for _, s := range table { // one after the other on one database, which is much faster than one each
+					t.Run(s.name, func(t *testing.T) { h.run(t, s) })
 				}
 			})
 		}
