@@ -227,7 +227,7 @@ func (g *generated) elements(key string, list []any) (any, bool) {
 func (g *generated) value(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, raw("-0"), raw("1.5"), raw("1e3"), raw("1e400"), raw("9223372036854775807"), raw("99999999999999999999"), raw("NaN"), raw("Infinity"), raw("'7'"), raw("007"),
-		raw(`"\ud800"`), raw("\"\xff\""), object{}, []any{}, object{"count": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
+		raw(`"\ud800"`), raw("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
 		raw(strings.Repeat("[", 100) + strings.Repeat("]", 100)), raw(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
 	if g.isCount("views", key) || !g.isAnyCount(key) {
 		values = append(values, 0, "0")

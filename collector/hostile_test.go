@@ -185,7 +185,11 @@ func (r *turn) target(which int) target {
 func (r *turn) fate(which int) fate {
 	r.t.Helper()
 	at := r.target(which)
-	class, failure := r.said.of(r.videos[which].ID, at.detail)
+	said := at.detail
+	if at.attempts == 0 { // the call was refused, and says nothing of the video
+		said = ""
+	}
+	class, failure := r.said.of(r.videos[which].ID, said)
 	switch {
 	case at.fetchedAt == store.InstantOf(r.db.Clock.Now()):
 		require.Equal(r.t, 0, at.attempts)
