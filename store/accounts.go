@@ -22,6 +22,7 @@ type Account struct {
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
 	ExternalID     *string // the platform's own id, where it is known
+	SourceID       *string // what its source calls it where that is not the platform's own id, as AccountFacts.SourceID
 	Username       string
 	HandleCurrent  bool
 	Name           *string
@@ -93,6 +94,7 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 type author struct {
 	platform   link.Platform
 	externalID string // "" when the source does not say
+	sourceID   string // as AccountFacts.SourceID, "" when the source has none
 	username   string // "" when the source does not say
 	name       *string
 }
@@ -102,9 +104,10 @@ type author struct {
 func (w writer) accounts(videos []Video) (map[uuid.UUID]uuid.UUID, error) {
 	authors := map[uuid.UUID]author{}
 	for i := range videos {
-		if f := w.outcomes[videos[i].ID].Facts; f != nil && (f.AccountID != nil || f.Username != nil) {
+		if f := w.outcomes[videos[i].ID].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
 			a := author{platform: videos[i].Platform, name: f.AccountName}
 			set(&a.externalID, f.AccountID)
+			set(&a.sourceID, f.AccountSourceID)
 			set(&a.username, f.Username)
 			authors[videos[i].ID] = a
 		}
@@ -127,12 +130,18 @@ func (w writer) accounts(videos []Video) (map[uuid.UUID]uuid.UUID, error) {
 }
 
 func (w writer) knownAccounts(authors map[uuid.UUID]author) ([]*Account, error) {
-	ids, names := []string{""}, []string{""}
+	ids, names, sourceIDs := []string{""}, []string{""}, []string(nil)
 	for _, a := range authors {
 		ids, names = append(ids, a.externalID), append(names, a.username)
+		if a.sourceID != "" {
+			sourceIDs = append(sourceIDs, a.sourceID)
+		}
 	}
-	q := scoped(w.tx, "accounts", w.org).
-		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
+	known, args := "accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?)", []any{ids, names}
+	if len(sourceIDs) > 0 {
+		known, args = known+" OR accounts.source_id IN ?", append(args, sourceIDs)
+	}
+	q := scoped(w.tx, "accounts", w.org).Where("("+known+")", args...).Order("accounts.id")
 	if w.lock {
 		q = q.Clauses(forUpdate)
 	}
@@ -140,22 +149,26 @@ func (w writer) knownAccounts(authors map[uuid.UUID]author) ([]*Account, error) 
 	return rows, q.Find(&rows).Error
 }
 
-// accountBook decides which account an author is. The platform's own id decides; a handle counts only for an account whose
-// id is not known yet.
+// accountBook decides which account an author is. The platform's own id decides, then the source's; a handle counts only for
+// an account of which no id is known that says otherwise.
 type accountBook struct {
-	org   uuid.UUID
-	now   Instant
-	rows  []*Account
-	dirty []*Account // changed or new
-	lost  []*Account // no longer bear their handle
+	org     uuid.UUID
+	now     Instant
+	rows    []*Account
+	dirty   []*Account // changed or new
+	lost    []*Account // no longer bear their handle
+	renamed []rename
 }
 
 func (b *accountBook) enter(a author) uuid.UUID {
 	row := b.find(func(r *Account) bool {
 		return a.externalID != "" && r.ExternalID != nil && *r.ExternalID == a.externalID
 	}, a.platform)
+	if row == nil {
+		row = b.find(func(r *Account) bool { return r.is(a) }, a.platform)
+	}
 	bearer := b.find(func(r *Account) bool { return a.username != "" && r.HandleCurrent && r.Username == a.username }, a.platform)
-	if row == nil && bearer != nil && (a.externalID == "" || bearer.ExternalID == nil) {
+	if row == nil && bearer != nil && !bearer.isAnother(a) {
 		row = bearer
 	}
 	if row == nil {
@@ -168,11 +181,18 @@ func (b *accountBook) enter(a author) uuid.UUID {
 			bearer.HandleCurrent = false
 			b.lost = append(b.lost, bearer)
 		}
+		if row.Username != "" && row.Username != a.username {
+			b.renamed = append(b.renamed, rename{account: row, from: row.Username})
+		}
 		row.Username, row.HandleCurrent = a.username, true
 		b.change(row)
 	}
 	if a.externalID != "" && row.ExternalID == nil {
 		row.ExternalID = &a.externalID
+		b.change(row)
+	}
+	if a.sourceID != "" && row.SourceID == nil {
+		row.SourceID = &a.sourceID
 		b.change(row)
 	}
 	if a.name != nil && (row.Name == nil || *row.Name != *a.name) {
@@ -184,6 +204,19 @@ func (b *accountBook) enter(a author) uuid.UUID {
 		b.change(row)
 	}
 	return row.ID
+}
+
+// is says whether an id tells the account to be an author.
+func (a *Account) is(an author) bool {
+	return a.ExternalID != nil && *a.ExternalID == an.externalID || a.SourceID != nil && *a.SourceID == an.sourceID && !a.isAnother(an)
+}
+
+// isAnother says whether an id tells the account from an author. Where the two have no id of one kind in common, nothing does.
+func (a *Account) isAnother(than author) bool {
+	if a.ExternalID != nil && than.externalID != "" {
+		return *a.ExternalID != than.externalID
+	}
+	return a.SourceID != nil && than.sourceID != "" && *a.SourceID != than.sourceID
 }
 
 func accountLink(a *Account) string {
@@ -222,10 +255,19 @@ func (b *accountBook) save(tx *gorm.DB) error {
 	if len(b.dirty) == 0 {
 		return nil
 	}
-	return tx.Clauses(clause.OnConflict{
+	err := tx.Clauses(clause.OnConflict{
 		Columns:   columns([]string{"organisation_id", "id"}),
-		DoUpdates: clause.AssignmentColumns([]string{"external_id", "username", "handle_current", "name", "link"}),
+		DoUpdates: clause.AssignmentColumns([]string{"external_id", "source_id", "username", "handle_current", "name", "link"}),
 	}).CreateInBatches(b.dirty, insertChunk).Error
+	if err != nil {
+		return err
+	}
+	for _, r := range b.renamed {
+		if err := r.follow(tx, b.org, b.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TrackingType says which of an account's videos are tracked with it.

@@ -34,10 +34,13 @@ type TrackedAccount struct {
 // targetAccount is the queue's kind for accounts.
 const targetAccount = "account"
 
-// accountTarget is what an account is called in the queue: its own id where the link has it, else its handle.
+// accountTarget is what an account is called in the queue: its own id where it is known, else its source's, else its handle.
 func accountTarget(a *Account) string {
-	if a.ExternalID != nil {
+	switch {
+	case a.ExternalID != nil:
 		return *a.ExternalID
+	case a.SourceID != nil:
+		return sourceIDMark + *a.SourceID
 	}
 	return "@" + a.Username
 }

@@ -211,8 +211,10 @@ type Target struct {
 	Suspect    *string // the collector's note on a number held back
 	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
 	RequestedAt Instant
-	// Of an account: the platform's own id, once it is known, and how many of its newest videos are wanted.
+	// Of an account: the platform's own id and the source's (AccountFacts.SourceID), once they are known, and how many of its
+	// newest videos are wanted.
 	NativeID *string
+	SourceID *string
 	Depth    int
 }
 
@@ -283,7 +285,7 @@ WITH due AS MATERIALIZED (
 UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
  WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
    AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
-RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, depth`
+RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, source_id, depth`
 	for len(c.Targets) < r.Limit {
 		var taken []Target
 		err := tx.Raw(claim, bucket, r.Platform, r.Kind, lane, by, c.At, r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, bucket).Scan(&taken).Error

@@ -19,20 +19,22 @@ import (
 type VideoFacts struct {
 	Views, Likes, Comments, Shares, Bookmarks *int64
 
-	Title         *string
-	Username      *string // handle without "@", lower case; for Facebook with the ~suffix where known
-	AccountID     *string // the platform's own id of the account
-	AccountName   *string
-	UploadedAt    *time.Time
-	LengthSeconds *float64
-	SongName      *string
-	SongLink      *string
-	NotSafe       *bool
-	Private       *bool
-	HiddenStats   *bool // true when the platform withholds a count that this source normally gives
-	IsAd          *bool
-	ShopAd        *bool
-	ShopProductID *string
+	Title     *string
+	Username  *string // handle without "@", lower case; for Facebook with the ~suffix where known
+	AccountID *string // the platform's own id of the account
+	// AccountSourceID is as AccountFacts.SourceID.
+	AccountSourceID *string
+	AccountName     *string
+	UploadedAt      *time.Time
+	LengthSeconds   *float64
+	SongName        *string
+	SongLink        *string
+	NotSafe         *bool
+	Private         *bool
+	HiddenStats     *bool // true when the platform withholds a count that this source normally gives
+	IsAd            *bool
+	ShopAd          *bool
+	ShopProductID   *string
 }
 
 // Outcome is what became of one claimed target and what is next for it.
@@ -53,6 +55,8 @@ type Outcome struct {
 	State    string
 	Suspect  *string
 	Detail   string
+	// HandleLost says of an account that another one answers to its handle.
+	HandleLost bool
 
 	account bool // an account's facts came
 }
