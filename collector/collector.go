@@ -256,6 +256,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		errs, unfinished = append(errs, err), append(unfinished, a.lacking...)
 		left = append(others, a.open...)
 		for _, o := range a.refused {
+			o.HandleLost = o.HandleLost || refused[o.Target.ExternalID].HandleLost
 			refused[o.Target.ExternalID] = o
 			if ways[i+1:].batch(ask(o.Target, c.now())) > 0 {
 				left = append(left, o.Target)
@@ -274,11 +275,23 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		}
 	}
 	errs = append(errs, c.awaitPaused(writing, refused))
-	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
+	errs = append(errs, c.acknowledge(writing, claim, slices.Collect(maps.Values(refused))))
 	if len(left) > 0 {
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
 	}
 	return errors.Join(errs...)
+}
+
+// acknowledge writes what no source could answer.
+func (c *Collector) acknowledge(ctx context.Context, claim store.Claim, outcomes []store.Outcome) error {
+	var lost []store.AccountOutcome
+	outcomes = slices.DeleteFunc(outcomes, func(o store.Outcome) bool {
+		if o.HandleLost {
+			lost = append(lost, store.AccountOutcome{Outcome: o})
+		}
+		return o.HandleLost
+	})
+	return errors.Join(c.store.Acknowledge(ctx, claim, claim.At, outcomes), c.store.AcknowledgeAccounts(ctx, claim, claim.At, lost))
 }
 
 // putOff gives those of a claim's targets back whose turn has not come, and returns the others.
@@ -438,13 +451,16 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		return a, err
 	}
 	for i, r := range results {
+		if r.Account != nil && asked[i].IsStranger(r.Account) {
+			r = asked[i].Stranger(r.Sandbox)
+		}
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
 		}
 		switch {
-		case r.Class == Unsupported, r.Class == Missing:
+		case r.Class == Unsupported, r.Class == Missing, r.Class == Taken:
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
 			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
@@ -52,7 +51,8 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
 		o.Pace = paceOf(t, r.Facts, now)
 		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-	case Gone, Missing:
+	case Gone, Missing, Taken:
+		o.HandleLost = r.Class == Taken
 		o.Attempts = t.Attempts + 1
 		if o.Attempts >= goneConfirmed {
 			o.State = gone
@@ -93,7 +93,7 @@ func wantedOf(r Result) *Facts {
 		return r.Facts
 	}
 	f := *r.Facts
-	f.Username, f.AccountID, f.AccountName = nil, nil, nil
+	f.Username, f.AccountID, f.AccountSourceID, f.AccountName = nil, nil, nil, nil
 	return &f
 }
 
@@ -104,8 +104,11 @@ func ask(t store.Target, now time.Time) Target {
 	switch {
 	case t.NativeID != nil:
 		asked.AccountID = *t.NativeID
-	case asked.Kind == KindAccount && !strings.HasPrefix(t.ExternalID, "@"):
+	case asked.Kind == KindAccount && store.IsAccountID(t.ExternalID):
 		asked.AccountID = t.ExternalID // the link had it
+	}
+	if t.SourceID != nil {
+		asked.SourceID = *t.SourceID
 	}
 	return asked
 }

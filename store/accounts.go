@@ -213,10 +213,10 @@ func (a *Account) is(an author) bool {
 
 // isAnother says whether an id tells the account from an author. Where the two have no id of one kind in common, nothing does.
 func (a *Account) isAnother(than author) bool {
-	if a.ExternalID != nil && than.externalID != "" {
-		return *a.ExternalID != than.externalID
-	}
-	return a.SourceID != nil && than.sourceID != "" && *a.SourceID != than.sourceID
+	var id, sourceID string
+	set(&id, a.ExternalID)
+	set(&sourceID, a.SourceID)
+	return DifferentAccounts(id, sourceID, than.externalID, than.sourceID)
 }
 
 func accountLink(a *Account) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -43,6 +44,11 @@ func accountTarget(a *Account) string {
 		return sourceIDMark + *a.SourceID
 	}
 	return "@" + a.Username
+}
+
+// IsAccountID says whether an account's target is called by the platform's own id.
+func IsAccountID(target string) bool {
+	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, sourceIDMark)
 }
 
 // depths says how many of its newest videos are wanted when an account is first tracked.

@@ -15,7 +15,7 @@ import (
 // AccountFacts are what a source said of an account. A nil pointer means that it did not say.
 type AccountFacts struct {
 	ID          *string // the platform's own id
-	SourceID    *string // what the source calls it where that is not the platform's own id: it never changes, and no other source knows it
+	SourceID    *string // what the source calls it where that is not the platform's own id, behind the name of whoever issues such ids and a slash
 	Username    *string // handle without "@", lower case
 	Name        *string
 	Bio         *string
@@ -121,14 +121,17 @@ func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) e
 	return keepIdentity(tx, o, depth)
 }
 
-// keepIdentity notes the account's ids and its handle in its target and, once its videos have been listed, how deep the next list has to
+// keepIdentity notes the account's ids in its target, and its handle where none was known, and, once its videos have been listed, how deep the next list has to
 // go: no deeper than a page, unless an organisation has joined that has seen too few. Then the target is due again
 // at once, which is what a later requested_at means to acknowledge.
 func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
 	}
-	statement, args := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?)`, []any{o.Account.ID, o.Account.SourceID}
+	var handle string
+	set(&handle, o.Account.Username)
+	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END`
+	args := []any{o.Account.ID, o.Account.SourceID, handle}
 	if o.Account.Listed {
 		statement, args = statement+`, depth = ?`, append(args, depth)
 		if depth > 0 {

@@ -16,6 +16,18 @@ import (
 // sourceIDMark begins the name of a target of which a source's id alone is known, and no handle does.
 const sourceIDMark = "~"
 
+// DifferentAccounts says whether two pairs of ids, the platform's own and a source's, each "" where it is not known, are of
+// two accounts. Where they have no id of one kind in common, nothing tells them apart. A source's id is one of its issuer,
+// whose name stands before the last slash: those of two issuers have nothing in common either.
+func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
+	if id != "" && otherID != "" {
+		return id != otherID
+	}
+	return sourceID != otherSourceID && sourceID != "" && otherSourceID != "" && issuer(sourceID) == issuer(otherSourceID)
+}
+
+func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
+
 // rename is an account that bears another handle than before.
 type rename struct {
 	account *Account
@@ -23,7 +35,7 @@ type rename struct {
 }
 
 // follow brings what repeats the handle up to date: the organisation's videos of the account, and what they and the account
-// are asked for by. A handle that nobody knew any more is asked for again at once by the new one.
+// are asked for by. An account that was not found by the old handle is asked for by the new one at once.
 func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+uuidType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": bucket, "now": now, "active": stateActive}
@@ -31,8 +43,9 @@ func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant) error {
 		`UPDATE videos SET username = @to WHERE organisation_id = @org AND linked_account_id = @id AND username = @from`,
 		`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
-		`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = CASE WHEN state = @active THEN attempts ELSE 0 END,
-  next_at = CASE WHEN state <> @active AND claimed_by IS NULL THEN @now ELSE next_at END
+		`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0,
+  next_at = CASE WHEN (attempts > 0 OR state <> @active) AND claimed_by IS NULL THEN @now ELSE next_at END,
+  requested_at = CASE WHEN attempts > 0 OR state <> @active THEN requested_at + 1 ELSE requested_at END
  WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND handle <> @to AND external_id IN
  (SELECT s.external_id FROM fetch_subscriptions s WHERE s.organisation_id = @org AND s.subject_id = @id AND s.bucket = @bucket AND s.source = @platform AND s.kind = 'account')`,
 	} {
@@ -92,7 +105,7 @@ func targetName(o AccountOutcome) string {
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, sourceIDMark)
 	switch {
 	case f == nil:
-	case (byHandle || bySource) && f.ID != nil:
+	case (byHandle || bySource) && f.ID != nil && IsAccountID(*f.ID):
 		return *f.ID
 	case byHandle && f.SourceID != nil:
 		return sourceIDMark + *f.SourceID

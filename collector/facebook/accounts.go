@@ -68,6 +68,7 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 	if a.Username == nil {
 		a.Username = &id // as nameOf
 	}
+	s.keepName(id, *a.Username)
 	r := collector.Result{Class: collector.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range lists {
 		found, err := s.list(ctx, id+"/"+list, t.Depth)

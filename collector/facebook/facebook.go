@@ -62,7 +62,7 @@ type Source struct {
 	names map[string]pageName
 }
 
-// pageName is a page's handle, "" when it has none.
+// pageName is a page's handle, its id when it has none.
 type pageName struct {
 	handle string
 	at     time.Time
@@ -292,21 +292,22 @@ func (s *Source) nameOf(ctx context.Context, id string) (*string, error) {
 		if json.Unmarshal(res.Body, &page) != nil || string(page.ID) != id {
 			return nil, graph.ErrShape
 		}
-		known = pageName{at: now}
+		known.handle = id
 		if handle := fetch.Handle(page.Username); handle != nil {
 			known.handle = *handle
 		}
-		s.mu.Lock()
-		if len(s.names) >= namesCached {
-			clear(s.names)
-		}
-		s.names[id] = known
-		s.mu.Unlock()
-	}
-	if known.handle == "" {
-		return &id, nil
+		s.keepName(id, known.handle)
 	}
 	return &known.handle, nil
+}
+
+func (s *Source) keepName(id, handle string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.names) >= namesCached {
+		clear(s.names)
+	}
+	s.names[id] = pageName{handle: handle, at: s.now()}
 }
 
 // unknownMetric is what a call gets that names a metric which the platform does not have (any more).

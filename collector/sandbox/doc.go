@@ -73,6 +73,8 @@
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   back to real time
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
+//	PUT    /_control/account {"platform","handle","to","stranger"}: an account bears another handle from now on, and the one that it
+//	                         had is nobody's or, with stranger, that of an account that has nothing to do with it
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
 //
 // Sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok; tiktok, instagram and facebook stand for a vendor's calls for them as well. "" or "*" is
