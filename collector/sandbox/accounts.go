@@ -146,7 +146,8 @@ func (w *World) remember(ref accountRef, names foreign) {
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
 // Claim makes the account of a handle the author of a video, as a request with a link that names both does. It brings back,
-// at the start of a process, what an earlier one had been told. False, and nothing done, when either has the wrong shape.
+// at the start of a process, what an earlier one had been told. False, and nothing done, when either has the wrong shape. A handle
+// that has changed hands says nothing.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
 	owner, ok := w.identify(p, handle)
 	if !ok || !validID(p, id) {

@@ -174,9 +174,6 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 			}
 		case r.Facts != nil:
 			d.learn(&collector.AccountFacts{Username: r.Facts.Username})
-			if id := d.knownID(); id != "" {
-				r.Facts.AccountSourceID = &id
-			}
 		}
 		results[i] = r
 	}
