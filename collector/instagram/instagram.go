@@ -41,6 +41,7 @@ var (
 type Options struct {
 	BaseURL   string // as graph.Options
 	Token     string // of a Facebook login, with instagram_basic, instagram_manage_insights and pages_read_engagement
+	AppSecret string // as graph.Options
 	AccountID string // the own professional account's id in the Graph API: business discovery goes through it
 	Client    *fetch.Client
 	Now       func() time.Time
@@ -66,12 +67,12 @@ var _ collector.Source = (*Source)(nil)
 // New makes the source. It returns an error when the token is missing, the account's id is no number, or the base address
 // cannot be used.
 func New(o Options) (*Source, error) {
-	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, Client: o.Client, Now: o.Now})
+	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
 	if !accountNum.MatchString(o.AccountID) {
-		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token))
+		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
 	}
 	return &Source{graph: c, own: ownAccount{id: o.AccountID}, now: o.Now}, nil
 }

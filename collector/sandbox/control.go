@@ -20,10 +20,11 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 		"calls":   {http.MethodGet: s.getCalls, http.MethodDelete: s.deleteCalls},
 		"clock":   {http.MethodGet: s.getClock, http.MethodPut: s.putClock, http.MethodDelete: s.deleteClock},
 		"video":   {http.MethodGet: s.getVideo},
+		"meta":    {http.MethodPut: s.putMeta},
 		"account": {http.MethodGet: s.getAccount, http.MethodPut: s.putAccount},
 	}[path]
 	if !ok {
-		write(w, r, problem(http.StatusNotFound, "no control of that name; there are faults, calls, clock, video and account"))
+		write(w, r, problem(http.StatusNotFound, "no control of that name; there are faults, calls, clock, video, account and meta"))
 		return
 	}
 	method := r.Method
