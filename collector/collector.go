@@ -44,6 +44,8 @@ const (
 	lease = 2 * time.Minute
 	// callTime bounds all calls of one claim, well below the lease.
 	callTime = 60 * time.Second
+	// handleLife is for how long after an account was seen its handle is believed to be its own where no id tells.
+	handleLife = 3 * 24 * time.Hour
 	// An account may have thousands of videos, which a slow source lists ten at a time.
 	accountLease    = 15 * time.Minute
 	accountCallTime = 14 * time.Minute
@@ -451,9 +453,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		return a, err
 	}
 	for i, r := range results {
-		if r.Account != nil && asked[i].IsStranger(r.Account) {
-			r = asked[i].Stranger(r.Sandbox)
-		}
+		r = whose(batch[i], asked[i], r, a.at)
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
@@ -472,6 +472,18 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	c.log.DebugContext(ctx, "fetched", "source", w.source.Name(), "targets", len(batch), "elapsed", c.now().Sub(a.at))
 	return a, nil
+}
+
+// whose passes an answer for an account on unless it is, or may be, of somebody else who has the handle now.
+func whose(t store.Target, asked Target, r Result, now time.Time) Result {
+	switch {
+	case r.Account == nil:
+	case asked.IsStranger(r.Account):
+		return asked.Stranger(r.Sandbox)
+	case asked.knowsOtherIDs(r.Account) && (t.FetchedAt == nil || now.Sub(t.FetchedAt.Time()) > handleLife):
+		return Result{Target: asked, Class: Missing, Sandbox: r.Sandbox, Detail: "nothing tells whether the handle " + asked.Handle + " is still the account's: this source has another kind of id for it"}
+	}
+	return r
 }
 
 // wait waits, and returns false when ctx ended first.

@@ -221,3 +221,48 @@ func TestRenames_ofTheAccountThatHasLoggedInAreFollowed(t *testing.T) {
 		require.EqualValues(t, 1, w.records())
 	})
 }
+
+// A vendor has another id for an account of Instagram than the Graph API. What it says is believed only while the handle is
+// known to be the account's.
+func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]time.Duration{"the next day": dayAndMore, "after a long time": 10 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				w := newWorld(t, db)
+				handle := w.prolific(link.Instagram, 5)
+				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackNewOnly)
+				stop := w.startWith(w.meta()...)
+				w.checked(ref, 0)
+				before := w.account(ref)
+				stop()
+
+				if late > dayAndMore {
+					w.rename(link.Instagram, handle, newHandle, true)
+				}
+				db.Clock.Advance(late)
+				stop = w.startWith(w.sources("sandbox")...)
+				if late > dayAndMore {
+					w.says("no number written", "kind=account", "platform=instagram", "class=missing", "nothing tells whether the handle "+handle+" is still the account's")
+					a := w.account(ref)
+					require.Equal(t, before.CheckedAt, a.CheckedAt)
+					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
+					require.Nil(t, a.ExternalID)
+					return
+				}
+				w.checked(ref, store.InstantOf(db.Clock.Now()))
+				stop()
+				a := w.account(ref)
+				require.NotNil(t, a.ExternalID, "both are known from now on")
+				require.Equal(t, before.SourceID, a.SourceID)
+
+				w.rename(link.Instagram, handle, newHandle, true)
+				db.Clock.Advance(10 * 24 * time.Hour)
+				w.startWith(w.meta()...)
+				w.says("no number written", "source=instagram", "kind=account", "class=taken")
+				require.Equal(t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
+			})
+		})
+	}
+}

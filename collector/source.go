@@ -47,6 +47,12 @@ func (t Target) IsStranger(f *AccountFacts) bool {
 	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
 }
 
+// knowsOtherIDs says whether facts bear an id, but none of a kind that is known of the target: nothing tells whether they are of it.
+func (t Target) knowsOtherIDs(f *AccountFacts) bool {
+	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
+	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
+}
+
 // Stranger is the outcome for a target whose handle belongs to somebody else.
 func (t Target) Stranger(sandbox bool) Result {
 	return Result{Target: t, Class: Taken, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}

@@ -153,7 +153,7 @@ func (c Call) account(items []gjson.Result, t collector.Target, asked values) co
 	switch {
 	case t.IsStranger(f):
 		return t.Stranger(false) // the caller knows whether
-	case t.AccountID != "" && f.ID == nil && c.asksByHandle():
+	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
 		return collector.Result{Class: collector.Temporary, Detail: "the item does not say by an id whose it is"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
 		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(asked.handle)):
