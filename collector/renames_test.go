@@ -83,6 +83,7 @@ func TestRenames_areFollowedById(t *testing.T) {
 					w.start(tt.vendor)
 					w.checked(ref, 0)
 					second.checked(other, 0)
+					w.attempted()
 					w.isNow(ref, handle)
 
 					w.rename(tt.platform, handle, newHandle, stranger)
@@ -140,6 +141,7 @@ func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
 					} else {
 						w.says("no number written", "kind=account", "platform="+string(p), "class=gone")
 					}
+					w.attempted()
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)

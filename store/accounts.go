@@ -176,7 +176,9 @@ func (b *accountBook) enter(a author) uuid.UUID {
 		b.rows = append(b.rows, row)
 		b.change(row)
 	}
-	if a.username != "" && (row.Username != a.username || !row.HandleCurrent) {
+	// An answer that is older than the account's own, and written late, brings no former handle back.
+	late := row.CheckedAt != nil && *row.CheckedAt > b.now
+	if a.username != "" && !late && (row.Username != a.username || !row.HandleCurrent) {
 		if bearer != nil && bearer != row {
 			bearer.HandleCurrent = false
 			b.lost = append(b.lost, bearer)
