@@ -284,18 +284,6 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 	return errors.Join(errs...)
 }
 
-// acknowledge writes what no source could answer.
-func (c *Collector) acknowledge(ctx context.Context, claim store.Claim, outcomes []store.Outcome) error {
-	var lost []store.AccountOutcome
-	outcomes = slices.DeleteFunc(outcomes, func(o store.Outcome) bool {
-		if o.HandleLost {
-			lost = append(lost, store.AccountOutcome{Outcome: o})
-		}
-		return o.HandleLost
-	})
-	return errors.Join(c.store.Acknowledge(ctx, claim, claim.At, outcomes), c.store.AcknowledgeAccounts(ctx, claim, claim.At, lost))
-}
-
 // putOff gives those of a claim's targets back whose turn has not come, and returns the others.
 func (c *Collector) putOff(ctx context.Context, claim store.Claim) ([]store.Target, error) {
 	var early []store.Outcome
@@ -472,18 +460,6 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	c.log.DebugContext(ctx, "fetched", "source", w.source.Name(), "targets", len(batch), "elapsed", c.now().Sub(a.at))
 	return a, nil
-}
-
-// whose passes an answer for an account on unless it is, or may be, of somebody else who has the handle now.
-func whose(t store.Target, asked Target, r Result, now time.Time) Result {
-	switch {
-	case r.Account == nil:
-	case asked.IsStranger(r.Account):
-		return asked.Stranger(r.Sandbox)
-	case asked.knowsOtherIDs(r.Account) && (t.FetchedAt == nil || now.Sub(t.FetchedAt.Time()) > handleLife):
-		return Result{Target: asked, Class: Missing, Sandbox: r.Sandbox, Detail: "nothing tells whether the handle " + asked.Handle + " is still the account's: this source has another kind of id for it"}
-	}
-	return r
 }
 
 // wait waits, and returns false when ctx ended first.
