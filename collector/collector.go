@@ -111,9 +111,11 @@ func (c *Collector) Run(ctx context.Context) error {
 			if !c.serves(p, k) {
 				continue
 			}
+			h := newHands(c.workers)
 			for range c.workers {
-				wg.Go(func() { c.work(ctx, p, k) })
+				wg.Go(func() { c.work(ctx, p, k, h) })
 			}
+			wg.Go(func() { c.welcome(ctx, p, k, h) })
 		}
 	}
 	wg.Wait()
@@ -156,11 +158,11 @@ func (c *Collector) beat(ctx context.Context) {
 }
 
 // work is one worker of a platform and kind.
-func (c *Collector) work(ctx context.Context, p link.Platform, k Kind) {
+func (c *Collector) work(ctx context.Context, p link.Platform, k Kind, h *hands) {
 	most := callsAtOnce / 2
 	for ctx.Err() == nil {
 		began := c.now()
-		busy, err := c.round(ctx, p, k, most)
+		busy, err := c.round(ctx, p, k, h, most)
 		if busy {
 			most = claimable(most, c.now().Sub(began))
 		}
@@ -183,26 +185,16 @@ func claimable(last int, took time.Duration) int {
 
 // round claims and fetches once, up to so many targets or as many as one call takes; it returns false when there was
 // nothing to do.
-func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, most int) (busy bool, err error) {
+func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands, most int) (busy bool, err error) {
 	lanes, err := c.store.DueLanes(ctx, p, string(k))
 	if err != nil || len(lanes) == 0 {
 		return false, err
 	}
-	if err := c.replan(ctx); err != nil {
+	ways, batch, err := c.ready(ctx, p, k)
+	if err != nil || batch == 0 {
 		return false, err
 	}
-	ways, err := c.open(ctx)
-	if err != nil {
-		return false, err
-	}
-	batch := ways.batch(Target{Platform: p, Kind: k})
-	if batch == 0 {
-		return false, nil // every source is paused; what is due stays so
-	}
-	held, within := lease, callTime
-	if k == KindAccount {
-		held, within = accountLease, accountCallTime
-	}
+	held, within := times(k)
 	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
 	if batch > 1 {
 		request.Ahead = fillAhead
@@ -211,7 +203,26 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, most int
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
+	defer h.take(claim.Targets, true)()
 	return true, c.collect(ctx, claim, ways, within)
+}
+
+// ready returns the sources that may be asked now and how many targets one call takes, 0 when all are paused: what is due then
+// stays so.
+func (c *Collector) ready(ctx context.Context, p link.Platform, k Kind) (ways, int, error) {
+	if err := c.replan(ctx); err != nil {
+		return nil, 0, err
+	}
+	ways, err := c.open(ctx)
+	return ways, ways.batch(Target{Platform: p, Kind: k}), err
+}
+
+// times are how long a claim is kept, and its calls may take.
+func times(k Kind) (held, within time.Duration) {
+	if k == KindAccount {
+		return accountLease, accountCallTime
+	}
+	return lease, callTime
 }
 
 // draw puts lanes in an order by chance and weight.
@@ -229,18 +240,35 @@ func draw(lanes []store.Lane) []store.Lane {
 	return order
 }
 
-// collect fetches a claim, for as long as within, and acknowledges each answer as it comes. What no source could be asked
-// for now goes back.
+// collect fetches a claim, for as long as within, strand by strand at once.
 func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	writing := context.WithoutCancel(ctx)
 
-	left, err := c.putOff(writing, claim)
+	due, err := c.putOff(writing, claim)
 	if err != nil {
 		return err
 	}
+	var all sync.WaitGroup
+	failures := make(chan error, len(due))
+	for _, strand := range c.strands(ways, due) {
+		all.Go(func() { failures <- c.pursue(calls, writing, claim, ways, strand) })
+	}
+	all.Wait()
+	close(failures)
+	var errs []error
+	for err := range failures {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// pursue asks source after source for some of a claim's targets, and acknowledges each answer as it comes. What no source could
+// be asked for now goes back.
+func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, ways ways, left []store.Target) error {
+	var err error
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
 	var errs []error
 	var unfinished []lacking
@@ -398,14 +426,26 @@ func atOnce(batches [][]store.Target, call func([]store.Target) error) error {
 // batches parts targets into calls. Targets of which a source takes as many at once go together, so that one that needs
 // a call of its own does not split up the others.
 func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
-	bySize := map[int][]store.Target{}
+	type together struct {
+		size  int
+		group string
+	}
+	var order []together
+	parts := map[together][]store.Target{}
 	for _, t := range targets {
 		size, _ := s.Serves(ask(t, c.now()))
-		bySize[max(1, size)] = append(bySize[max(1, size)], t)
+		key := together{size: max(1, size)}
+		if g, ok := s.(Grouped); ok {
+			key.group = g.Group(ask(t, c.now()))
+		}
+		if parts[key] == nil {
+			order = append(order, key)
+		}
+		parts[key] = append(parts[key], t)
 	}
 	var out [][]store.Target
-	for _, size := range slices.Sorted(maps.Keys(bySize)) {
-		out = slices.AppendSeq(out, slices.Chunk(bySize[size], size))
+	for _, key := range order {
+		out = slices.AppendSeq(out, slices.Chunk(parts[key], key.size))
 	}
 	return out
 }
@@ -422,7 +462,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		a.open = batch
 		return a, err
 	}
-	results, err := w.source.Fetch(ctx, asked, plan)
+	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
 	if err != nil && ctx.Err() != nil {
 		a.open = batch // we are stopping, or the claim's time is up: that says nothing of the source
 		return a, nil  //nolint:nilerr // the targets go back

@@ -106,6 +106,13 @@ type Addressed interface {
 	Address() string
 }
 
+// Grouped is a source for which a batch of targets of several groups is as many calls, one after the other. The collector makes it
+// batches of one group each.
+type Grouped interface {
+	// Group names what a target is found by, e.g. the account in whose list it stands.
+	Group(t Target) string
+}
+
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
 // methods may be called concurrently.
 type Source interface {

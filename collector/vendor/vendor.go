@@ -4,6 +4,7 @@
 package vendor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ type Source struct {
 	client  *fetch.Client
 	now     func() time.Time
 	budgets []collector.Budget
-	slots   chan struct{}
+	slots   *collector.Slots
 	sizes   []batchSize // of config.Calls
 }
 
@@ -70,11 +71,8 @@ func New(config Config, o Options) (*Source, error) {
 	}
 	s := &Source{
 		config: config, base: config.BaseURL, key: o.Key, client: o.Client, now: o.Now,
-		slots: make(chan struct{}, max(config.Concurrency, 0)),
+		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency), o.Now),
 		sizes: make([]batchSize, len(config.Calls)),
-	}
-	if config.Concurrency == 0 {
-		s.slots = make(chan struct{}, defaultConcurrency)
 	}
 	for _, l := range config.Limits {
 		s.budgets = append(s.budgets, collector.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
@@ -250,15 +248,14 @@ func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Resul
 
 // ask makes the call when one of the vendor's slots is free.
 func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response, error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, fmt.Errorf("the call was abandoned: %w", context.Canceled)
-		}
+	give, err := s.slots.Take(ctx)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, fmt.Errorf("the call was abandoned: %w", context.Canceled)
+	case err != nil:
 		return nil, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "no free slot before the caller's deadline"}
 	}
+	defer give()
 	return s.client.Do(ctx, r.build(s.base, s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
 }
 
