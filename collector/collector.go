@@ -270,6 +270,7 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, ways ways, left []store.Target) error {
 	var err error
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
+	failed := map[string]store.Outcome{}  // the last call failed
 	var errs []error
 	var unfinished []lacking
 	for i, w := range ways {
@@ -289,8 +290,15 @@ func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, wa
 				left = append(left, o.Target)
 			}
 		}
+		for _, o := range a.failed {
+			failed[o.Target.ExternalID] = o
+			if o.Target.Lane == store.LaneInteractive { // who waits is told what the next source knows
+				left = append(left, o.Target)
+			}
+		}
 	}
 	errs = append(errs, c.write(writing, claim, unfinished))
+	left = slices.DeleteFunc(left, func(t store.Target) bool { _, ok := failed[t.ExternalID]; return ok })
 	// Given back, what no source can ever be asked for would be claimed again and again.
 	left, unserved := split(left, c.served)
 	for _, t := range left {
@@ -302,6 +310,7 @@ func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, wa
 		}
 	}
 	errs = append(errs, c.awaitPaused(writing, refused))
+	maps.Copy(refused, failed) // which changes nothing where another source has answered meanwhile
 	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
 	if len(left) > 0 {
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
@@ -382,6 +391,7 @@ type answer struct {
 	found   []store.AccountOutcome // of accounts, to be written
 	open    []store.Target         // not answered, since the source could not be asked: to go back
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
+	failed  []store.Outcome        // the call failed, maybe by their fault: the same
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
@@ -398,6 +408,7 @@ func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way
 		mu.Lock()
 		defer mu.Unlock()
 		all.open, all.refused, all.lacking = append(all.open, a.open...), append(all.refused, a.refused...), append(all.lacking, a.lacking...)
+		all.failed = append(all.failed, a.failed...)
 		return err
 	})
 	return all, err

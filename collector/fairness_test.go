@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector"
@@ -158,6 +159,10 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	db := storetest.New(t, engine)
 	w := &fairWorld{world: newWorld(t, db), wire: &wire{now: db.Clock.Now}}
 	w.inRealTime()
+	// The rules for statements are held elsewhere: here they would take most of the time.
+	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, fast.Close()) })
 	settings := map[string]string{}
 	for _, line := range w.sandbox.Settings(w.url) {
 		name, value, _ := strings.Cut(line, "=")
@@ -165,7 +170,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	}
 	client := fetch.New(fetch.Options{Timeout: timeout, Transport: w.wire})
 	tt, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: db.Store, Now: db.Clock.Now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast, Now: db.Clock.Now})
 	require.NoError(t, err)
 	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: sandbox.InstagramToken,
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: db.Clock.Now})
@@ -182,7 +187,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 		require.NoError(t, err)
 		sources = append(sources, v)
 	}
-	c, err := collector.New(collector.Options{Store: db.Store, Sources: sources, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
+	c, err := collector.New(collector.Options{Store: fast, Sources: sources, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -268,8 +273,8 @@ func (w *fairWorld) single(org *store.Org, p link.Platform) (idle time.Duration,
 		return 0, 0, err
 	}
 	words := []string{v.ExternalID, fmt.Sprintf("somebody%d", n)}
-	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok && p == link.Facebook {
-		words = append(words, truth.Account.ID) // whose name is asked for
+	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
+		words = append(words, truth.Account.ID) // which may be asked for its name
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
@@ -296,15 +301,14 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 			var all sync.WaitGroup
 			var mu sync.Mutex
 			for name, c := range map[string]struct {
-				how     slowness
-				singles []link.Platform
-				retries time.Duration // that a link's own failures cost
+				how       slowness
+				platforms []link.Platform
 			}{
-				"all take a second to three":                   {slowness{first: varied, vendor: varied}, link.Platforms, 0},
-				"all take a second to three, Facebook refuses": {slowness{first: varied, vendor: varied, refuses: true}, []link.Platform{link.Facebook}, 0},
-				"the platforms take ten seconds":               {slowness{first: each(10 * time.Second)}, link.Platforms, 0},
-				"the vendors take ten seconds":                 {slowness{vendor: each(10 * time.Second)}, []link.Platform{link.TikTok}, 0},
-				"the platforms do not answer":                  {slowness{hangs: true}, link.Platforms, 8 * time.Second},
+				"all take a second to three":     {slowness{first: varied, vendor: varied}, link.Platforms},
+				"Facebook refuses all":           {slowness{first: varied, vendor: varied, refuses: true}, []link.Platform{link.Facebook}},
+				"the platforms take ten seconds": {slowness{first: each(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors take ten seconds":   {slowness{vendor: each(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the platforms do not answer":    {slowness{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				timeout := fetch.DefaultTimeout
 				if c.how.hangs {
@@ -317,21 +321,23 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 				w.wire.slow(&c.how)
 				o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
-				for _, p := range link.Platforms {
+				for _, p := range c.platforms {
 					for from := 0; from < 500; from += 50 {
 						_, err := w.add(w.org, links(p, from, 50)...)
 						require.NoError(t, err)
 					}
 				}
-				for _, p := range c.singles {
+				for _, p := range c.platforms {
 					all.Go(func() {
 						idle, calls, err := w.single(w.db.Org(o.ID), p)
+						waiting := storetest.Column[int64](t, w.db, "SELECT COUNT(*) FROM videos WHERE platform = ? AND latest_views IS NULL", string(p))[0]
 						mu.Lock()
 						defer mu.Unlock()
-						t.Logf("%s: %s idle %s, %d calls, %v", name, p, idle, calls, err)
-						if err != nil || idle > mayDelay+c.retries || calls == 0 {
-							t.Errorf("%s: %s", name, p)
-						}
+						t.Logf("%s: a link of %s waited %s and was in %d calls; then %d of the burst waited", name, p, idle, calls, waiting)
+						assert.NoError(t, err)
+						assert.LessOrEqual(t, idle, mayDelay)
+						assert.Positive(t, calls)
+						assert.Greater(t, waiting, int64(100), "the burst was over before, so that this says nothing")
 					})
 				}
 			}

@@ -4,26 +4,20 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 )
 
 // Slots are the calls that a source takes at once, shared fairly between those who wait for answers. A slot that becomes free
-// goes to whoever has the fewest; and while calls take long, the last one is kept for who has none. All methods may be called
-// concurrently.
+// goes to whoever has the fewest, and the last one is kept for who has none: a call may take long, and who comes new cannot wait
+// for it. All methods may be called concurrently.
 type Slots struct {
-	now func() time.Time
-
 	mu      sync.Mutex
 	free    int
-	slow    bool // so that who comes new cannot wait for the next slot to become free
+	keep    int // 1, unless there is one slot alone
 	held    map[uuid.UUID]int
 	waiting []*ticket // in the order in which they came
 }
-
-// slowCall is from when on a call takes long.
-const slowCall = claimTime / 2
 
 type ticket struct {
 	who     uuid.UUID
@@ -31,8 +25,8 @@ type ticket struct {
 }
 
 // NewSlots returns n slots, at least one.
-func NewSlots(n int, now func() time.Time) *Slots {
-	return &Slots{now: now, free: max(1, n), slow: n > 1, held: map[uuid.UUID]int{}}
+func NewSlots(n int) *Slots {
+	return &Slots{free: max(1, n), keep: min(1, max(0, n-1)), held: map[uuid.UUID]int{}}
 }
 
 // Take waits for a slot, and returns what gives it back. The error is that of ctx.
@@ -55,11 +49,9 @@ func (s *Slots) Take(ctx context.Context) (give func(), err error) {
 		}
 		return nil, ctx.Err()
 	}
-	began := s.now()
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.slow = s.now().Sub(began) >= slowCall
 		s.giveBack(who)
 	}, nil
 }
@@ -76,7 +68,7 @@ func (s *Slots) giveBack(who uuid.UUID) {
 func (s *Slots) grant() {
 	for s.free > 0 && len(s.waiting) > 0 {
 		next := slices.MinFunc(s.waiting, func(a, b *ticket) int { return s.held[a.who] - s.held[b.who] })
-		if s.free == 1 && s.slow && s.held[next.who] > 0 {
+		if s.free <= s.keep && s.held[next.who] > 0 {
 			return
 		}
 		s.waiting = slices.DeleteFunc(s.waiting, func(t *ticket) bool { return t == next })

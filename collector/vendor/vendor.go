@@ -71,7 +71,7 @@ func New(config Config, o Options) (*Source, error) {
 	}
 	s := &Source{
 		config: config, base: config.BaseURL, key: o.Key, client: o.Client, now: o.Now,
-		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency), o.Now),
+		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency)),
 		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
