@@ -26,7 +26,7 @@ type Config struct {
 	Auth    Auth   `json:"auth"`
 	// Timeout of one call, e.g. "60s"; absent means the client's.
 	Timeout     Duration `json:"timeout,omitempty"`
-	Concurrency int      `json:"concurrency,omitempty"` // calls under way at once; 0 means 4
+	Concurrency int      `json:"concurrency,omitempty"` // calls under way at once, shared as collector.Slots says; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
 	// QuotaResets says when units that are used up come back, if the vendor does not say so itself.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
