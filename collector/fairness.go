@@ -19,8 +19,11 @@ import (
 //   - in a claim, no organisation waits for the calls of another, but for a call that they share (strands);
 //   - of the calls that a source takes at once, the last is left for an organisation that has none (Slots).
 
-// mostWelcome bounds the claims besides those of the workers.
-const mostWelcome = 32
+const (
+	// mostWelcome bounds the claims besides those of the workers, and mostAdmitted the targets of each.
+	mostWelcome  = 32
+	mostAdmitted = 50
+)
 
 // hands are what is being worked on of a platform and kind.
 type hands struct {
@@ -95,14 +98,15 @@ func (c *Collector) welcome(ctx context.Context, p link.Platform, k Kind, h *han
 
 // admit claims once for organisations that are not being served, and returns the work on it; nil when there are none.
 func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands, served []uuid.UUID) (work func() error, err error) {
+	waiting, err := c.store.Newcomers(ctx, p, string(k), served, mostAdmitted)
+	if err != nil || len(waiting) == 0 {
+		return nil, err
+	}
 	ways, batch, err := c.ready(ctx, p, k)
 	if err != nil || batch == 0 {
 		return nil, err
 	}
-	waiting, err := c.store.Newcomers(ctx, p, string(k), served, max(batch, callsAtOnce))
-	if err != nil || len(waiting) == 0 {
-		return nil, err
-	}
+	waiting = waiting[:min(len(waiting), max(batch, callsAtOnce))]
 	organisations := map[string]uuid.UUID{}
 	var ids []string
 	for _, w := range waiting {
