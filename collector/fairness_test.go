@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector"
@@ -252,18 +251,26 @@ func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error)
 	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: store.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
-// single adds an organisation's only link and says how long it took to have numbers beyond the time in which it was being asked for, and its
-// calls.
-func (w *fairWorld) single(org *store.Org, p link.Platform) (idle time.Duration, calls []string, err error) {
+// waited is what became of a single link.
+type waited struct {
+	what    string
+	idle    time.Duration // until it had numbers, but for the time in which it was being asked for
+	calls   []string      // in which it was
+	waiting int64         // links of the burst that then had none
+	err     error
+}
+
+// single adds an organisation's only link and waits until it has numbers.
+func (w *fairWorld) single(org *store.Org, p link.Platform) waited {
 	const n = 700
 	began := w.db.Clock.Now()
 	tracked, err := w.add(org, linkTo(p, n))
 	if err != nil {
-		return 0, nil, err
+		return waited{err: err}
 	}
 	v, err := org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID})
 	if err != nil {
-		return 0, nil, err
+		return waited{err: err}
 	}
 	words := []string{v.ExternalID}
 	if v.Username != "" {
@@ -276,15 +283,16 @@ func (w *fairWorld) single(org *store.Org, p link.Platform) (idle time.Duration,
 	defer look.Stop()
 	for v.LatestViews == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > time.Minute {
-			return 0, nil, errors.New("no number within a minute")
+			return waited{err: errors.New("no number within a minute")}
 		}
 		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
-			return 0, nil, err
+			return waited{err: err}
 		}
 	}
 	took := w.db.Clock.Now().Sub(began)
 	calls, under := w.wire.about(words, began, began.Add(took))
-	return took - under, calls, nil
+	return waited{idle: took - under, calls: calls,
+		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE platform = ? AND latest_views IS NULL", string(p))[0]}
 }
 
 // One organisation adds 500 links of each platform, and another one a single one: beyond the time in which that one is being asked
@@ -296,6 +304,7 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 			t.Parallel()
 			var all sync.WaitGroup
 			var mu sync.Mutex
+			var results []waited
 			for name, c := range map[string]struct {
 				how       slowness
 				platforms []link.Platform
@@ -325,19 +334,22 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 				}
 				for _, p := range c.platforms {
 					all.Go(func() {
-						idle, calls, err := w.single(w.db.Org(o.ID), p)
-						waiting := storetest.Column[int64](t, w.db, "SELECT COUNT(*) FROM videos WHERE platform = ? AND latest_views IS NULL", string(p))[0]
+						r := w.single(w.db.Org(o.ID), p)
+						r.what = name + ": a link of " + string(p)
 						mu.Lock()
 						defer mu.Unlock()
-						t.Logf("%s: a link of %s waited %s beside its calls %q; then %d of the burst waited", name, p, idle, calls, waiting)
-						assert.NoError(t, err)
-						assert.LessOrEqual(t, idle, mayDelay)
-						assert.NotEmpty(t, calls)
-						assert.Greater(t, waiting, int64(100), "the burst was over before, so that this says nothing")
+						results = append(results, r)
 					})
 				}
 			}
 			all.Wait()
+			for _, r := range results {
+				require.NoError(t, r.err, r.what)
+				t.Logf("%s waited %s beside its calls %q; then %d of the burst waited", r.what, r.idle, r.calls, r.waiting)
+				require.LessOrEqual(t, r.idle, mayDelay, r.what)
+				require.NotEmpty(t, r.calls, r.what)
+				require.Greater(t, r.waiting, int64(100), "%s: the burst was over before, so that this says nothing", r.what)
+			}
 		})
 	}
 }
