@@ -104,6 +104,8 @@ type Call struct {
 type Addressed interface {
 	// Address is the URL below which it is asked, for operators: with no credential in it.
 	Address() string
+	// Clock asks the server for its time: the zero time when it has none to show. The error says that it cannot be reached.
+	Clock(ctx context.Context) (time.Time, error)
 }
 
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
