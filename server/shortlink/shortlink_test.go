@@ -364,7 +364,9 @@ func TestResolver_asksTheStandIn(t *testing.T) {
 		_, err = r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc0003/"))
 		requireCode(t, err, shortlink.CodeNotFound)
 	}
-	requireDialed(t, w, w.plain.Listener.Addr().String())
+	for _, address := range w.dialed() {
+		require.Equal(t, w.plain.Listener.Addr().String(), address, "the platforms themselves are never connected to")
+	}
 }
 
 func TestNew_wantsAnAddress(t *testing.T) {
