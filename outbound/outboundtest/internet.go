@@ -4,6 +4,7 @@ package outboundtest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -20,6 +21,8 @@ import (
 
 // Public is where all names lead that are no attack.
 var Public = netip.MustParseAddr("93.184.215.14")
+
+var errNobody = errors.New("nobody listens there")
 
 // Internet has one public address with a server behind it, at port 443, that is every host at once. Everything else is
 // really dialled, so that whoever is let go inside arrives there.
@@ -54,8 +57,11 @@ func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn,
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
 	n.mu.Unlock()
-	if address == PublicAddress() {
+	switch {
+	case address == PublicAddress():
 		address = n.secure.Listener.Addr().String()
+	case strings.HasPrefix(address, Public.String()+":"):
+		return nil, errNobody // it is somebody's in reality
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }

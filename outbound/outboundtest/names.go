@@ -53,6 +53,9 @@ func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.
 	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // no search list
 }
 
+// Resolver asks the name server.
+func (s *NameServer) Resolver() *net.Resolver { return s.resolver }
+
 // Asked gives the names that were looked up.
 func (s *NameServer) Asked() []string {
 	s.mu.Lock()
