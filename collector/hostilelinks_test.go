@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -133,11 +132,18 @@ func replaced(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
+		isPage := false
 		for k, inner := range v {
-			if _, isList := inner.([]any); isList {
-				maps.Copy(out, nextPage())
-			}
+			_, isList := inner.([]any)
+			isPage = isPage || isList
 			out[k] = replaced(k, inner)
+		}
+		if isPage {
+			for k, mark := range nextPage() {
+				if _, isNumber := out[k].(json.Number); !isNumber {
+					out[k] = mark
+				}
+			}
 		}
 		return out
 	case []any:
