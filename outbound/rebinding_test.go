@@ -40,7 +40,9 @@ var tricks = map[string]func(n int64) outboundtest.Answer{
 
 func byTurns(n int64, these ...string) string { return these[n%int64(len(these))] }
 
-func answerOf(addresses ...string) outboundtest.Answer { return outboundtest.Answer{Addrs: addrs(addresses...)} }
+func answerOf(addresses ...string) outboundtest.Answer {
+	return outboundtest.Answer{Addrs: addrs(addresses...)}
+}
 
 // rebinder is a name server whose names below "rebind.example" are the tricks.
 func rebinder(t *testing.T) *outboundtest.NameServer {

@@ -35,7 +35,7 @@ func TestEndpoint_reachesNoHostileLink(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		_, err = e.Unchecked(request) //nolint:bodyclose // there is none
+		_, err = e.Unchecked(request)
 		require.Error(t, err, l.URL)
 		var refused *outbound.RefusedError
 		if l.Dialer != outboundtest.Parse {

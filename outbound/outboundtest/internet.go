@@ -5,8 +5,7 @@ package outboundtest
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -46,7 +45,7 @@ func NewInternet(t *testing.T, good func(host string) bool, h http.Handler) *Int
 	n.secure = httptest.NewUnstartedServer(h)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
-	n.secure.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are broken off are part of the tests
+	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // handshakes that are broken off are part of the tests
 	n.secure.StartTLS()
 	t.Cleanup(n.secure.Close)
 	return n

@@ -110,7 +110,7 @@ func TestResolver_reachesTheStandInAlone(t *testing.T) {
 		_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
 		require.Error(t, err, l.URL)
 		if request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, l.URL, http.NoBody); err == nil {
-			_, err = r.Unchecked(request) //nolint:bodyclose // there is none
+			_, err = r.Unchecked(request)
 			require.Error(t, err, l.URL)
 		}
 	}
