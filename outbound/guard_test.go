@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reeltally/reeltally/outbound"
+	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -208,13 +209,13 @@ func TestGuard_passesOnWhatTheResolverSays(t *testing.T) {
 
 func TestGuard_looksAgainAtWhatTheSystemDials(t *testing.T) {
 	t.Parallel()
-	listener := listen(t)
-	_, err := (&outbound.Guard{Reach: anywhere}).DialContext(t.Context(), "tcp", listener.addr)
+	listener := outboundtest.NewCanary(t)
+	_, err := (&outbound.Guard{Reach: anywhere}).DialContext(t.Context(), "tcp", listener.Address())
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, netip.MustParseAddr("127.0.0.1"), refused.Addr)
-	require.Zero(t, listener.accepted(t))
-	for _, address := range []string{listener.addr, "[::1]:443", "[::ffff:127.0.0.1]:443", "vm.tiktok.com:443", ""} {
+	require.Zero(t, listener.Visits(t))
+	for _, address := range []string{listener.Address(), "[::1]:443", "[::ffff:127.0.0.1]:443", "vm.tiktok.com:443", ""} {
 		require.ErrorAs(t, outbound.Control("vm.tiktok.com", outbound.Public, "tcp", address, nil), &refused, address)
 	}
 	require.NoError(t, outbound.Control("vm.tiktok.com", outbound.Public, "tcp4", "93.184.215.14:443", nil))
@@ -240,8 +241,8 @@ func TestGuard_dialsNothingThatNobodyNamed(t *testing.T) {
 
 func TestGuard_dialsWhatTheOperatorNamed(t *testing.T) {
 	t.Parallel()
-	listener := listen(t)
-	conn, err := (&outbound.Guard{Reach: operated(listener.addr)}).DialContext(t.Context(), "tcp", listener.addr)
+	listener := outboundtest.NewCanary(t)
+	conn, err := (&outbound.Guard{Reach: operated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 
@@ -293,9 +294,9 @@ func TestGuard_leavesTimeForTheNextAddress(t *testing.T) {
 }
 
 func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it sets the environment
-	proxy := listen(t)
+	proxy := outboundtest.NewCanary(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
-		t.Setenv(name, "http://"+proxy.addr)
+		t.Setenv(name, "http://"+proxy.Address())
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(page.Close)
@@ -305,54 +306,8 @@ func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it se
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 
-	_, err = (&http.Client{Transport: transport}).Get("http://" + proxy.addr)
+	_, err = (&http.Client{Transport: transport}).Get("http://" + proxy.Address())
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.Zero(t, proxy.accepted(t))
-}
-
-// counted is a listener that counts who came.
-type counted struct {
-	addr  string
-	inner net.Listener
-	done  chan struct{}
-	stop  sync.Once
-	count int64
-}
-
-func listen(t *testing.T) *counted {
-	t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	l := &counted{addr: inner.Addr().String(), inner: inner, done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		for {
-			conn, err := inner.Accept()
-			if err != nil {
-				return
-			}
-			l.count++
-			_ = conn.Close()
-		}
-	}()
-	t.Cleanup(func() { l.accepted(t) })
-	return l
-}
-
-// accepted stops listening and returns how many connections came. It comes itself last: the system hands connections
-// out in their order, so nobody before it is missed.
-func (l *counted) accepted(t *testing.T) int64 {
-	t.Helper()
-	l.stop.Do(func() {
-		conn, err := net.Dial("tcp", l.addr)
-		require.NoError(t, err)
-		_, err = conn.Read(make([]byte, 1))
-		require.Error(t, err, "the listener closes what it accepted")
-		require.NoError(t, conn.Close())
-		require.NoError(t, l.inner.Close())
-		<-l.done
-		l.count--
-	})
-	return l.count
+	require.Zero(t, proxy.Visits(t))
 }

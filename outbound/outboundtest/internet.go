@@ -127,12 +127,15 @@ func NewCanary(t *testing.T) *Canary {
 	return c
 }
 
+// Address is one of its addresses.
+func (c *Canary) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
+
 // Visits stops listening and counts who came. It comes itself last: connections are handed out in their order, so nobody
 // before is missed.
 func (c *Canary) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
-		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", c.Port)) //nolint:noctx // this machine answers at once
+		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // this machine answers at once
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1))
 		require.Error(t, err, "the listener closes what it accepted")
