@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -252,7 +254,7 @@ func apply(v *Video, o *Outcome, accounts map[rowKey]uuid.UUID, fetchedAt Instan
 		day := DateOf(*f.UploadedAt)
 		v.UploadedAt = &day
 	}
-	if f.LengthSeconds != nil {
+	if f.LengthSeconds != nil && !isWhole(v.VideoLength, *f.LengthSeconds) {
 		length := formatSeconds(*f.LengthSeconds)
 		v.VideoLength = &length
 	}
@@ -270,6 +272,16 @@ func apply(v *Video, o *Outcome, accounts map[rowKey]uuid.UUID, fetchedAt Instan
 
 func (v *Video) latest() Counts {
 	return Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}
+}
+
+// isWhole says whether a length is the known one in whole seconds: platforms' calls differ in that, and one must not take away
+// what another has said more exactly.
+func isWhole(known *string, seconds float64) bool {
+	if known == nil {
+		return false
+	}
+	exact, err := strconv.ParseFloat(*known, 64)
+	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
 }
 
 func set[T any](to *T, from *T) {
