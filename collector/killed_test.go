@@ -39,14 +39,15 @@ import (
 var (
 	killedVideos = flag.Int("killed.videos", 80, "videos that are tracked")
 	killedDays   = flag.Int("killed.days", 3, "days")
+	killedTicks  = flag.Int("killed.ticks", 24, "how often a day the clock stops for the collectors to work")
 	killings     = flag.Int("killed.kills", 8, "how often a collector is killed")
 	crashes      = flag.Int("killed.crashes", 2, "how often the database crashes")
 	killedOut    = flag.String("killed.out", "", "file for the report")
 )
 
 const (
-	// tickAt is when in an hour the clock stops: that of the last hour is after the day's last slot.
-	tickAt = 50 * time.Minute
+	// dayEnds is when the last tick of a day is: after the day's last slot.
+	dayEnds = 24*time.Hour - 10*time.Minute
 	// While something is in hands, the clock moves on a little faster than life.
 	patience = 50 * time.Millisecond
 	lapse    = time.Second
@@ -282,7 +283,7 @@ func (k *killed) tick(at time.Time, strikes []strike) {
 	k.arm()
 	k.clock.Set(at)
 	by := func() time.Time { return k.clock.Now() }
-	if at.Hour() == 23 {
+	if at.Equal(at.Truncate(24 * time.Hour).Add(dayEnds)) {
 		by = func() time.Time { return k.clock.Now().Add(stragglers) }
 	}
 	look := time.NewTicker(patience / 10)
@@ -329,8 +330,8 @@ func (k *killed) live(videos, days, kills, crashes int) {
 	k.t.Helper()
 	blows := map[int][]strike{}
 	for n := range kills + crashes {
-		tick := 24 + k.dice.IntN(24*(days-1)) // from the second day on
-		blows[tick] = append(blows[tick], strike{crash: n >= kills, calls: 1 + k.dice.Int64N(int64(max(4, videos/200))), answer: k.dice.IntN(2) == 0})
+		tick := *killedTicks + k.dice.IntN(*killedTicks*(days-1)) // from the second day on
+		blows[tick] = append(blows[tick], strike{crash: n >= kills, calls: 1 + k.dice.Int64N(int64(max(4, videos/100*24 / *killedTicks / 2))), answer: k.dice.IntN(2) == 0})
 	}
 	instagram := max(10, videos/20)
 	rest := videos - instagram
@@ -347,8 +348,9 @@ func (k *killed) live(videos, days, kills, crashes int) {
 			k.track(k.find(link.YouTube, fresh, 1), true)
 			k.track(k.find(link.TikTok, fresh, 1), true)
 		}
-		for hour := range 24 {
-			k.tick(began.Add(time.Duration(hour)*time.Hour+tickAt), blows[24*day+hour])
+		apart := 24 * time.Hour / time.Duration(*killedTicks)
+		for n := range *killedTicks {
+			k.tick(began.Add(dayEnds-time.Duration(*killedTicks-1-n)*apart), blows[*killedTicks*day+n])
 		}
 		k.t.Logf("day %3d: calls %v; %d killed, %d crashes of the database, %d ended by themselves", day+1, k.total(), k.killed, k.crashed, k.fell)
 	}
