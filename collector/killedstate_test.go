@@ -79,7 +79,7 @@ func (k *killed) requireTruth() (points int) {
 		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
 		truth, ok := world.Video(s.platform, s.id, day)
 		require.True(k.t, ok)
-		require.Equal(k.t, sandbox.Public, truth.State, "%s was not to be seen on %s", s.id, day)
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, truth.State, "%s was not to be seen on %s", s.id, day)
 		for name, pair := range map[string][2]*int64{"views": {views, &truth.Counts.Views}, "likes": {likes, truth.Counts.Likes}, "comments": {comments, truth.Counts.Comments}} {
 			if pair[0] != nil {
 				require.NotNil(k.t, pair[1], "%s of %s on %s", name, s.id, day)
