@@ -38,6 +38,9 @@ type Options struct {
 	Workers int
 	// Poll is how long an idle collector waits before it looks again; 0 means half a second.
 	Poll time.Duration
+	// Heartbeat is how often it says that it lives; 0 means every two seconds. One that has not said so for deadAfter is
+	// taken for dead.
+	Heartbeat time.Duration
 }
 
 const (
@@ -55,7 +58,6 @@ const (
 	claimTime   = 2 * time.Second
 	// fillAhead is how much too early a target may be asked for where a call has room.
 	fillAhead = 15 * time.Minute
-	heartbeat = 2 * time.Second
 	deadAfter = 10 * time.Second
 )
 
@@ -73,6 +75,7 @@ type Collector struct {
 	log     *slog.Logger
 	workers int
 	poll    time.Duration
+	beats   time.Duration
 	plan    plan
 }
 
@@ -84,12 +87,16 @@ func New(o Options) (*Collector, error) {
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so that nothing could be collected")
 	}
-	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll}
+	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
+		beats: o.Heartbeat}
 	if c.workers <= 0 {
 		c.workers = 2
 	}
 	if c.poll <= 0 {
 		c.poll = 500 * time.Millisecond
+	}
+	if c.beats <= 0 {
+		c.beats = 2 * time.Second
 	}
 	return c, nil
 }
@@ -146,7 +153,7 @@ func (c *Collector) serves(p link.Platform, k Kind) bool {
 
 // beat says that this collector lives and takes over what dead ones held.
 func (c *Collector) beat(ctx context.Context) {
-	for wait(ctx, heartbeat) {
+	for wait(ctx, c.beats) {
 		freed, err := c.store.Heartbeat(ctx, c.id, deadAfter)
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "heartbeat failed", "error", err)

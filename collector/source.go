@@ -104,6 +104,8 @@ type Call struct {
 type Addressed interface {
 	// Address is the URL below which it is asked, for operators: with no credential in it.
 	Address() string
+	// Clock asks the server for its time: the zero time when it has none to show. The error says that it cannot be reached.
+	Clock(ctx context.Context) (time.Time, error)
 }
 
 // Grouped is a source for which a batch of targets of several groups is as many calls, one after the other. The collector makes it

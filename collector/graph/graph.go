@@ -37,10 +37,10 @@ type Options struct {
 
 // Client asks the Graph API with one access token. All methods may be called concurrently.
 type Client struct {
-	base, token string
-	http        *fetch.Client
-	now         func() time.Time
-	usage       usage
+	api   *fetch.Endpoint
+	token string
+	now   func() time.Time
+	usage usage
 }
 
 // New makes a client. It returns an error when the token is missing or the base address is none, or names no version.
@@ -51,19 +51,19 @@ func New(o Options) (*Client, error) {
 	if o.Client == nil || o.Now == nil {
 		return nil, fmt.Errorf("%s: Client and Now are required", o.Source)
 	}
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.RawQuery != "" || base.Fragment != "" || !version.MatchString(base.Path) {
+	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
+	if err != nil || !version.MatchString(api.Address()) {
 		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, as %s, not %q",
 			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token))
 	}
-	return &Client{base: strings.TrimSuffix(o.BaseURL, "/") + "/", token: o.Token, http: o.Client, now: o.Now}, nil
+	return &Client{api: api, token: o.Token, now: o.Now}, nil
 }
 
 // Address is the version's base address.
-func (c *Client) Address() string { return c.base }
+func (c *Client) Address() string { return c.api.Address() }
+
+// Clock is the server's.
+func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets lists the one budget, whose limit is not known.
 func (c *Client) Budgets() []collector.Budget {
@@ -119,8 +119,8 @@ func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parame
 	for i := 0; i+1 < len(parameters); i += 2 {
 		query.WriteString(parameters[i] + "=" + url.QueryEscape(parameters[i+1]) + "&")
 	}
-	res, err := c.http.Do(ctx, fetch.Request{
-		URL:     c.base + path + "?" + query.String() + "access_token=" + url.QueryEscape(c.token),
+	res, err := c.api.Do(ctx, fetch.Request{
+		URL:     c.Address() + path + "?" + query.String() + "access_token=" + url.QueryEscape(c.token),
 		Secrets: []string{c.token},
 	})
 	if err != nil {

@@ -33,6 +33,8 @@ type Config struct {
 	Message     []string `json:"message,omitempty"` // where an error's text may stand
 	Rules       []Rule   `json:"rules,omitempty"`   // what answers mean, the first that applies; else their status decides
 	Calls       []Call   `json:"calls"`             // the first that can ask for a target is used
+
+	standard string // the base URL of a description that is shipped: where the vendor serves everybody
 }
 
 // Auth says where the credential goes.
@@ -220,6 +222,9 @@ func Load(nameOrPath string) (Config, error) {
 	config, err := Decode(text)
 	if err != nil {
 		return Config{}, fmt.Errorf("vendor: %s: %w", nameOrPath, err)
+	}
+	if shippedName.MatchString(nameOrPath) {
+		config.standard = config.BaseURL
 	}
 	return config, nil
 }

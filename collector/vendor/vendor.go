@@ -36,9 +36,8 @@ type Options struct {
 // Source asks one vendor.
 type Source struct {
 	config  Config
-	base    string
+	api     *fetch.Endpoint
 	key     string
-	client  *fetch.Client
 	now     func() time.Time
 	budgets []collector.Budget
 	slots   *collector.Slots
@@ -69,8 +68,12 @@ func New(config Config, o Options) (*Source, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
 	}
+	api, err := o.Client.Endpoint(config.BaseURL, config.standard)
+	if err != nil {
+		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
+	}
 	s := &Source{
-		config: config, base: config.BaseURL, key: o.Key, client: o.Client, now: o.Now,
+		config: config, api: api, key: o.Key, now: o.Now,
 		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency)),
 		sizes: make([]batchSize, len(config.Calls)),
 	}
@@ -87,7 +90,10 @@ func New(config Config, o Options) (*Source, error) {
 func (s *Source) Name() string { return "vendor:" + s.config.Name }
 
 // Address is where the vendor is asked.
-func (s *Source) Address() string { return s.base }
+func (s *Source) Address() string { return s.api.Address() }
+
+// Clock is the server's.
+func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets lists the description's limits, or one without a known limit.
 func (s *Source) Budgets() []collector.Budget { return s.budgets }
@@ -256,7 +262,7 @@ func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response
 		return nil, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "no free slot before the caller's deadline"}
 	}
 	defer give()
-	return s.client.Do(ctx, r.build(s.base, s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
+	return s.api.Do(ctx, r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
 }
 
 // judge says what an answer as a whole means.
