@@ -22,7 +22,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 	if r.Sandbox {
 		o.Source = "sandbox"
 	}
-	wait := func(d time.Duration) { o.NextAt = store.InstantOf(now.Add(jitter(d))) }
+	wait := func(d time.Duration) { o.NextAt = store.InstantOf(after(t, d, now)) }
 	refused := func() {
 		if o.Attempts = t.Attempts + 1; o.Attempts >= refusedParked {
 			o.State = parked
@@ -72,7 +72,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		if o.Attempts >= parkedAfter {
 			o.State = parked
 		}
-		o.NextAt = store.InstantOf(nextRetry(o.Attempts, now))
+		o.NextAt = store.InstantOf(nextRetry(t, o.Attempts, now))
 	}
 	return o
 }
@@ -100,7 +100,7 @@ func wantedOf(r Result) *Facts {
 // ask turns a claimed target into what a source is asked.
 func ask(t store.Target, now time.Time) Target {
 	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
-		NeedDetails: t.DetailsAt == nil || now.Sub(t.DetailsAt.Time()) > detailsLife}
+		NeedDetails: needsDetails(t, now)}
 	switch {
 	case t.NativeID != nil:
 		asked.AccountID = *t.NativeID

@@ -130,6 +130,15 @@ type Call struct {
 type Addressed interface {
 	// Address is the URL below which it is asked, for operators: with no credential in it.
 	Address() string
+	// Clock asks the server for its time: the zero time when it has none to show. The error says that it cannot be reached.
+	Clock(ctx context.Context) (time.Time, error)
+}
+
+// Grouped is a source for which a batch of targets of several groups is as many calls, one after the other. The collector makes it
+// batches of one group each.
+type Grouped interface {
+	// Group names what a target is found by, e.g. the account in whose list it stands.
+	Group(t Target) string
 }
 
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All

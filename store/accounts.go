@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -101,52 +102,77 @@ type author struct {
 
 // accounts makes sure that each video whose source named an author has an account record, and returns the records'
 // ids by video.
-func (w writer) accounts(videos []Video) (map[uuid.UUID]uuid.UUID, error) {
-	authors := map[uuid.UUID]author{}
+func (w writer) accounts(videos []Video) (map[rowKey]uuid.UUID, error) {
+	authors := map[rowKey]author{}
 	for i := range videos {
-		if f := w.outcomes[videos[i].ID].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
+		if f := w.outcomes[videos[i].key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
 			a := author{platform: videos[i].Platform, name: f.AccountName}
 			set(&a.externalID, f.AccountID)
 			set(&a.sourceID, f.AccountSourceID)
 			set(&a.username, f.Username)
-			authors[videos[i].ID] = a
+			authors[videos[i].key()] = a
 		}
-	}
-	if len(authors) == 0 {
-		return nil, nil //nolint:nilnil // no author named, no account
 	}
 	known, err := w.knownAccounts(authors)
 	if err != nil {
 		return nil, err
 	}
-	book := accountBook{org: w.org, now: w.fetchedAt, rows: known}
-	of := make(map[uuid.UUID]uuid.UUID, len(authors))
+	books := map[uuid.UUID]*accountBook{}
+	of := make(map[rowKey]uuid.UUID, len(authors))
 	for i := range videos { // in the videos' order: the same outcome gives the same records
-		if a, ok := authors[videos[i].ID]; ok {
-			of[videos[i].ID] = book.enter(a)
+		v := &videos[i]
+		if a, ok := authors[v.key()]; ok {
+			if books[v.OrganisationID] == nil {
+				books[v.OrganisationID] = &accountBook{org: v.OrganisationID, now: w.fetchedAt, rows: known[v.OrganisationID]}
+			}
+			of[v.key()] = books[v.OrganisationID].enter(a)
 		}
 	}
-	return of, book.save(w.tx)
+	for _, org := range distinct(slices.Collect(maps.Keys(books))) {
+		if err := books[org].save(w.tx); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
 }
 
-func (w writer) knownAccounts(authors map[uuid.UUID]author) ([]*Account, error) {
-	ids, names, sourceIDs := []string{""}, []string{""}, []string(nil)
-	for _, a := range authors {
-		ids, names = append(ids, a.externalID), append(names, a.username)
-		if a.sourceID != "" {
-			sourceIDs = append(sourceIDs, a.sourceID)
+// knownAccounts reads and locks the accounts that bear an author's id or handle, by organisation, in the order of their ids.
+func (w writer) knownAccounts(authors map[rowKey]author) (map[uuid.UUID][]*Account, error) {
+	known, found := map[uuid.UUID][]*Account{}, map[rowKey]bool{}
+	for _, by := range []struct {
+		column, condition string
+		of                func(author) string
+	}{
+		{"external_id", "", func(a author) string { return a.externalID }},
+		{"source_id", "", func(a author) string { return a.sourceID }},
+		{"username", " AND accounts.handle_current", func(a author) string { return a.username }},
+	} {
+		var rows [][]any
+		for _, k := range sortedKeys(authors) {
+			if a := authors[k]; by.of(a) != "" {
+				rows = append(rows, []any{k.Org, a.platform, by.of(a)})
+			}
+		}
+		for chunk := range slices.Chunk(rows, insertChunk) {
+			list, args := with(w.tx, "wanted", []string{"organisation_id uuid", "platform text", "name text"}, chunk)
+			var accounts []*Account
+			err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
+ AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
+ ORDER BY accounts.organisation_id, accounts.id`+forUpdateOf(w.dialect, "accounts"), args...).Scan(&accounts).Error
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range accounts {
+				if key := (rowKey{a.OrganisationID, a.ID}); !found[key] { // several videos may have one author
+					found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
+				}
+			}
 		}
 	}
-	known, args := "accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?)", []any{ids, names}
-	if len(sourceIDs) > 0 {
-		known, args = known+" OR accounts.source_id IN ?", append(args, sourceIDs)
+	for _, accounts := range known {
+		slices.SortFunc(accounts, func(a, b *Account) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	}
-	q := scoped(w.tx, "accounts", w.org).Where("("+known+")", args...).Order("accounts.id")
-	if w.lock {
-		q = q.Clauses(forUpdate)
-	}
-	var rows []*Account
-	return rows, q.Find(&rows).Error
+	return known, nil
 }
 
 // accountBook decides which account an author is. The platform's own id decides, then the source's; a handle counts only for

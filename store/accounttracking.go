@@ -243,7 +243,7 @@ func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
 	if stopped.Error != nil {
 		return stopped.Error
 	}
-	if err := refreshAccounts(tx, o.id, accounts, stamp{day: o.s.now().Day()}); err != nil {
+	if err := refreshAccounts(tx, keysOf(o.id, accounts), stamp{day: o.s.now().Day()}); err != nil {
 		return err
 	}
 	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",

@@ -90,12 +90,7 @@ func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 		}
 		orgs = append(orgs, of...)
 	}
-	for _, org := range distinct(orgs) {
-		if err := lockOrganisation(tx, s.dialect, org); err != nil {
-			return err
-		}
-	}
-	return nil
+	return lockOrganisations(tx, s.dialect, orgs)
 }
 
 // writeAccount writes one account's outcome to every organisation that subscribes.
@@ -200,7 +195,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if d.outcome.Account != nil {
 		of.fetchedAt, of.source = &d.at, &d.outcome.Source
 	}
-	if err := refreshAccounts(d.tx, d.org, []uuid.UUID{id}, of); err != nil {
+	if err := refreshAccounts(d.tx, []rowKey{{d.org, id}}, of); err != nil {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)
@@ -416,5 +411,5 @@ func (d discovery) addFollowers(before, after Account) error {
 	if err != nil {
 		return err
 	}
-	return saveOrganisationDay(d.tx, d.org, d.at.Day())
+	return saveOrganisationDays(d.tx, []uuid.UUID{d.org}, d.at.Day())
 }

@@ -102,6 +102,9 @@ func (s *Source) Name() string { return Name }
 // Address is where the API is asked.
 func (s *Source) Address() string { return s.graph.Address() }
 
+// Clock is the server's.
+func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
+
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
 func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
 

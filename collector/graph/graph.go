@@ -44,11 +44,11 @@ type Options struct {
 // Client asks the Graph API with one access token, and with those of pages that it gives. All methods may be called
 // concurrently.
 type Client struct {
-	base, token, secret string
-	http                *fetch.Client
-	now                 func() time.Time
-	usage               usage
-	pages               pageTokens
+	api           *fetch.Endpoint
+	token, secret string
+	now           func() time.Time
+	usage         usage
+	pages         pageTokens
 }
 
 // New makes a client. It returns an error when the token is missing or the base address is none, or names no version.
@@ -59,19 +59,19 @@ func New(o Options) (*Client, error) {
 	if o.Client == nil || o.Now == nil {
 		return nil, fmt.Errorf("%s: Client and Now are required", o.Source)
 	}
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.RawQuery != "" || base.Fragment != "" || !version.MatchString(base.Path) {
+	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
+	if err != nil || !version.MatchString(api.Address()) {
 		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, as %s, not %q",
 			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token, o.AppSecret))
 	}
-	return &Client{base: strings.TrimSuffix(o.BaseURL, "/") + "/", token: o.Token, secret: o.AppSecret, http: o.Client, now: o.Now}, nil
+	return &Client{api: api, token: o.Token, secret: o.AppSecret, now: o.Now}, nil
 }
 
 // Address is the version's base address.
-func (c *Client) Address() string { return c.base }
+func (c *Client) Address() string { return c.api.Address() }
+
+// Clock is the server's.
+func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets lists the one budget, whose limit is not known.
 func (c *Client) Budgets() []collector.Budget {
@@ -139,7 +139,7 @@ func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts,
 		query.WriteString("&appsecret_proof=" + proof)
 		secrets = append(secrets, proof)
 	}
-	res, err := c.http.Do(ctx, fetch.Request{URL: c.base + path + "?" + query.String(), Secrets: secrets})
+	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets})
 	if err != nil {
 		return Answer{}, err
 	}

@@ -3,6 +3,7 @@ package instagram
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -315,14 +316,37 @@ func (s *Source) addInsights(ctx context.Context, mediaID string, f *collector.F
 	return collector.Result{Class: collector.OK, Facts: f}, nil
 }
 
-// whoAmI is the own account, by whose handle its posts are told from others'.
+// whoAmI is the own account, by whose handle its posts are told from others'. Who had to wait while another asked in vain shares
+// the failure: one after the other they would wait for each other's timeouts.
 func (s *Source) whoAmI(ctx context.Context) (profile, error) {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
+	tries := s.own.tries.Load()
+	select {
+	case s.own.turn <- struct{}{}:
+		defer func() { <-s.own.turn }()
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return profile{}, fmt.Errorf("the call was abandoned: %w", context.Canceled)
+		}
+		return profile{}, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "the own account was not told before the caller's deadline"}
+	}
 	now := s.now()
 	if s.own.self.Username != nil && now.Sub(s.own.at) < ownTTL {
 		return s.own.self, nil
 	}
+	if failure := (*collector.Failure)(nil); s.own.tries.Load() > tries && errors.As(s.own.err, &failure) {
+		return profile{}, s.own.err
+	}
+	self, err := s.askSelf(ctx)
+	s.own.err = err
+	s.own.tries.Add(1)
+	if err != nil {
+		return profile{}, err
+	}
+	s.own.self, s.own.at = self, now
+	return self, nil
+}
+
+func (s *Source) askSelf(ctx context.Context) (profile, error) {
 	res, err := s.graph.Get(ctx, s.own.id, noOwnAccount, "fields", "id,username,name")
 	if err != nil {
 		return profile{}, err
@@ -331,7 +355,6 @@ func (s *Source) whoAmI(ctx context.Context) (profile, error) {
 	if json.Unmarshal(res.Body, &self) != nil || fetch.Handle(self.Username) == nil {
 		return profile{}, graph.ErrShape
 	}
-	s.own.self, s.own.at = self, now
 	return self, nil
 }
 
