@@ -25,7 +25,7 @@ export FUZZTIME
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:[^#]*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:[^#]*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##### Run
 
@@ -69,6 +69,13 @@ SIMULATE ?= -simulation.videos=20000 -simulation.days=100
 simulate: ## 100 days of 20,000 videos on the sandbox, drawn into docs/evidence/schedule.svg (hours; SIMULATE='…' for less)
 	@mkdir -p docs/evidence
 	go test ./collector -count=1 -v -timeout=24h -run TestSimulation -args $(SIMULATE) -simulation.out=$(CURDIR)/docs/evidence
+
+# SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5' for another size.
+SIMULATE_KILLED ?= -killed.videos=20000 -killed.days=100 -killed.kills=100 -killed.crashes=10
+.PHONY: simulate-killed
+simulate-killed: ## 100 days with collectors killed and the database crashed, compared with undisturbed ones (hours; SIMULATE_KILLED='…' for less)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./collector -count=1 -v -timeout=24h -run TestKilled -args $(SIMULATE_KILLED) -killed.out=$(CURDIR)/docs/evidence/killed.txt
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), in all packages or in PKG

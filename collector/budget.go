@@ -167,7 +167,7 @@ func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *
 		a.open = batch
 	default:
 		for _, t := range batch {
-			a.done = append(a.done, c.outcome(t, Result{Class: f.Class, Detail: f.Detail}, w.source.Name(), now))
+			a.failed = append(a.failed, c.outcome(t, Result{Class: f.Class, Detail: f.Detail}, w.source.Name(), now))
 		}
 		if strikes+1 >= toleratedFailures {
 			until = now.Add(jitter(step(pauses, strikes+1-toleratedFailures)))

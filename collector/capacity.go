@@ -107,7 +107,7 @@ type need struct {
 	group   group
 	targets []store.Demand
 	// counts and details are the ways to ask for one target, in the order in which they are tried: units by budget.
-	// Details are asked for once in detailsLife.
+	// Details are asked for once in detailsDays.
 	counts, details []map[string]float64
 }
 
@@ -208,7 +208,7 @@ func fits(pool []need, supply map[string]float64, s stretch) bool {
 		var counts, details float64
 		for _, d := range n.targets {
 			fetches := float64(d.Targets) * s.perDay(d.Lane, d.Pace)
-			detailed := min(fetches, float64(d.Targets)/(detailsLife.Hours()/24))
+			detailed := min(fetches, float64(d.Targets)/detailsDays)
 			counts, details = counts+fetches-detailed, details+detailed
 		}
 		if !pay(details, n.details, left) || !pay(counts, n.counts, left) {

@@ -38,12 +38,17 @@ type Options struct {
 	Workers int
 	// Poll is how long an idle collector waits before it looks again; 0 means half a second.
 	Poll time.Duration
+	// Heartbeat is how often it says that it lives; 0 means every two seconds. One that has not said so for deadAfter is
+	// taken for dead.
+	Heartbeat time.Duration
 }
 
 const (
 	lease = 2 * time.Minute
 	// callTime bounds all calls of one claim, well below the lease.
 	callTime = 60 * time.Second
+	// handleLife is for how long after an account was seen its handle is believed to be its own where no id tells.
+	handleLife = 3 * 24 * time.Hour
 	// An account may have thousands of videos, which a slow source lists ten at a time.
 	accountLease    = 15 * time.Minute
 	accountCallTime = 14 * time.Minute
@@ -55,7 +60,6 @@ const (
 	claimTime   = 2 * time.Second
 	// fillAhead is how much too early a target may be asked for where a call has room.
 	fillAhead = 15 * time.Minute
-	heartbeat = 2 * time.Second
 	deadAfter = 10 * time.Second
 )
 
@@ -73,6 +77,7 @@ type Collector struct {
 	log     *slog.Logger
 	workers int
 	poll    time.Duration
+	beats   time.Duration
 	plan    plan
 }
 
@@ -84,12 +89,16 @@ func New(o Options) (*Collector, error) {
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so that nothing could be collected")
 	}
-	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll}
+	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
+		beats: o.Heartbeat}
 	if c.workers <= 0 {
 		c.workers = 2
 	}
 	if c.poll <= 0 {
 		c.poll = 500 * time.Millisecond
+	}
+	if c.beats <= 0 {
+		c.beats = 2 * time.Second
 	}
 	return c, nil
 }
@@ -111,9 +120,11 @@ func (c *Collector) Run(ctx context.Context) error {
 			if !c.serves(p, k) {
 				continue
 			}
+			h := newHands(c.workers)
 			for range c.workers {
-				wg.Go(func() { c.work(ctx, p, k) })
+				wg.Go(func() { c.work(ctx, p, k, h) })
 			}
+			wg.Go(func() { c.welcome(ctx, p, k, h) })
 		}
 	}
 	wg.Wait()
@@ -144,7 +155,7 @@ func (c *Collector) serves(p link.Platform, k Kind) bool {
 
 // beat says that this collector lives and takes over what dead ones held.
 func (c *Collector) beat(ctx context.Context) {
-	for wait(ctx, heartbeat) {
+	for wait(ctx, c.beats) {
 		freed, err := c.store.Heartbeat(ctx, c.id, deadAfter)
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "heartbeat failed", "error", err)
@@ -156,11 +167,11 @@ func (c *Collector) beat(ctx context.Context) {
 }
 
 // work is one worker of a platform and kind.
-func (c *Collector) work(ctx context.Context, p link.Platform, k Kind) {
+func (c *Collector) work(ctx context.Context, p link.Platform, k Kind, h *hands) {
 	most := callsAtOnce / 2
 	for ctx.Err() == nil {
 		began := c.now()
-		busy, err := c.round(ctx, p, k, most)
+		busy, err := c.round(ctx, p, k, h, most)
 		if busy {
 			most = claimable(most, c.now().Sub(began))
 		}
@@ -183,26 +194,16 @@ func claimable(last int, took time.Duration) int {
 
 // round claims and fetches once, up to so many targets or as many as one call takes; it returns false when there was
 // nothing to do.
-func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, most int) (busy bool, err error) {
+func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands, most int) (busy bool, err error) {
 	lanes, err := c.store.DueLanes(ctx, p, string(k))
 	if err != nil || len(lanes) == 0 {
 		return false, err
 	}
-	if err := c.replan(ctx); err != nil {
+	ways, batch, err := c.ready(ctx, p, k)
+	if err != nil || batch == 0 {
 		return false, err
 	}
-	ways, err := c.open(ctx)
-	if err != nil {
-		return false, err
-	}
-	batch := ways.batch(Target{Platform: p, Kind: k})
-	if batch == 0 {
-		return false, nil // every source is paused; what is due stays so
-	}
-	held, within := lease, callTime
-	if k == KindAccount {
-		held, within = accountLease, accountCallTime
-	}
+	held, within := times(k)
 	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
 	if batch > 1 {
 		request.Ahead = fillAhead
@@ -211,7 +212,26 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, most int
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
+	defer h.take(claim.Targets, true)()
 	return true, c.collect(ctx, claim, ways, within)
+}
+
+// ready returns the sources that may be asked now and how many targets one call takes, 0 when all are paused: what is due then
+// stays so.
+func (c *Collector) ready(ctx context.Context, p link.Platform, k Kind) (ways, int, error) {
+	if err := c.replan(ctx); err != nil {
+		return nil, 0, err
+	}
+	ways, err := c.open(ctx)
+	return ways, ways.batch(Target{Platform: p, Kind: k}), err
+}
+
+// times are how long a claim is kept, and its calls may take.
+func times(k Kind) (held, within time.Duration) {
+	if k == KindAccount {
+		return accountLease, accountCallTime
+	}
+	return lease, callTime
 }
 
 // draw puts lanes in an order by chance and weight.
@@ -229,19 +249,37 @@ func draw(lanes []store.Lane) []store.Lane {
 	return order
 }
 
-// collect fetches a claim, for as long as within, and acknowledges each answer as it comes. What no source could be asked
-// for now goes back.
+// collect fetches a claim, for as long as within, strand by strand at once.
 func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	writing := context.WithoutCancel(ctx)
 
-	left, err := c.putOff(writing, claim)
+	due, err := c.putOff(writing, claim)
 	if err != nil {
 		return err
 	}
+	var all sync.WaitGroup
+	failures := make(chan error, len(due))
+	for _, strand := range c.strands(ways, due) {
+		all.Go(func() { failures <- c.pursue(calls, writing, claim, ways, strand) })
+	}
+	all.Wait()
+	close(failures)
+	var errs []error
+	for err := range failures {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// pursue asks source after source for some of a claim's targets, and acknowledges each answer as it comes. What no source could
+// be asked for now goes back.
+func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, ways ways, left []store.Target) error {
+	var err error
 	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
+	failed := map[string]store.Outcome{}  // the last call failed
 	var errs []error
 	var unfinished []lacking
 	for i, w := range ways {
@@ -256,13 +294,21 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		errs, unfinished = append(errs, err), append(unfinished, a.lacking...)
 		left = append(others, a.open...)
 		for _, o := range a.refused {
+			o.HandleLost = o.HandleLost || refused[o.Target.ExternalID].HandleLost
 			refused[o.Target.ExternalID] = o
 			if ways[i+1:].batch(ask(o.Target, c.now())) > 0 {
 				left = append(left, o.Target)
 			}
 		}
+		for _, o := range a.failed {
+			failed[o.Target.ExternalID] = o
+			if o.Target.Lane == store.LaneInteractive { // who waits is told what the next source knows
+				left = append(left, o.Target)
+			}
+		}
 	}
 	errs = append(errs, c.write(writing, claim, unfinished))
+	left = slices.DeleteFunc(left, func(t store.Target) bool { _, ok := failed[t.ExternalID]; return ok })
 	// Given back, what no source can ever be asked for would be claimed again and again.
 	left, unserved := split(left, c.served)
 	for _, t := range left {
@@ -274,7 +320,8 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 		}
 	}
 	errs = append(errs, c.awaitPaused(writing, refused))
-	errs = append(errs, c.store.Acknowledge(writing, claim, claim.At, slices.Collect(maps.Values(refused))))
+	maps.Copy(refused, failed) // which changes nothing where another source has answered meanwhile
+	errs = append(errs, c.acknowledge(writing, claim, slices.Collect(maps.Values(refused))))
 	if len(left) > 0 {
 		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
 	}
@@ -354,6 +401,7 @@ type answer struct {
 	found   []store.AccountOutcome // of accounts, to be written
 	open    []store.Target         // not answered, since the source could not be asked: to go back
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
+	failed  []store.Outcome        // the call failed, maybe by their fault: the same
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
@@ -370,44 +418,10 @@ func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way
 		mu.Lock()
 		defer mu.Unlock()
 		all.open, all.refused, all.lacking = append(all.open, a.open...), append(all.refused, a.refused...), append(all.lacking, a.lacking...)
+		all.failed = append(all.failed, a.failed...)
 		return err
 	})
 	return all, err
-}
-
-// atOnce makes a call for each batch, several at once.
-func atOnce(batches [][]store.Target, call func([]store.Target) error) error {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var errs []error
-	slots := make(chan struct{}, callsAtOnce)
-	for _, batch := range batches {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			err := call(batch)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// batches parts targets into calls. Targets of which a source takes as many at once go together, so that one that needs
-// a call of its own does not split up the others.
-func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
-	bySize := map[int][]store.Target{}
-	for _, t := range targets {
-		size, _ := s.Serves(ask(t, c.now()))
-		bySize[max(1, size)] = append(bySize[max(1, size)], t)
-	}
-	var out [][]store.Target
-	for _, size := range slices.Sorted(maps.Keys(bySize)) {
-		out = slices.AppendSeq(out, slices.Chunk(bySize[size], size))
-	}
-	return out
 }
 
 // call makes one call for one batch.
@@ -422,7 +436,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		a.open = batch
 		return a, err
 	}
-	results, err := w.source.Fetch(ctx, asked, plan)
+	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
 	if err != nil && ctx.Err() != nil {
 		a.open = batch // we are stopping, or the claim's time is up: that says nothing of the source
 		return a, nil  //nolint:nilerr // the targets go back
@@ -439,13 +453,14 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	compare(batch, results)
 	for i, r := range results {
+		r = whose(batch[i], asked[i], r, a.at)
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
 		}
 		switch {
-		case r.Class == Unsupported, r.Class == Missing:
+		case r.Class == Unsupported, r.Class == Missing, r.Class == Taken:
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
 			if o.Suspect != nil {

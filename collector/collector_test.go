@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
@@ -25,8 +24,6 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a sandbox, a store and the collectors between them.
 type world struct {

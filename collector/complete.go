@@ -79,7 +79,7 @@ func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target)
 	if err != nil || !ok {
 		return nil, err
 	}
-	results, err := w.source.Fetch(ctx, asked, plan)
+	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
 	failure := (*Failure)(nil)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -10,7 +10,7 @@ import (
 
 // Round is one round of a worker.
 func (c *Collector) Round(ctx context.Context, p link.Platform, k Kind) (bool, error) {
-	return c.round(ctx, p, k, mostClaimed)
+	return c.round(ctx, p, k, newHands(1), mostClaimed)
 }
 
 // KeepUp is one look for upkeep.

@@ -28,10 +28,10 @@ func (w *world) meta() []collector.Source {
 		settings[name] = value
 	}
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
+	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"], AppSecret: settings["REELTALLY_INSTAGRAM_APP_SECRET"],
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
-	fb, err := facebook.New(facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
+	fb, err := facebook.New(facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"], AppSecret: settings["REELTALLY_FACEBOOK_APP_SECRET"],
 		PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: client, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
 	return []collector.Source{ig, fb}
@@ -41,7 +41,7 @@ func (w *world) meta() []collector.Source {
 func (w *world) silent() {
 	w.t.Helper()
 	require.Contains(w.t, w.log.String(), "source call answered")
-	for _, token := range []string{sandbox.InstagramToken, sandbox.FacebookToken} {
+	for _, token := range []string{sandbox.InstagramToken, sandbox.FacebookToken, sandbox.FacebookUserToken, sandbox.MetaAppSecret, "sandbox-facebook-page", "appsecret_proof"} {
 		require.NotContains(w.t, w.log.String(), token)
 	}
 }

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
@@ -23,7 +22,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 	if r.Sandbox {
 		o.Source = "sandbox"
 	}
-	wait := func(d time.Duration) { o.NextAt = store.InstantOf(now.Add(jitter(d))) }
+	wait := func(d time.Duration) { o.NextAt = store.InstantOf(after(t, d, now)) }
 	refused := func() {
 		if o.Attempts = t.Attempts + 1; o.Attempts >= refusedParked {
 			o.State = parked
@@ -52,7 +51,8 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
 		o.Pace = paceOf(t, r.Facts, now)
 		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-	case Gone, Missing:
+	case Gone, Missing, Taken:
+		o.HandleLost = r.Class == Taken
 		o.Attempts = t.Attempts + 1
 		if o.Attempts >= goneConfirmed {
 			o.State = gone
@@ -72,7 +72,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		if o.Attempts >= parkedAfter {
 			o.State = parked
 		}
-		o.NextAt = store.InstantOf(nextRetry(o.Attempts, now))
+		o.NextAt = store.InstantOf(nextRetry(t, o.Attempts, now))
 	}
 	return o
 }
@@ -93,19 +93,22 @@ func wantedOf(r Result) *Facts {
 		return r.Facts
 	}
 	f := *r.Facts
-	f.Username, f.AccountID, f.AccountName = nil, nil, nil
+	f.Username, f.AccountID, f.AccountSourceID, f.AccountName = nil, nil, nil, nil
 	return &f
 }
 
 // ask turns a claimed target into what a source is asked.
 func ask(t store.Target, now time.Time) Target {
 	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
-		NeedDetails: t.DetailsAt == nil || now.Sub(t.DetailsAt.Time()) > detailsLife}
+		NeedDetails: needsDetails(t, now)}
 	switch {
 	case t.NativeID != nil:
 		asked.AccountID = *t.NativeID
-	case asked.Kind == KindAccount && !strings.HasPrefix(t.ExternalID, "@"):
+	case asked.Kind == KindAccount && store.IsAccountID(t.ExternalID):
 		asked.AccountID = t.ExternalID // the link had it
+	}
+	if t.SourceID != nil {
+		asked.SourceID = *t.SourceID
 	}
 	return asked
 }

@@ -45,15 +45,19 @@ const tick = 10 * time.Minute
 
 // simulation is one run.
 type simulation struct {
-	t      *testing.T
-	db     *storetest.DB // of which the rules for statements are held elsewhere: here it would take most of the time
-	fast   *store.Store
-	clock  *storetest.Clock
-	box    *sandbox.Sandbox
-	client *fetch.Client
-	orgs   []*store.Org
-	lanes  []store.Lane
-	dice   *rand.Rand
+	t     *testing.T
+	db    *storetest.DB // of which the rules for statements are held elsewhere: here it would take most of the time
+	fast  *store.Store
+	clock worldClock
+	// platforms is the clock by which the platforms' numbers move.
+	platforms func() time.Time
+	box       *sandbox.Sandbox
+	client    *fetch.Client
+	orgs      []*store.Org
+	lanes     []store.Lane
+	dice      *rand.Rand
+	// pacific is where YouTube's day begins.
+	pacific *time.Location
 
 	tracked []link.Link
 	known   map[string]bool
@@ -64,6 +68,13 @@ type simulation struct {
 	mu    sync.Mutex
 	units map[string]int64 // by budget and window
 	asked map[string]int   // since the last tick, by id
+}
+
+// worldClock is the clock of everything in a simulation.
+type worldClock interface {
+	Now() time.Time
+	Set(at time.Time)
+	Advance(d time.Duration)
 }
 
 // planned is a fetch and what the schedule said then.
@@ -83,14 +94,17 @@ type quantile struct{ median, p95 time.Duration }
 
 // RoundTrip hands a request to the sandbox without a network, and counts what it costs.
 func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
-	pacific, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		return nil, err
-	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// ServeHTTP is the sandbox, and counts what a request costs.
+func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/youtube/"):
-		window = s.clock.Now().In(pacific).Format(time.DateOnly)
+		window = s.clock.Now().In(s.pacific).Format(time.DateOnly)
 		if budget = "youtube/common"; strings.HasSuffix(r.URL.Path, "batchGetStats") {
 			budget = "youtube/stats"
 		}
@@ -100,9 +114,7 @@ func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.units[budget+" "+window]++
 	s.mu.Unlock()
-	w := httptest.NewRecorder()
 	s.box.Handler().ServeHTTP(w, r)
-	return w.Result(), nil
 }
 
 // noted is a source of which it is noted which videos it was asked for.
@@ -120,14 +132,16 @@ func (n noted) Fetch(ctx context.Context, batch []collector.Target, plan []colle
 	return n.Source.Fetch(ctx, batch, plan)
 }
 
-func newSimulation(t *testing.T) *simulation {
+// newSimulation begins a simulation in a database. Its platforms live by a clock that may differ from its own.
+func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms func() time.Time) *simulation {
 	t.Helper()
-	db := storetest.New(t, "sqlite")
-	db.Clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
-	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
+	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	require.NoError(t, err)
+	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
-	s := &simulation{t: t, db: db, fast: fast, clock: db.Clock, box: sandbox.New(sandbox.Options{Now: db.Clock.Now}), dice: rand.New(rand.NewPCG(1, 2)),
+	s := &simulation{t: t, db: db, fast: fast, clock: clock, platforms: platforms, box: sandbox.New(sandbox.Options{Now: platforms}), dice: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
 		known: map[string]bool{}, plans: map[string]planned{}, units: map[string]int64{}, asked: map[string]int{}}
 	s.client = fetch.New(fetch.Options{Transport: s})
 	for i := range *simulatedOrgs {
@@ -149,23 +163,39 @@ func newSimulation(t *testing.T) *simulation {
 func (s *simulation) collect(limits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = limits
-	yt, err := youtube.New(youtube.Options{BaseURL: "http://sandbox/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: s.client, Now: s.clock.Now,
-		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
+	sources, err := simulatedSources("http://sandbox", s.client, s.clock.Now, limits)
 	require.NoError(s.t, err)
-	sources := []collector.Source{noted{yt, s}}
-	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
-		config, err := vendor.Load("sandbox")
-		require.NoError(s.t, err)
-		config.Name = string(p)
-		config.Calls = slices.DeleteFunc(config.Calls, func(c vendor.Call) bool { return c.Platform != p })
-		config.Limits = []vendor.Limit{{Name: "calls", Calls: limits[string(p)], Per: "day"}}
-		v, err := vendor.New(config, vendor.Options{BaseURL: "http://sandbox/vendor", Key: sandbox.VendorKey, Client: s.client, Now: s.clock.Now})
-		require.NoError(s.t, err)
-		sources = append(sources, noted{v, s})
+	for i, source := range sources {
+		sources[i] = noted{source, s}
 	}
 	c, err := collector.New(collector.Options{Store: s.fast, Sources: sources, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(s.t, err)
 	return c
+}
+
+// simulatedSources are YouTube and, by the same vendor each with an account of its own, TikTok and Instagram.
+func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]collector.Source, error) {
+	yt, err := youtube.New(youtube.Options{BaseURL: base + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now,
+		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
+	if err != nil {
+		return nil, err
+	}
+	sources := []collector.Source{yt}
+	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
+		config, err := vendor.Load("sandbox")
+		if err != nil {
+			return nil, err
+		}
+		config.Name = string(p)
+		config.Calls = slices.DeleteFunc(config.Calls, func(c vendor.Call) bool { return c.Platform != p })
+		config.Limits = []vendor.Limit{{Name: "calls", Calls: limits[string(p)], Per: "day"}}
+		v, err := vendor.New(config, vendor.Options{BaseURL: base + "/vendor", Key: sandbox.VendorKey, Client: client, Now: now})
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, v)
+	}
+	return sources, nil
 }
 
 // find returns so many videos of a platform's accounts that are not tracked yet, of each account up to so many of its
@@ -174,10 +204,11 @@ func (s *simulation) find(p link.Platform, n, ofEach int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
 	w := s.box.World()
+	now := s.platforms()
 	for number := uint32(1); len(found) < n; number++ {
-		ids := w.Uploads(p, w.Handle(p, number), s.clock.Now())
+		ids := w.Uploads(p, w.Handle(p, number), now)
 		for _, id := range ids[:min(ofEach, len(ids))] {
-			v, ok := w.Video(p, id, s.clock.Now())
+			v, ok := w.Video(p, id, now)
 			if !ok || s.known[id] || len(found) == n {
 				continue
 			}
@@ -321,7 +352,8 @@ func (s *simulation) total() map[string]int64 {
 
 func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 	t.Parallel()
-	s, videos, days := newSimulation(t), *simulatedVideos, *simulatedDays
+	db := storetest.New(t, "sqlite")
+	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)
 	rest := videos - instagram
 	fresh := max(1, rest/20/days) // a day, of either platform

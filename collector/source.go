@@ -27,20 +27,46 @@ type Target struct {
 	// NeedDetails is true when title, account, upload date and the like are wanted as well as the counts.
 	// A source whose cheaper call gives counts alone may use that call when no target of a batch needs details.
 	NeedDetails bool
-	// Of an account: the platform's own id, "" until it is known, and how many of its newest videos are wanted at
-	// the least. A source may give more where they come in the same call.
-	AccountID string
-	Depth     int
+	// Of an account: the platform's own id and the one that this kind of source has (AccountFacts.SourceID), each "" until it
+	// is known, and how many of its newest videos are wanted at the least. A source may give more where they come in
+	// the same call.
+	AccountID, SourceID string
+	Depth               int
+}
+
+// IsStranger says whether facts are of another account than the target, by whichever id both have: its handle is
+// somebody else's by now. Nothing of such an answer may be written.
+func (t Target) IsStranger(f *AccountFacts) bool {
+	var id, sourceID string
+	if f.ID != nil {
+		id = *f.ID
+	}
+	if f.SourceID != nil {
+		sourceID = *f.SourceID
+	}
+	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
+}
+
+// knowsOtherIDs says whether facts bear an id, but none of a kind that is known of the target: nothing tells whether they are of it.
+func (t Target) knowsOtherIDs(f *AccountFacts) bool {
+	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
+	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
+}
+
+// Stranger is the outcome for a target whose handle belongs to somebody else.
+func (t Target) Stranger(sandbox bool) Result {
+	return Result{Target: t, Class: Taken, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}
 }
 
 // Class is what the outcome of a fetch means for the target and for its source.
 type Class string
 
-// The outcome classes. The first seven concern one target, the others the whole source.
+// The outcome classes. The first eight concern one target, the others the whole source.
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"        // deleted, or private where the source cannot tell; nothing is written
 	Missing     Class = "missing"     // this source does not show it, though another may: that one is asked; else as Gone
+	Taken       Class = "taken"       // another account answers to the handle; as Missing, since another source may ask by id
 	Private     Class = "private"     // the source says so
 	Restricted  Class = "restricted"  // age gate, region
 	Unsupported Class = "unsupported" // this source can never answer for this target
@@ -106,6 +132,15 @@ type Call struct {
 type Addressed interface {
 	// Address is the URL below which it is asked, for operators: with no credential in it.
 	Address() string
+	// Clock asks the server for its time: the zero time when it has none to show. The error says that it cannot be reached.
+	Clock(ctx context.Context) (time.Time, error)
+}
+
+// Grouped is a source for which a batch of targets of several groups is as many calls, one after the other. The collector makes it
+// batches of one group each.
+type Grouped interface {
+	// Group names what a target is found by, e.g. the account in whose list it stands.
+	Group(t Target) string
 }
 
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All

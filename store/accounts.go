@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -22,6 +23,7 @@ type Account struct {
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
 	ExternalID     *string // the platform's own id, where it is known
+	SourceID       *string // what its source calls it where that is not the platform's own id, as AccountFacts.SourceID
 	Username       string
 	HandleCurrent  bool
 	Name           *string
@@ -93,69 +95,106 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 type author struct {
 	platform   link.Platform
 	externalID string // "" when the source does not say
+	sourceID   string // as AccountFacts.SourceID, "" when the source has none
 	username   string // "" when the source does not say
 	name       *string
 }
 
 // accounts makes sure that each video whose source named an author has an account record, and returns the records'
 // ids by video.
-func (w writer) accounts(videos []Video) (map[uuid.UUID]uuid.UUID, error) {
-	authors := map[uuid.UUID]author{}
+func (w writer) accounts(videos []Video) (map[rowKey]uuid.UUID, error) {
+	authors := map[rowKey]author{}
 	for i := range videos {
-		if f := w.outcomes[videos[i].ID].Facts; f != nil && (f.AccountID != nil || f.Username != nil) {
+		if f := w.outcomes[videos[i].key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
 			a := author{platform: videos[i].Platform, name: f.AccountName}
 			set(&a.externalID, f.AccountID)
+			set(&a.sourceID, f.AccountSourceID)
 			set(&a.username, f.Username)
-			authors[videos[i].ID] = a
+			authors[videos[i].key()] = a
 		}
-	}
-	if len(authors) == 0 {
-		return nil, nil //nolint:nilnil // no author named, no account
 	}
 	known, err := w.knownAccounts(authors)
 	if err != nil {
 		return nil, err
 	}
-	book := accountBook{org: w.org, now: w.fetchedAt, rows: known}
-	of := make(map[uuid.UUID]uuid.UUID, len(authors))
+	books := map[uuid.UUID]*accountBook{}
+	of := make(map[rowKey]uuid.UUID, len(authors))
 	for i := range videos { // in the videos' order: the same outcome gives the same records
-		if a, ok := authors[videos[i].ID]; ok {
-			of[videos[i].ID] = book.enter(a)
+		v := &videos[i]
+		if a, ok := authors[v.key()]; ok {
+			if books[v.OrganisationID] == nil {
+				books[v.OrganisationID] = &accountBook{org: v.OrganisationID, now: w.fetchedAt, rows: known[v.OrganisationID]}
+			}
+			of[v.key()] = books[v.OrganisationID].enter(a)
 		}
 	}
-	return of, book.save(w.tx)
+	for _, org := range distinct(slices.Collect(maps.Keys(books))) {
+		if err := books[org].save(w.tx); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
 }
 
-func (w writer) knownAccounts(authors map[uuid.UUID]author) ([]*Account, error) {
-	ids, names := []string{""}, []string{""}
-	for _, a := range authors {
-		ids, names = append(ids, a.externalID), append(names, a.username)
+// knownAccounts reads and locks the accounts that bear an author's id or handle, by organisation, in the order of their ids.
+func (w writer) knownAccounts(authors map[rowKey]author) (map[uuid.UUID][]*Account, error) {
+	known, found := map[uuid.UUID][]*Account{}, map[rowKey]bool{}
+	for _, by := range []struct {
+		column, condition string
+		of                func(author) string
+	}{
+		{"external_id", "", func(a author) string { return a.externalID }},
+		{"source_id", "", func(a author) string { return a.sourceID }},
+		{"username", " AND accounts.handle_current", func(a author) string { return a.username }},
+	} {
+		var rows [][]any
+		for _, k := range sortedKeys(authors) {
+			if a := authors[k]; by.of(a) != "" {
+				rows = append(rows, []any{k.Org, a.platform, by.of(a)})
+			}
+		}
+		for chunk := range slices.Chunk(rows, insertChunk) {
+			list, args := with(w.tx, "wanted", []string{"organisation_id uuid", "platform text", "name text"}, chunk)
+			var accounts []*Account
+			err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
+ AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
+ ORDER BY accounts.organisation_id, accounts.id`+forUpdateOf(w.dialect, "accounts"), args...).Scan(&accounts).Error
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range accounts {
+				if key := (rowKey{a.OrganisationID, a.ID}); !found[key] { // several videos may have one author
+					found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
+				}
+			}
+		}
 	}
-	q := scoped(w.tx, "accounts", w.org).
-		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
-	if w.lock {
-		q = q.Clauses(forUpdate)
+	for _, accounts := range known {
+		slices.SortFunc(accounts, func(a, b *Account) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	}
-	var rows []*Account
-	return rows, q.Find(&rows).Error
+	return known, nil
 }
 
-// accountBook decides which account an author is. The platform's own id decides; a handle counts only for an account whose
-// id is not known yet.
+// accountBook decides which account an author is. The platform's own id decides, then the source's; a handle counts only for
+// an account of which no id is known that says otherwise.
 type accountBook struct {
-	org   uuid.UUID
-	now   Instant
-	rows  []*Account
-	dirty []*Account // changed or new
-	lost  []*Account // no longer bear their handle
+	org     uuid.UUID
+	now     Instant
+	rows    []*Account
+	dirty   []*Account // changed or new
+	lost    []*Account // no longer bear their handle
+	renamed []rename
 }
 
 func (b *accountBook) enter(a author) uuid.UUID {
 	row := b.find(func(r *Account) bool {
 		return a.externalID != "" && r.ExternalID != nil && *r.ExternalID == a.externalID
 	}, a.platform)
+	if row == nil {
+		row = b.find(func(r *Account) bool { return r.is(a) }, a.platform)
+	}
 	bearer := b.find(func(r *Account) bool { return a.username != "" && r.HandleCurrent && r.Username == a.username }, a.platform)
-	if row == nil && bearer != nil && (a.externalID == "" || bearer.ExternalID == nil) {
+	if row == nil && bearer != nil && !bearer.isAnother(a) {
 		row = bearer
 	}
 	if row == nil {
@@ -163,16 +202,25 @@ func (b *accountBook) enter(a author) uuid.UUID {
 		b.rows = append(b.rows, row)
 		b.change(row)
 	}
-	if a.username != "" && (row.Username != a.username || !row.HandleCurrent) {
+	// An answer that is older than the account's own, and written late, brings no former handle back.
+	late := row.CheckedAt != nil && *row.CheckedAt > b.now
+	if a.username != "" && !late && (row.Username != a.username || !row.HandleCurrent) {
 		if bearer != nil && bearer != row {
 			bearer.HandleCurrent = false
 			b.lost = append(b.lost, bearer)
+		}
+		if row.Username != "" && row.Username != a.username {
+			b.renamed = append(b.renamed, rename{account: row, from: row.Username})
 		}
 		row.Username, row.HandleCurrent = a.username, true
 		b.change(row)
 	}
 	if a.externalID != "" && row.ExternalID == nil {
 		row.ExternalID = &a.externalID
+		b.change(row)
+	}
+	if a.sourceID != "" && row.SourceID == nil {
+		row.SourceID = &a.sourceID
 		b.change(row)
 	}
 	if a.name != nil && (row.Name == nil || *row.Name != *a.name) {
@@ -184,6 +232,19 @@ func (b *accountBook) enter(a author) uuid.UUID {
 		b.change(row)
 	}
 	return row.ID
+}
+
+// is says whether an id tells the account to be an author.
+func (a *Account) is(an author) bool {
+	return a.ExternalID != nil && *a.ExternalID == an.externalID || a.SourceID != nil && *a.SourceID == an.sourceID && !a.isAnother(an)
+}
+
+// isAnother says whether an id tells the account from an author. Where the two have no id of one kind in common, nothing does.
+func (a *Account) isAnother(than author) bool {
+	var id, sourceID string
+	set(&id, a.ExternalID)
+	set(&sourceID, a.SourceID)
+	return DifferentAccounts(id, sourceID, than.externalID, than.sourceID)
 }
 
 func accountLink(a *Account) string {
@@ -222,10 +283,19 @@ func (b *accountBook) save(tx *gorm.DB) error {
 	if len(b.dirty) == 0 {
 		return nil
 	}
-	return tx.Clauses(clause.OnConflict{
+	err := tx.Clauses(clause.OnConflict{
 		Columns:   columns([]string{"organisation_id", "id"}),
-		DoUpdates: clause.AssignmentColumns([]string{"external_id", "username", "handle_current", "name", "link"}),
+		DoUpdates: clause.AssignmentColumns([]string{"external_id", "source_id", "username", "handle_current", "name", "link"}),
 	}).CreateInBatches(b.dirty, insertChunk).Error
+	if err != nil {
+		return err
+	}
+	for _, r := range b.renamed {
+		if err := r.follow(tx, b.org, b.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TrackingType says which of an account's videos are tracked with it.

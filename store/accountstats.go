@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -10,19 +10,19 @@ import (
 )
 
 // linkedAccounts returns the accounts of videos, each once, sorted.
-func linkedAccounts(videos []Video) []uuid.UUID {
-	var ids []uuid.UUID
-	for _, v := range videos {
-		if v.LinkedAccountID != nil && !slices.Contains(ids, *v.LinkedAccountID) {
-			ids = append(ids, *v.LinkedAccountID)
+func linkedAccounts(videos []Video) []rowKey {
+	accounts := map[rowKey]bool{}
+	for i := range videos {
+		if id := videos[i].LinkedAccountID; id != nil {
+			accounts[rowKey{videos[i].OrganisationID, *id}] = true
 		}
 	}
-	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	return ids
+	return sortedKeys(accounts)
 }
 
 // accountVideo is what an account's statistics are made from.
 type accountVideo struct {
+	OrganisationID  uuid.UUID
 	LinkedAccountID uuid.UUID
 	LatestViews     *int64
 	LatestLikes     *int64
@@ -33,35 +33,35 @@ type accountVideo struct {
 }
 
 // refreshAccounts recomputes the statistics of accounts and notes them as the accounts' point of the day.
-func refreshAccounts(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, of stamp) error {
-	if len(accounts) == 0 {
-		return nil
-	}
-	if err := refreshStatistics(tx, org, accounts); err != nil {
+func refreshAccounts(tx *gorm.DB, accounts []rowKey, of stamp) error {
+	if err := refreshStatistics(tx, accounts); err != nil {
 		return err
 	}
-	return saveAccountDays(tx, org, accounts, of)
+	for chunk := range slices.Chunk(accounts, insertChunk) {
+		if err := saveAccountDays(tx, chunk, of); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refreshStatistics recomputes the statistics of accounts from their tracked videos, and how each of these compares with
 // the account's median.
-func refreshStatistics(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID) error {
-	if len(accounts) == 0 {
-		return nil
-	}
-	var rows []accountVideo
-	err := scoped(tx, "videos", org).
-		Select("linked_account_id, latest_views, latest_likes, latest_comments, latest_bookmarks, latest_shares, uploaded_at").
-		Where("videos.linked_account_id IN ? AND NOT videos.removed", accounts).Find(&rows).Error
-	if err != nil {
-		return err
-	}
-	byAccount := map[uuid.UUID][]accountVideo{}
-	for _, r := range rows {
-		byAccount[r.LinkedAccountID] = append(byAccount[r.LinkedAccountID], r)
-	}
+func refreshStatistics(tx *gorm.DB, accounts []rowKey) error {
 	for chunk := range slices.Chunk(accounts, insertChunk) {
-		if err := saveAccountStats(tx, org, chunk, byAccount); err != nil {
+		list, args := withKeys(tx, chunk)
+		var rows []accountVideo
+		err := tx.Raw(list+`SELECT v.organisation_id, v.linked_account_id, v.latest_views, v.latest_likes, v.latest_comments, v.latest_bookmarks, v.latest_shares, v.uploaded_at
+  FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Scan(&rows).Error
+		if err != nil {
+			return err
+		}
+		byAccount := map[rowKey][]accountVideo{}
+		for _, r := range rows {
+			account := rowKey{r.OrganisationID, r.LinkedAccountID}
+			byAccount[account] = append(byAccount[account], r)
+		}
+		if err := saveAccountStats(tx, chunk, byAccount); err != nil {
 			return err
 		}
 	}
@@ -143,31 +143,31 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// saveAccountStats writes the statistics and the outlier multipliers that follow from them, in one statement each.
-func saveAccountStats(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, videos map[uuid.UUID][]accountVideo) error {
-	values, args := make([]string, len(accounts)), []any{}
-	medians, medianArgs := make([]string, len(accounts)), []any{}
-	id := "CAST(? AS " + uuidType(tx) + ")"
+// saveAccountStats writes the statistics and the outlier multipliers that follow from them, in one statement each. Of the
+// videos, those alone are written whose multiplier changes.
+func saveAccountStats(tx *gorm.DB, accounts []rowKey, videos map[rowKey][]accountVideo) error {
+	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
 		s := statsOf(videos[account])
-		values[i] = "(" + id + ", CAST(? AS bigint), CAST(? AS double precision), CAST(? AS double precision), CAST(? AS double precision), CAST(? AS bigint)," +
-			" CAST(? AS double precision), CAST(? AS double precision), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS " + dateType(tx) + "))"
-		args = append(args, account, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x, s.PercentOutperform25x,
-			s.Views, s.Likes, s.Comments, s.Bookmarks, s.Shares, s.LastUploadedAt)
-		medians[i] = "(" + id + ", CAST(? AS double precision))"
-		medianArgs = append(medianArgs, account, s.MedianViews)
+		stats[i] = []any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x, s.PercentOutperform25x,
+			s.Views, s.Likes, s.Comments, s.Bookmarks, s.Shares, s.LastUploadedAt}
+		medians[i] = []any{account.Org, account.ID, s.MedianViews}
 	}
-	err := tx.Exec(`WITH s(id, videos, mean, median, median_non_zero, most, over10, over25, views, likes, comments, bookmarks, shares, last_uploaded) AS (VALUES `+strings.Join(values, ", ")+`)
-UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
+	list, args := with(tx, "s", []string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
+		"most bigint", "over10 double precision", "over25 double precision", "views bigint", "likes bigint", "comments bigint", "bookmarks bigint", "shares bigint",
+		"last_uploaded date"}, stats)
+	err := tx.Exec(list+`UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, total_views = s.views, total_likes = s.likes,
  total_comments = s.comments, total_bookmarks = s.bookmarks, total_shares = s.shares, last_uploaded_at = s.last_uploaded
- FROM s WHERE accounts.organisation_id = ? AND accounts.id = s.id`, append(args, org)...).Error
+ FROM s WHERE accounts.organisation_id = s.organisation_id AND accounts.id = s.id`, args...).Error
 	if err != nil {
 		return err
 	}
-	return tx.Exec(`WITH m(account_id, median) AS (VALUES `+strings.Join(medians, ", ")+`)
-UPDATE videos SET outlier_multiplier = CASE WHEN m.median > 0 AND videos.latest_views IS NOT NULL THEN videos.latest_views / m.median ELSE 0 END
-  FROM m WHERE videos.organisation_id = ? AND videos.linked_account_id = m.account_id AND NOT videos.removed`, append(medianArgs, org)...).Error
+	const multiplier = "CASE WHEN m.median > 0 AND videos.latest_views IS NOT NULL THEN videos.latest_views / m.median ELSE 0 END"
+	list, args = with(tx, "m", []string{"organisation_id uuid", "account_id uuid", "median double precision"}, medians)
+	return tx.Exec(list+`UPDATE videos SET outlier_multiplier = `+multiplier+`
+  FROM m WHERE videos.organisation_id = m.organisation_id AND videos.linked_account_id = m.account_id AND NOT videos.removed
+   AND videos.outlier_multiplier <> `+multiplier, args...).Error
 }
 
 // stamp is the day for which numbers are noted, and where they come from; nil when nothing was fetched.
@@ -178,14 +178,16 @@ type stamp struct {
 }
 
 // saveAccountDays notes the accounts' numbers as the day's.
-func saveAccountDays(tx *gorm.DB, org uuid.UUID, accounts []uuid.UUID, of stamp) error {
-	return tx.Exec(`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
+func saveAccountDays(tx *gorm.DB, accounts []rowKey, of stamp) error {
+	list, args := withKeys(tx, accounts)
+	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
 SELECT a.organisation_id, a.id, CAST(? AS `+dateType(tx)+`), a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.total_views,
-  a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks, CAST(? AS bigint), CAST(? AS text) FROM accounts a WHERE a.organisation_id = ? AND a.id IN ?
+  a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks, CAST(? AS bigint), CAST(? AS text)
+  FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = wanted.organisation_id AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
   views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks,
   fetched_at = COALESCE(excluded.fetched_at, account_days.fetched_at), source = COALESCE(excluded.source, account_days.source)`,
-		of.day, of.fetchedAt, of.source, org, accounts).Error
+		append(args, of.day, of.fetchedAt, of.source)...).Error
 }
 
 // countUploads adds the videos whose upload date has just become known to the day's uploads.
@@ -195,22 +197,28 @@ func (w writer) countUploads(videos []Video) error {
 		Day            Date
 		Uploads        int64
 	}
-	counts := map[Date]int64{}
-	for _, v := range videos {
-		if w.undated[v.ID] && v.UploadedAt != nil {
-			counts[*v.UploadedAt]++
+	type orgDay struct {
+		org uuid.UUID
+		day Date
+	}
+	counts := map[orgDay]int64{}
+	for i := range videos {
+		if v := &videos[i]; w.undated[v.key()] && v.UploadedAt != nil {
+			counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
 		}
 	}
-	rows := make([]uploads, 0, len(counts))
-	for day, n := range counts {
-		rows = append(rows, uploads{w.org, day, n})
-	}
-	if len(rows) == 0 {
+	if len(counts) == 0 {
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b uploads) int { return int(a.Day - b.Day) })
+	rows := make([]uploads, 0, len(counts))
+	for of, n := range counts {
+		rows = append(rows, uploads{of.org, of.day, n})
+	}
+	slices.SortFunc(rows, func(a, b uploads) int {
+		return cmp.Or(slices.Compare(a.OrganisationID[:], b.OrganisationID[:]), cmp.Compare(a.Day, b.Day))
+	})
 	return w.tx.Table("organisation_uploads").Clauses(clause.OnConflict{
 		Columns:   columns([]string{"organisation_id", "day"}),
 		DoUpdates: clause.Assignments(map[string]any{"uploads": gorm.Expr("organisation_uploads.uploads + excluded.uploads")}),
-	}).Create(&rows).Error
+	}).CreateInBatches(rows, insertChunk).Error
 }

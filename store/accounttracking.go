@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -34,12 +35,20 @@ type TrackedAccount struct {
 // targetAccount is the queue's kind for accounts.
 const targetAccount = "account"
 
-// accountTarget is what an account is called in the queue: its own id where the link has it, else its handle.
+// accountTarget is what an account is called in the queue: its own id where it is known, else its source's, else its handle.
 func accountTarget(a *Account) string {
-	if a.ExternalID != nil {
+	switch {
+	case a.ExternalID != nil:
 		return *a.ExternalID
+	case a.SourceID != nil:
+		return sourceIDMark + *a.SourceID
 	}
 	return "@" + a.Username
+}
+
+// IsAccountID says whether an account's target is called by the platform's own id.
+func IsAccountID(target string) bool {
+	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, sourceIDMark)
 }
 
 // depths says how many of its newest videos are wanted when an account is first tracked.
@@ -234,7 +243,7 @@ func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
 	if stopped.Error != nil {
 		return stopped.Error
 	}
-	if err := refreshAccounts(tx, o.id, accounts, stamp{day: o.s.now().Day()}); err != nil {
+	if err := refreshAccounts(tx, keysOf(o.id, accounts), stamp{day: o.s.now().Day()}); err != nil {
 		return err
 	}
 	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",

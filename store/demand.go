@@ -40,7 +40,7 @@ func (s *Store) Demand(ctx context.Context) ([]Demand, error) {
 			demand[i].Sample = demand[i-1].Sample
 			continue
 		}
-		err := s.read.WithContext(ctx).Raw(`SELECT source, kind, external_id, handle, link, native_id, depth FROM fetch_targets
+		err := s.read.WithContext(ctx).Raw(`SELECT source, kind, external_id, handle, link, native_id, source_id, depth FROM fetch_targets
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ?`, bucket, r.Source, r.Kind, r.Sample).Scan(&demand[i].Sample).Error
 		if err != nil {
 			return nil, translate(err)

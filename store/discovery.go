@@ -15,6 +15,7 @@ import (
 // AccountFacts are what a source said of an account. A nil pointer means that it did not say.
 type AccountFacts struct {
 	ID          *string // the platform's own id
+	SourceID    *string // what the source calls it where that is not the platform's own id, behind the name of whoever issues such ids and a slash
 	Username    *string // handle without "@", lower case
 	Name        *string
 	Bio         *string
@@ -62,7 +63,15 @@ func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Inst
 					return err
 				}
 			}
-			return acknowledge(tx, c, s.now(), fetchedAt, plain)
+			if err := acknowledge(tx, c, s.now(), fetchedAt, plain); err != nil {
+				return err
+			}
+			for _, o := range outcomes {
+				if err := nameTarget(tx, o); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	})
 }
@@ -83,17 +92,12 @@ func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 		}
 		orgs = append(orgs, of...)
 	}
-	for _, org := range distinct(orgs) {
-		if err := lockOrganisation(tx, s.dialect, org); err != nil {
-			return err
-		}
-	}
-	return nil
+	return lockOrganisations(tx, s.dialect, orgs)
 }
 
 // writeAccount writes one account's outcome to every organisation that subscribes.
 func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) error {
-	if o.Account == nil && o.Private == nil {
+	if o.Account == nil && o.Private == nil && !o.HandleLost {
 		return nil
 	}
 	var subs []fetchSubscription
@@ -114,14 +118,17 @@ func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) e
 	return keepIdentity(tx, o, depth)
 }
 
-// keepIdentity notes the account's own id in its target and, once its videos have been listed, how deep the next list has to
+// keepIdentity notes the account's ids in its target, and its handle where none was known, and, once its videos have been listed, how deep the next list has to
 // go: no deeper than a page, unless an organisation has joined that has seen too few. Then the target is due again
 // at once, which is what a later requested_at means to acknowledge.
 func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
 	}
-	statement, args := `UPDATE fetch_targets SET native_id = COALESCE(?, native_id)`, []any{o.Account.ID}
+	var handle string
+	set(&handle, o.Account.Username)
+	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END`
+	args := []any{o.Account.ID, o.Account.SourceID, handle}
 	if o.Account.Listed {
 		statement, args = statement+`, depth = ?`, append(args, depth)
 		if depth > 0 {
@@ -152,6 +159,12 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 		return 0, err
 	}
 	a := &found[0]
+	switch {
+	case d.outcome.HandleLost:
+		return 0, d.loseHandle(a)
+	case d.isStranger(a):
+		return 0, d.leave(a)
+	}
 	before := *a
 	set(&a.Private, d.outcome.Private)
 	if f := d.outcome.Account; f != nil {
@@ -184,7 +197,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if d.outcome.Account != nil {
 		of.fetchedAt, of.source = &d.at, &d.outcome.Source
 	}
-	if err := refreshAccounts(d.tx, d.org, []uuid.UUID{id}, of); err != nil {
+	if err := refreshAccounts(d.tx, []rowKey{{d.org, id}}, of); err != nil {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)
@@ -206,9 +219,13 @@ func (d discovery) identify(a *Account) error {
 	f := d.outcome.Account
 	as := author{platform: a.Platform, name: f.Name}
 	set(&as.externalID, f.ID)
+	set(&as.sourceID, f.SourceID)
 	set(&as.username, f.Username)
 	if a.ExternalID != nil {
 		as.externalID = *a.ExternalID // what it was asked by
+	}
+	if a.SourceID != nil {
+		as.sourceID = *a.SourceID
 	}
 	if as.externalID == "" && as.username == "" {
 		if !a.HandleCurrent {
@@ -216,27 +233,35 @@ func (d discovery) identify(a *Account) error {
 		}
 		as.username = a.Username // what it was asked by
 	}
-	others := scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR (accounts.handle_current AND accounts.username = ?))",
-		a.ID, a.Platform, as.externalID, as.username)
+	others := scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
+		a.ID, a.Platform, as.externalID, as.sourceID, as.username)
 	var rows []*Account
-	if err := others.Find(&rows).Error; err != nil {
+	err := others.Find(&rows).Error
+	if err != nil {
 		return err
 	}
-	// Another record may bear the platform's id already, made when one of its videos was tracked before the account, or
-	// because the account is tracked by another link as well: its videos come over, since this record is the one that was
-	// asked for.
-	for _, other := range rows {
-		if other.ExternalID != nil && *other.ExternalID == as.externalID {
-			if err := d.absorb(a, other); err != nil {
-				return err
-			}
+	// Another record may bear the id already, or the handle and nothing that is known of it otherwise: made when one of its
+	// videos was tracked before the account, or because the account is tracked by another link as well. Its videos come over,
+	// since this record is the one that was asked for.
+	rows = slices.DeleteFunc(rows, func(r *Account) bool {
+		same := r.is(as) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
+		if same && err == nil {
+			err = d.absorb(a, r)
 		}
+		return same
+	})
+	if err != nil {
+		return err
 	}
-	rows = slices.DeleteFunc(rows, func(r *Account) bool { return r.ExternalID != nil && *r.ExternalID == as.externalID })
 	book := accountBook{org: d.org, now: d.at, rows: append([]*Account{a}, rows...)}
 	if a.ExternalID == nil && as.externalID != "" {
 		id := as.externalID
 		a.ExternalID = &id
+		book.change(a)
+	}
+	if a.SourceID == nil && as.sourceID != "" {
+		id := as.sourceID
+		a.SourceID = &id
 		book.change(a)
 	}
 	book.enter(as)
@@ -388,5 +413,5 @@ func (d discovery) addFollowers(before, after Account) error {
 	if err != nil {
 		return err
 	}
-	return saveOrganisationDay(d.tx, d.org, d.at.Day())
+	return saveOrganisationDays(d.tx, []uuid.UUID{d.org}, d.at.Day())
 }

@@ -318,7 +318,7 @@ func (l *loading) video(v *Video, in *LoadVideo) {
 		l.inCollections = append(l.inCollections, []any{l.id, c, v.ID, v.CreatedAt})
 	}
 	l.points(v.ID, in.Points)
-	s := sums([]Video{*v})
+	s := sums([]Video{*v})[v.OrganisationID]
 	l.totals.Views, l.totals.Likes, l.totals.Comments = l.totals.Views+s.Views, l.totals.Likes+s.Likes, l.totals.Comments+s.Comments
 	l.totals.Shares, l.totals.Bookmarks = l.totals.Shares+s.Shares, l.totals.Bookmarks+s.Bookmarks
 	if v.UploadedAt != nil {

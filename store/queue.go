@@ -211,9 +211,13 @@ type Target struct {
 	Suspect    *string // the collector's note on a number held back
 	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
 	RequestedAt Instant
-	// Of an account: the platform's own id, once it is known, and how many of its newest videos are wanted.
+	// Of an account: the platform's own id and the source's (AccountFacts.SourceID), once they are known, and how many of its
+	// newest videos are wanted.
 	NativeID *string
+	SourceID *string
 	Depth    int
+	// Organisation is one of those that subscribe.
+	Organisation uuid.UUID `gorm:"-"`
 }
 
 // Claim is a lease on some targets.
@@ -235,6 +239,8 @@ type ClaimRequest struct {
 	// Ahead fills what is then left of Limit with targets that are due within this time from now, but not beyond the UTC
 	// day: a call costs the same, however many it asks for. Retries are never early. Nothing is claimed when nothing is due.
 	Ahead time.Duration
+	// Only, when set, are the external ids of which alone any are claimed.
+	Only []string
 }
 
 // Claim takes due targets, in each lane the longest due first, in the interactive one by turns, and keeps them from
@@ -266,12 +272,16 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 
 // take adds a lane's targets that are due by the time given to a claim, up to its limit.
 func (s *Store) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by Instant) error {
-	order, lock := "next_at", ""
+	order, only, lock := "next_at", "", ""
 	if lane == LaneInteractive {
 		order = "turn, next_at"
 	}
 	if s.dialect.skipLocked() {
 		lock = " FOR UPDATE SKIP LOCKED"
+	}
+	selected := []any{bucket, r.Platform, r.Kind, lane, by, c.At}
+	if len(r.Only) > 0 {
+		only, selected = " AND external_id IN ?", append(selected, r.Only)
 	}
 	// The materialised list is what bounds the claim: with IN (SELECT … LIMIT …) a nested-loop plan runs the subquery
 	// again and again, and takes more each time.
@@ -279,14 +289,15 @@ func (s *Store) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by Instan
 WITH due AS MATERIALIZED (
   SELECT bucket, source, kind, external_id FROM fetch_targets
    WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
-     AND (next_at <= ? OR (claimed_by IS NULL AND attempts = 0 AND suspect IS NULL)) ORDER BY ` + order + ` LIMIT ?` + lock + `)
+     AND (next_at <= ? OR (claimed_by IS NULL AND attempts = 0 AND suspect IS NULL))` + only + ` ORDER BY ` + order + ` LIMIT ?` + lock + `)
 UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
  WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
    AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
-RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, depth`
+RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, source_id, depth`
 	for len(c.Targets) < r.Limit {
 		var taken []Target
-		err := tx.Raw(claim, bucket, r.Platform, r.Kind, lane, by, c.At, r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, bucket).Scan(&taken).Error
+		args := append(slices.Clone(selected), r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, bucket)
+		err := tx.Raw(claim, args...).Scan(&taken).Error
 		if err != nil || len(taken) == 0 {
 			return err
 		}
@@ -300,7 +311,7 @@ RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, h
 	return nil
 }
 
-// dropOrphans deletes those targets that have no subscription and returns the others. A target that was asked for since
+// dropOrphans deletes those targets that have no subscription and returns the others with one of their organisations. A target that was asked for since
 // the claim is kept: the subscription may have come with it.
 func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UUID, targets []Target) ([]Target, error) {
 	ids := make([]string, len(targets))
@@ -309,20 +320,30 @@ func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UU
 		ids[i] = t.ExternalID
 		claimedAt = max(claimedAt, t.RequestedAt)
 	}
-	var wanted []string
-	err := tx.Raw(`SELECT DISTINCT external_id FROM fetch_subscriptions WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
-		bucket, platform, kind, ids).Scan(&wanted).Error
-	if err != nil || len(wanted) == len(targets) {
+	var wanted []Waiting
+	err := tx.Raw(`SELECT external_id, MIN(CAST(organisation_id AS text)) AS organisation FROM fetch_subscriptions
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id`, bucket, platform, kind, ids).Scan(&wanted).Error
+	if err != nil {
 		return targets, err
+	}
+	organisations := make(map[string]uuid.UUID, len(wanted))
+	for _, w := range wanted {
+		organisations[w.ExternalID] = w.Organisation
 	}
 	var orphans []string
 	kept := slices.DeleteFunc(targets, func(t Target) bool {
-		if slices.Contains(wanted, t.ExternalID) {
-			return false
+		if _, ok := organisations[t.ExternalID]; !ok {
+			orphans = append(orphans, t.ExternalID)
+			return true
 		}
-		orphans = append(orphans, t.ExternalID)
-		return true
+		return false
 	})
+	for i := range kept {
+		kept[i].Organisation = organisations[kept[i].ExternalID]
+	}
+	if len(orphans) == 0 {
+		return kept, nil
+	}
 	return kept, tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ? AND requested_at <= ?`,
 		bucket, platform, kind, orphans, token, claimedAt).Error
 }

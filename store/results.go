@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,20 +22,22 @@ import (
 type VideoFacts struct {
 	Views, Likes, Comments, Shares, Bookmarks *int64
 
-	Title         *string
-	Username      *string // handle without "@", lower case; for Facebook with the ~suffix where known
-	AccountID     *string // the platform's own id of the account
-	AccountName   *string
-	UploadedAt    *time.Time
-	LengthSeconds *float64
-	SongName      *string
-	SongLink      *string
-	NotSafe       *bool
-	Private       *bool
-	HiddenStats   *bool // true when the platform withholds a count that this source normally gives
-	IsAd          *bool
-	ShopAd        *bool
-	ShopProductID *string
+	Title     *string
+	Username  *string // handle without "@", lower case; for Facebook with the ~suffix where known
+	AccountID *string // the platform's own id of the account
+	// AccountSourceID is as AccountFacts.SourceID.
+	AccountSourceID *string
+	AccountName     *string
+	UploadedAt      *time.Time
+	LengthSeconds   *float64
+	SongName        *string
+	SongLink        *string
+	NotSafe         *bool
+	Private         *bool
+	HiddenStats     *bool // true when the platform withholds a count that this source normally gives
+	IsAd            *bool
+	ShopAd          *bool
+	ShopProductID   *string
 }
 
 // Outcome is what became of one claimed target and what is next for it.
@@ -53,6 +58,8 @@ type Outcome struct {
 	State    string
 	Suspect  *string
 	Detail   string
+	// HandleLost says of an account that another one answers to its handle.
+	HandleLost bool
 
 	account   bool // an account's facts came
 	followers *int64
@@ -99,7 +106,7 @@ func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome
 			written = append(written, o.Target)
 		}
 	}
-	byOrg := map[uuid.UUID]map[uuid.UUID]*Outcome{}
+	w := writer{tx: tx, dialect: d, fetchedAt: fetchedAt, outcomes: map[rowKey]*Outcome{}, undated: map[rowKey]bool{}}
 	for _, g := range byKind(written) {
 		var subs []fetchSubscription
 		err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", bucket, g.platform, g.kind, g.ids).Find(&subs).Error
@@ -107,40 +114,32 @@ func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome
 			return err
 		}
 		for _, sub := range subs {
-			if byOrg[sub.OrganisationID] == nil {
-				byOrg[sub.OrganisationID] = map[uuid.UUID]*Outcome{}
-			}
-			byOrg[sub.OrganisationID][sub.SubjectID] = byKey[targetKey(sub.Source, sub.ExternalID)]
+			w.outcomes[rowKey{sub.OrganisationID, sub.SubjectID}] = byKey[targetKey(sub.Source, sub.ExternalID)]
 		}
 	}
-	orgs := make([]uuid.UUID, 0, len(byOrg))
-	for org := range byOrg {
-		orgs = append(orgs, org)
+	keys := sortedKeys(w.outcomes)
+	if err := lockOrganisations(tx, d, orgsOf(keys)); err != nil {
+		return err
 	}
-	for _, org := range distinct(orgs) {
-		if err := lockOrganisation(tx, d, org); err != nil {
-			return err
-		}
-		w := writer{tx: tx, org: org, lock: d.skipLocked(), fetchedAt: fetchedAt, outcomes: byOrg[org], undated: map[uuid.UUID]bool{}}
-		if err := w.write(); err != nil {
+	for chunk := range slices.Chunk(keys, insertChunk) {
+		if err := w.write(chunk); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writer writes the outcomes for the videos of one organisation.
+// writer writes outcomes for the videos of all organisations that have them.
 type writer struct {
 	tx        *gorm.DB
-	org       uuid.UUID
-	lock      bool
+	dialect   dialect
 	fetchedAt Instant
-	outcomes  map[uuid.UUID]*Outcome // by video id
-	undated   map[uuid.UUID]bool     // videos whose upload date was not known before
+	outcomes  map[rowKey]*Outcome // by video
+	undated   map[rowKey]bool     // videos whose upload date was not known before
 }
 
-func (w writer) write() error {
-	videos, err := w.load()
+func (w writer) write(keys []rowKey) error {
+	videos, err := w.load(keys)
 	if err != nil || len(videos) == 0 {
 		return err
 	}
@@ -148,18 +147,19 @@ func (w writer) write() error {
 	if err != nil {
 		return err
 	}
-	before, touched := sums(videos), linkedAccounts(videos)
+	before, touched := sums(videos), map[rowKey]bool{}
+	w.touch(touched, videos)
 	var measured []*Video
-	var retitled []*Video
+	var renamed []retitled
 	for i := range videos {
-		v, o := &videos[i], w.outcomes[videos[i].ID]
+		v := &videos[i]
 		title := v.Title
-		w.undated[v.ID] = v.UploadedAt == nil
-		if apply(v, o, accounts, w.fetchedAt) {
+		w.undated[v.key()] = v.UploadedAt == nil
+		if apply(v, w.outcomes[v.key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}
 		if v.Title != title {
-			retitled = append(retitled, v)
+			renamed = append(renamed, retitled{v, title})
 		}
 	}
 	if err := w.savePoints(measured); err != nil {
@@ -171,49 +171,67 @@ func (w writer) write() error {
 	if err := w.saveVideos(videos); err != nil {
 		return err
 	}
-	if err := w.saveHashtags(retitled); err != nil {
+	if err := w.saveHashtags(renamed); err != nil {
 		return err
 	}
 	if err := w.countUploads(videos); err != nil {
 		return err
 	}
 	// A video whose author turned out to be another counts no longer where it was.
-	touched = distinct(append(touched, linkedAccounts(videos)...))
-	if err := refreshAccounts(w.tx, w.org, touched, w.stamp()); err != nil {
+	w.touch(touched, videos)
+	if err := w.refreshAccounts(touched); err != nil {
 		return err
 	}
 	return w.addToTotals(before, sums(videos))
 }
 
-// stamp says of the accounts' numbers where they come from: the outcomes of a call have one source.
-func (w writer) stamp() stamp {
-	s := stamp{day: w.fetchedAt.Day()}
-	for _, o := range w.outcomes {
-		if o.Facts != nil {
-			s.fetchedAt, s.source = &w.fetchedAt, &o.Source
+// touch notes the accounts of videos, and whether numbers came for any of an account's.
+func (w writer) touch(accounts map[rowKey]bool, videos []Video) {
+	for i := range videos {
+		v := &videos[i]
+		if v.LinkedAccountID != nil {
+			account := rowKey{v.OrganisationID, *v.LinkedAccountID}
+			accounts[account] = accounts[account] || w.outcomes[v.key()].Facts != nil
 		}
 	}
-	return s
 }
 
-// load reads and locks the organisation's videos that are still tracked and have nothing newer.
-func (w writer) load() ([]Video, error) {
-	ids := make([]uuid.UUID, 0, len(w.outcomes))
-	for id := range w.outcomes {
-		ids = append(ids, id)
+// refreshAccounts recomputes the statistics of accounts and notes them for the day, with the source of the numbers where any
+// came: the outcomes of a call have one.
+func (w writer) refreshAccounts(touched map[rowKey]bool) error {
+	measured, others := map[rowKey]bool{}, map[rowKey]bool{}
+	for account, is := range touched {
+		if is {
+			measured[account] = true
+		} else {
+			others[account] = true
+		}
 	}
-	q := scoped(w.tx, "videos", w.org).
-		Where("videos.id IN ? AND NOT videos.removed AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)", ids, w.fetchedAt).
-		Order("videos.platform, videos.external_id")
-	if w.lock {
-		q = q.Clauses(forUpdate)
+	of := stamp{day: w.fetchedAt.Day()}
+	if err := refreshAccounts(w.tx, sortedKeys(others), of); err != nil {
+		return err
 	}
+	for _, o := range w.outcomes {
+		if o.Facts != nil {
+			of.fetchedAt, of.source = &w.fetchedAt, &o.Source
+		}
+	}
+	return refreshAccounts(w.tx, sortedKeys(measured), of)
+}
+
+// load reads and locks those of the videos that are still tracked and have nothing newer, in the order of organisation,
+// platform and the platform's id.
+func (w writer) load(keys []rowKey) ([]Video, error) {
+	list, args := withKeys(w.tx, keys)
 	var videos []Video
-	return videos, q.Find(&videos).Error
+	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
+ WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
+   AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`+forUpdateOf(w.dialect, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
 }
 
 // apply puts an outcome into the video and says whether it holds counts.
-func apply(v *Video, o *Outcome, accounts map[uuid.UUID]uuid.UUID, fetchedAt Instant) bool {
+func apply(v *Video, o *Outcome, accounts map[rowKey]uuid.UUID, fetchedAt Instant) bool {
 	set(&v.Private, o.Private)
 	set(&v.NotSafe, o.NotSafe)
 	f := o.Facts
@@ -234,14 +252,14 @@ func apply(v *Video, o *Outcome, accounts map[uuid.UUID]uuid.UUID, fetchedAt Ins
 	set(&v.Title, f.Title)
 	v.TitleFolded = strings.ToLower(v.Title)
 	set(&v.Username, f.Username)
-	if id, ok := accounts[v.ID]; ok {
+	if id, ok := accounts[v.key()]; ok {
 		v.LinkedAccountID = &id
 	}
 	if f.UploadedAt != nil {
 		day := DateOf(*f.UploadedAt)
 		v.UploadedAt = &day
 	}
-	if f.LengthSeconds != nil {
+	if f.LengthSeconds != nil && !isWhole(v.VideoLength, *f.LengthSeconds) {
 		length := formatSeconds(*f.LengthSeconds)
 		v.VideoLength = &length
 	}
@@ -259,6 +277,16 @@ func apply(v *Video, o *Outcome, accounts map[uuid.UUID]uuid.UUID, fetchedAt Ins
 
 func (v *Video) latest() Counts {
 	return Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}
+}
+
+// isWhole says whether a length is the known one in whole seconds: platforms' calls differ in that, and one must not take away
+// what another has said more exactly.
+func isWhole(known *string, seconds float64) bool {
+	if known == nil {
+		return false
+	}
+	exact, err := strconv.ParseFloat(*known, 64)
+	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
 }
 
 func set[T any](to *T, from *T) {
@@ -289,8 +317,8 @@ func (w writer) savePoints(videos []*Video) error {
 	day := w.fetchedAt.Day()
 	rows := make([]snapshot, len(videos))
 	for i, v := range videos {
-		o := w.outcomes[v.ID]
-		rows[i] = snapshot{OrganisationID: w.org, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
+		o := w.outcomes[v.key()]
+		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
 			Counts: Counts{Views: o.Facts.Views, Likes: o.Facts.Likes, Comments: o.Facts.Comments, Shares: o.Facts.Shares, Bookmarks: o.Facts.Bookmarks}}
 	}
 	if len(rows) == 0 {
@@ -312,25 +340,26 @@ func (w writer) increases(videos []*Video) error {
 	if len(videos) == 0 {
 		return nil
 	}
-	ids := make([]uuid.UUID, len(videos))
-	for i, v := range videos {
-		ids[i] = v.ID
+	byKey := make(map[rowKey]*Video, len(videos))
+	for _, v := range videos {
+		byKey[v.key()] = v
 	}
-	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = v.organisation_id AND d.video_id = v.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
- (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = v.organisation_id AND k.video_id = v.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
+	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
+ (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = wanted.organisation_id AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
 	day := w.fetchedAt.Day()
 	var rows []struct {
+		OrganisationID   uuid.UUID
 		ID               uuid.UUID
 		V1, V7, V14, V30 *int64
 	}
-	err := w.tx.Raw(`SELECT v.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30
-  FROM videos v WHERE v.organisation_id = ? AND v.id IN ?`,
-		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30, w.org, ids).Scan(&rows).Error
+	list, args := withKeys(w.tx, sortedKeys(byKey))
+	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30 FROM wanted`,
+		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		v := videos[slices.Index(ids, r.ID)]
+		v := byKey[rowKey{r.OrganisationID, r.ID}]
 		v.Increase1d, v.Increase7d = Increase(v.LatestViews, r.V1), Increase(v.LatestViews, r.V7)
 		v.Increase14d, v.Increase30d = Increase(v.LatestViews, r.V14), Increase(v.LatestViews, r.V30)
 	}
@@ -362,66 +391,97 @@ type videoHashtag struct {
 	VideoID        uuid.UUID
 }
 
+// retitled is a video whose title is another than before.
+type retitled struct {
+	*Video
+	before string
+}
+
 // saveHashtags keeps the index of captions' hashtags in step with the titles.
-func (w writer) saveHashtags(videos []*Video) error {
-	if len(videos) == 0 {
-		return nil
-	}
-	ids := make([]uuid.UUID, len(videos))
+func (w writer) saveHashtags(videos []retitled) error {
+	outdated := map[uuid.UUID][]uuid.UUID{}
 	var rows []videoHashtag
-	for i, v := range videos {
-		ids[i] = v.ID
+	for _, v := range videos {
+		if len(Hashtags(v.before)) > 0 {
+			outdated[v.OrganisationID] = append(outdated[v.OrganisationID], v.ID)
+		}
 		for _, tag := range Hashtags(v.Title) {
-			rows = append(rows, videoHashtag{w.org, tag, v.ID})
+			rows = append(rows, videoHashtag{v.OrganisationID, tag, v.ID})
 		}
 	}
-	if err := w.tx.Exec("DELETE FROM video_hashtags WHERE organisation_id = ? AND video_id IN ?", w.org, ids).Error; err != nil || len(rows) == 0 {
-		return err
+	for _, org := range distinct(slices.Collect(maps.Keys(outdated))) {
+		if err := w.tx.Exec("DELETE FROM video_hashtags WHERE organisation_id = ? AND video_id IN ?", org, outdated[org]).Error; err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	return w.tx.CreateInBatches(rows, insertChunk).Error
 }
 
-// sums adds up the latest counts of videos.
-func sums(videos []Video) organisationTotals {
-	var t organisationTotals
+// sums adds up the latest counts of videos, by organisation.
+func sums(videos []Video) map[uuid.UUID]organisationTotals {
+	byOrg := map[uuid.UUID]organisationTotals{}
 	add := func(to *int64, n *int64) {
 		if n != nil {
 			*to += *n
 		}
 	}
 	for i := range videos {
+		t := byOrg[videos[i].OrganisationID]
 		add(&t.Views, videos[i].LatestViews)
 		add(&t.Likes, videos[i].LatestLikes)
 		add(&t.Comments, videos[i].LatestComments)
 		add(&t.Shares, videos[i].LatestShares)
 		add(&t.Bookmarks, videos[i].LatestBookmarks)
+		byOrg[videos[i].OrganisationID] = t
 	}
-	return t
+	return byOrg
 }
 
-// addToTotals moves the organisation's sums by what changed and notes them as the day's.
-func (w writer) addToTotals(before, after organisationTotals) error {
+// addToTotals moves the organisations' sums by what changed and notes them as the day's.
+func (w writer) addToTotals(before, after map[uuid.UUID]organisationTotals) error {
 	if err := w.addSums(before, after); err != nil {
 		return err
 	}
-	return saveOrganisationDay(w.tx, w.org, w.fetchedAt.Day())
+	return saveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
-// addSums moves the organisation's sums by what changed.
-func (w writer) addSums(before, after organisationTotals) error {
-	return w.tx.Exec(`UPDATE organisation_totals SET views = views + ?, likes = likes + ?, comments = comments + ?, shares = shares + ?, bookmarks = bookmarks + ?
- WHERE organisation_id = ?`, after.Views-before.Views, after.Likes-before.Likes, after.Comments-before.Comments, after.Shares-before.Shares,
-		after.Bookmarks-before.Bookmarks, w.org).Error
+// addSums moves the organisations' sums by what changed.
+func (w writer) addSums(before, after map[uuid.UUID]organisationTotals) error {
+	for chunk := range slices.Chunk(distinct(slices.Collect(maps.Keys(after))), insertChunk) {
+		rows := make([][]any, len(chunk))
+		for i, org := range chunk {
+			from, to := before[org], after[org]
+			rows[i] = []any{org, to.Views - from.Views, to.Likes - from.Likes, to.Comments - from.Comments, to.Shares - from.Shares, to.Bookmarks - from.Bookmarks}
+		}
+		list, args := with(w.tx, "grown", []string{"organisation_id uuid", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}, rows)
+		err := w.tx.Exec(list+`UPDATE organisation_totals SET views = organisation_totals.views + grown.views, likes = organisation_totals.likes + grown.likes,
+ comments = organisation_totals.comments + grown.comments, shares = organisation_totals.shares + grown.shares, bookmarks = organisation_totals.bookmarks + grown.bookmarks
+ FROM grown WHERE organisation_totals.organisation_id = grown.organisation_id`, args...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// saveOrganisationDay notes the organisation's sums as the day's.
-func saveOrganisationDay(tx *gorm.DB, org uuid.UUID, day Date) error {
-	return tx.Exec(`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, views, likes, comments, shares, bookmarks)
+// saveOrganisationDays notes the organisations' sums as the day's.
+func saveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day Date) error {
+	for chunk := range slices.Chunk(distinct(orgs), insertChunk) {
+		list, args := withOrgs(tx, chunk)
+		err := tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, views, likes, comments, shares, bookmarks)
 SELECT t.organisation_id, CAST(? AS `+dateType(tx)+`), t.accounts, t.videos, t.followers, t.following, t.views, t.likes, t.comments, t.shares, t.bookmarks
-  FROM organisation_totals t WHERE t.organisation_id = ?
+  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
  following = excluded.following, views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares,
- bookmarks = excluded.bookmarks`, day, org).Error
+ bookmarks = excluded.bookmarks`, append(args, day)...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // soon is within which time a target that failed is still waited for by somebody.
@@ -435,9 +495,8 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
 	})
 	for chunk := range slices.Chunk(sorted, insertChunk) {
-		values, args := make([]string, len(chunk)), []any{}
+		rows := make([][]any, len(chunk))
 		for i, o := range chunk {
-			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer))"
 			var fetched, details *Instant
 			var views *int64
 			if o.Facts != nil {
@@ -449,11 +508,13 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			if o.account { // by whose followers its next answer is weighed, as a video's by its views
 				fetched, views = &fetchedAt, o.followers
 			}
-			args = append(args, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect, fetched, details, views, o.Pace)
+			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect,
+				fetched, details, views, o.Pace}
 		}
+		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "state text",
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer"}, rows)
 		args = append(args, now, now.Add(soon), bucket, c.Token)
-		err := tx.Exec(`WITH u(source, kind, external_id, requested_at, next_at, attempts, state, detail, suspect, fetched_at, details_at, views, pace) AS (VALUES `+strings.Join(values, ", ")+`)
-UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
+		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at), details_at = COALESCE(u.details_at, fetch_targets.details_at),
   views = COALESCE(u.views, fetch_targets.views),
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,

@@ -305,3 +305,26 @@ func TestResults_forgetACountThatIsHidden(t *testing.T) {
 		require.EqualValues(t, 0, organisationDay(t, db, o).Likes)
 	})
 }
+
+func TestResults_keepALengthThatIsKnownMoreExactly(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{parse(t, "https://youtu.be/dQw4w9WgXcQ")}, Immediate: 1, Enqueue: 1})
+		require.NoError(t, err)
+		id := tracked[0].VideoID
+		for _, c := range []struct {
+			says float64
+			want string
+		}{{212, "212"}, {212.607, "212.607"}, {212, "212.607"}, {213, "212.607"}, {214, "214"}, {213.5, "213.5"}} {
+			db.Clock.Advance(time.Hour)
+			length := c.says
+			at := store.InstantOf(db.Clock.Now())
+			require.NoError(t, db.Acknowledge(t.Context(), store.Claim{}, at, []store.Outcome{{Source: "test", State: "active", NextAt: at,
+				Target: store.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &store.VideoFacts{LengthSeconds: &length}}}))
+			v, err := o.Video(t.Context(), store.VideoRef{ID: id})
+			require.NoError(t, err)
+			require.Equal(t, c.want, *v.VideoLength, "%v", c.says)
+		}
+	})
+}

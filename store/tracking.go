@@ -248,7 +248,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 		}
 		t := tracking{Org: o, tx: tx, now: o.s.now()}
 		var ids []uuid.UUID
-		var accounts []uuid.UUID
+		var accounts []rowKey
 		unmatched, ids, accounts, err = t.trackedIDs(refs)
 		if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
 			return err
@@ -261,7 +261,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 		if err := tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id IN ?`, o.id, ids).Error; err != nil {
 			return err
 		}
-		if err := refreshAccounts(tx, o.id, accounts, stamp{day: t.now.Day()}); err != nil {
+		if err := refreshAccounts(tx, accounts, stamp{day: t.now.Day()}); err != nil {
 			return err
 		}
 		return tx.Exec(`UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?`,
@@ -272,7 +272,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 
 // trackedIDs splits refs into the ids of videos being tracked, each once and locked, with their accounts, and the refs
 // that match none.
-func (t tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids, accounts []uuid.UUID, err error) {
+func (t tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []rowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
 	for _, r := range refs {

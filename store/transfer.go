@@ -312,25 +312,25 @@ func (i *importing) write() error {
 		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
 	})
 	before, after := make([]Video, len(i.merged)), make([]Video, len(i.merged))
-	w := writer{tx: i.tx, org: i.id, undated: map[uuid.UUID]bool{}}
-	var retitled []*Video
+	w := writer{tx: i.tx, dialect: i.s.dialect, undated: map[rowKey]bool{}}
+	var renamed []retitled
 	for n, m := range i.merged {
 		before[n], after[n] = m.before, m.after
-		w.undated[m.after.ID] = m.before.UploadedAt == nil
+		w.undated[m.after.key()] = m.before.UploadedAt == nil
 		if m.before.Title != m.after.Title {
-			retitled = append(retitled, &after[n])
+			renamed = append(renamed, retitled{&after[n], m.before.Title})
 		}
 	}
 	if err := w.saveVideos(after); err != nil {
 		return err
 	}
-	if err := w.saveHashtags(retitled); err != nil {
+	if err := w.saveHashtags(renamed); err != nil {
 		return err
 	}
 	if err := w.countUploads(after); err != nil {
 		return err
 	}
-	if err := refreshStatistics(i.tx, i.id, linkedAccounts(after)); err != nil {
+	if err := refreshStatistics(i.tx, linkedAccounts(after)); err != nil {
 		return err
 	}
 	if err := i.addDays(); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 
 	"github.com/google/uuid"
@@ -73,4 +74,28 @@ func lastTurn(tx *gorm.DB, org uuid.UUID, source link.Platform, kind string, now
 		return serving.Int64 - 1, err
 	}
 	return max(serving.Int64-1, given[0]), nil
+}
+
+// Waiting is a target that is due in the interactive lane, and an organisation that subscribes to it.
+type Waiting struct {
+	ExternalID   string
+	Organisation uuid.UUID
+}
+
+// newcomersAmong is how many targets, by turns, newcomers are looked for among: they are in front but for retries.
+const newcomersAmong = 1000
+
+// Newcomers returns up to limit due targets of the interactive lane to which others subscribe than the organisations that are being
+// served, in the order of their turns. A collector all of whose hands are full has some left for these.
+func (s *Store) Newcomers(ctx context.Context, platform link.Platform, kind string, served []uuid.UUID, limit int) ([]Waiting, error) {
+	served = append([]uuid.UUID{uuid.Nil}, served...) // the list is never empty
+	var out []Waiting
+	err := s.read.WithContext(ctx).Raw(`SELECT external_id, organisation FROM (
+  SELECT t.external_id, t.turn, t.next_at, (SELECT MIN(CAST(n.organisation_id AS text)) FROM fetch_subscriptions n
+     WHERE n.bucket = ? AND n.source = ? AND n.kind = ? AND n.external_id = t.external_id AND n.organisation_id NOT IN ?) AS organisation
+    FROM (SELECT external_id, turn, next_at FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
+           ORDER BY turn, next_at LIMIT ?) t) w
+ WHERE organisation IS NOT NULL ORDER BY turn, next_at LIMIT ?`,
+		bucket, platform, kind, served, bucket, platform, kind, LaneInteractive, s.now(), newcomersAmong, limit).Scan(&out).Error
+	return out, translate(err)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -182,5 +183,36 @@ func TestDemand_countsWhatTheScheduleFetches(t *testing.T) {
 			{Platform: link.TikTok, Kind: "video", Lane: store.LaneFree, Pace: store.PaceStill, Targets: 1},
 			{Platform: link.YouTube, Kind: "video", Lane: store.LanePremium, Targets: 1},
 		}, demand)
+	})
+}
+
+func TestNewcomers_areThoseWhoAreNotServed(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		burst, single, scheduled := newOrg(t, db), newOrg(t, db), newOrg(t, db)
+		newcomers := func(limit int, served ...uuid.UUID) []store.Waiting {
+			t.Helper()
+			out, err := db.Newcomers(t.Context(), link.TikTok, "video", served, limit)
+			require.NoError(t, err)
+			return out
+		}
+		track(t, burst, clips(t, 5)...)
+		wish(t, scheduled, store.LaneFree, clip(t, 70))
+		require.Len(t, newcomers(10), 5, "when nobody is served, all are new")
+		require.Len(t, newcomers(3), 3)
+		require.Empty(t, newcomers(10, burst.ID()))
+
+		db.Clock.Advance(time.Second)
+		track(t, single, clip(t, 80), clip(t, 2)) // of which the burst has one as well
+		want := []store.Waiting{{ExternalID: clip(t, 80).ID, Organisation: single.ID()}, {ExternalID: clip(t, 2).ID, Organisation: single.ID()}}
+		require.ElementsMatch(t, want, newcomers(10, burst.ID()))
+		require.Empty(t, newcomers(10, burst.ID(), single.ID()))
+
+		claimed, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
+			Lanes: []store.Lane{store.LaneInteractive}, Limit: 10, Lease: time.Minute, Only: []string{clip(t, 80).ID}})
+		require.NoError(t, err)
+		require.Equal(t, []string{clip(t, 80).ID}, targetIDs(claimed))
+		require.Equal(t, single.ID(), claimed.Targets[0].Organisation)
+		require.Equal(t, want[1:], newcomers(10, burst.ID()), "what is claimed waits no more")
 	})
 }

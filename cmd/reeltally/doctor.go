@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,7 +166,6 @@ func (c *doctorCommand) examineDisk() []finding {
 const (
 	// driftTolerated is how far clocks may be apart before days, quotas and leases are no longer the same everywhere.
 	driftTolerated = 5 * time.Second
-	reachWithin    = 10 * time.Second
 )
 
 // examineClocks compares this machine's clock with the database's and with those of the sources, and thereby learns
@@ -194,11 +192,11 @@ func examineClocks(ctx context.Context, st *store.Store, sources []collector.Sou
 			continue
 		}
 		name, address := s.Name(), served.Address()
-		at, err := dateOf(ctx, address)
+		at, err := served.Clock(ctx)
 		switch {
 		case err != nil:
-			out = append(out, finding{"reach " + name, broken, "no connection to " + address,
-				"Let this machine connect to it by HTTPS: look at firewall, DNS and proxy."})
+			out = append(out, finding{"reach " + name, broken, "no connection to " + address + ": " + err.Error(),
+				"Let this machine connect to it by HTTPS: look at firewall and DNS."})
 		case at.IsZero():
 			out = append(out, finding{"reach " + name, healthy, address + " answers", ""})
 		default:
@@ -207,28 +205,6 @@ func examineClocks(ctx context.Context, st *store.Store, sources []collector.Sou
 		}
 	}
 	return out
-}
-
-// dateOf returns the time that a web server says it is, zero when it says none. Any answer will do.
-func dateOf(ctx context.Context, address string) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
-	if err != nil {
-		return time.Time{}, err
-	}
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(r)
-	if err != nil {
-		return time.Time{}, err
-	}
-	_ = answer.Body.Close()
-	at, err := http.ParseTime(answer.Header.Get("Date"))
-	if err != nil {
-		return time.Time{}, nil // it has no clock to show
-	}
-	return at, nil
 }
 
 func examineSources(ctx context.Context, st *store.Store, sources []collector.Source) []finding {

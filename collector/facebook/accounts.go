@@ -68,9 +68,10 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 	if a.Username == nil {
 		a.Username = &id // as nameOf
 	}
+	s.keepName(id, *a.Username)
 	r := collector.Result{Class: collector.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range lists {
-		found, err := s.list(ctx, id+"/"+list, t.Depth)
+		found, err := s.list(ctx, id, list, t.Depth)
 		if refusal, ok := graph.AsRefusal(err); ok {
 			r.Detail = "no list of " + list + ": " + refusal.Detail // the page is there all the same
 			continue
@@ -102,8 +103,8 @@ func newestFirst(found []store.FoundVideo) []store.FoundVideo {
 	return found
 }
 
-// list gives the newest videos of a list, page by page.
-func (s *Source) list(ctx context.Context, path string, depth int) ([]store.FoundVideo, error) {
+// list gives the newest videos of a list of a page, part by part.
+func (s *Source) list(ctx context.Context, page, list string, depth int) ([]store.FoundVideo, error) {
 	var found []store.FoundVideo
 	after := ""
 	for range listPages(depth) {
@@ -111,7 +112,8 @@ func (s *Source) list(ctx context.Context, path string, depth int) ([]store.Foun
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := s.graph.Get(ctx, path, notReadable, parameters...)
+		res, err := s.getAs(ctx, page, page+"/"+list, parameters...)
+		err = ofPage(err)
 		if refusal, ok := graph.AsRefusal(err); ok && after != "" {
 			return nil, &collector.Failure{Class: collector.Temporary, Detail: "the list breaks off: " + refusal.Detail}
 		}

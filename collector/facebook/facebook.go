@@ -43,8 +43,10 @@ const (
 // Options of the source.
 type Options struct {
 	BaseURL string   // as graph.Options
-	Token   string   // of the own page, or of a system user whose app has Page Public Content Access
-	PageIDs []string // of the own pages, whose insights the token may read
+	Token   string   // of the own page, or of a person or system user who has a role on the own pages; for others' pages its app needs Page Public Content Access
+	PageIDs []string // of the own pages, whose insights may be read with the token, or with the pages' own ones that it gives
+	// AppSecret is as graph.Options.
+	AppSecret string
 	// The metrics of the own pages' insights that are the views of a reel and of another video; "" means the defaults.
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
@@ -62,7 +64,7 @@ type Source struct {
 	names map[string]pageName
 }
 
-// pageName is a page's handle, "" when it has none.
+// pageName is a page's handle, its id when it has none.
 type pageName struct {
 	handle string
 	at     time.Time
@@ -73,13 +75,13 @@ var _ collector.Source = (*Source)(nil)
 // New makes the source. It returns an error when the token is missing, a page's id is no number, a metric is no name, or the
 // base address cannot be used.
 func New(o Options) (*Source, error) {
-	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, Client: o.Client, Now: o.Now})
+	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range o.PageIDs {
 		if !pageID.MatchString(id) {
-			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, as 100064550044307, not %q", fetch.Redact(id, o.Token))
+			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, as 100064550044307, not %q", fetch.Redact(id, o.Token, o.AppSecret))
 		}
 	}
 	s := &Source{graph: c, own: o.PageIDs, reel: o.ReelMetric, video: o.VideoMetric, now: o.Now, names: map[string]pageName{}}
@@ -88,7 +90,7 @@ func New(o Options) (*Source, error) {
 			*metric = standard
 		}
 		if strings.Trim(*metric, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-			return nil, fmt.Errorf("facebook: a metric is one name of small letters, digits and underscores, as %s, not %q", standard, fetch.Redact(*metric, o.Token))
+			return nil, fmt.Errorf("facebook: a metric is one name of small letters, digits and underscores, as %s, not %q", standard, fetch.Redact(*metric, o.Token, o.AppSecret))
 		}
 	}
 	return s, nil
@@ -99,6 +101,9 @@ func (s *Source) Name() string { return Name }
 
 // Address is where the API is asked.
 func (s *Source) Address() string { return s.graph.Address() }
+
+// Clock is the server's.
+func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
 func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
@@ -173,14 +178,41 @@ var notReadable = func() graph.Verdicts {
 }()
 
 // get asks for an object. That it may not be read says nothing of the source as long as an own page may be.
+// One that only a page's own token may read is asked for with the own pages'.
 func (s *Source) get(ctx context.Context, path string, parameters ...string) (graph.Answer, error) {
-	res, err := s.graph.Get(ctx, path, notReadable, parameters...)
+	res, err := s.getAs(ctx, path, path, parameters...)
+	for _, page := range s.own {
+		if !errors.Is(err, graph.ErrPageToken) {
+			break
+		}
+		own, failed := s.graph.GetAsPage(ctx, page, path, notReadable, parameters...)
+		if _, ok := graph.AsRefusal(failed); !ok { // of another of the own pages
+			res, err = own, failed
+		}
+	}
+	err = ofPage(err)
 	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == collector.Unsupported && len(s.own) > 0 {
 		if _, err := s.graph.Get(ctx, s.own[0], nil, "fields", "id"); err != nil {
 			return graph.Answer{}, err
 		}
 	}
 	return res, err
+}
+
+// ofPage makes one target's refusal of the failure of a call that only a page's own token may make.
+func ofPage(err error) error {
+	if f, ok := errors.AsType[*collector.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
+		return &graph.Refusal{Class: collector.Unsupported, Detail: f.Detail}
+	}
+	return err
+}
+
+// getAs asks with a page's own token when it is one of the own pages.
+func (s *Source) getAs(ctx context.Context, page, path string, parameters ...string) (graph.Answer, error) {
+	if slices.Contains(s.own, page) {
+		return s.graph.GetAsPage(ctx, page, path, notReadable, parameters...)
+	}
+	return s.graph.Get(ctx, path, notReadable, parameters...)
 }
 
 const videoFields = "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from"
@@ -258,7 +290,7 @@ func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.
 	id := string(v.From.ID)
 	f.AccountID, f.AccountName = &id, fetch.Name(v.From.Name)
 	if slices.Contains(s.own, id) {
-		if err := s.addInsights(ctx, v, f); err != nil {
+		if err := s.addInsights(ctx, id, v, f); err != nil {
 			return collector.Result{}, err
 		}
 	}
@@ -292,21 +324,22 @@ func (s *Source) nameOf(ctx context.Context, id string) (*string, error) {
 		if json.Unmarshal(res.Body, &page) != nil || string(page.ID) != id {
 			return nil, graph.ErrShape
 		}
-		known = pageName{at: now}
+		known.handle = id
 		if handle := fetch.Handle(page.Username); handle != nil {
 			known.handle = *handle
 		}
-		s.mu.Lock()
-		if len(s.names) >= namesCached {
-			clear(s.names)
-		}
-		s.names[id] = known
-		s.mu.Unlock()
-	}
-	if known.handle == "" {
-		return &id, nil
+		s.keepName(id, known.handle)
 	}
 	return &known.handle, nil
+}
+
+func (s *Source) keepName(id, handle string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.names) >= namesCached {
+		clear(s.names)
+	}
+	s.names[id] = pageName{handle: handle, at: s.now()}
 }
 
 // unknownMetric is what a call gets that names a metric which the platform does not have (any more).
@@ -314,17 +347,17 @@ var unknownMetric = graph.Verdicts{{Main: 100}: collector.Unsupported}
 
 // addInsights puts in place of the views what the owner alone is told, and adds shares. Of what the platform does not have yet,
 // nothing is said.
-func (s *Source) addInsights(ctx context.Context, v video, f *collector.Facts) error {
+func (s *Source) addInsights(ctx context.Context, page string, v video, f *collector.Facts) error {
 	f.Views = nil // another count than the insights', between which a series would jump
 	views := s.video
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
 		views = s.reel
 	}
-	values, err := s.insights(ctx, string(v.ID), views+","+metricActions)
+	values, err := s.insights(ctx, page, string(v.ID), views+","+metricActions)
 	if _, ok := graph.AsRefusal(err); ok { // one unknown metric fails all
 		values = map[string]json.RawMessage{}
 		for _, metric := range []string{views, metricActions} {
-			one, err := s.insights(ctx, string(v.ID), metric)
+			one, err := s.insights(ctx, page, string(v.ID), metric)
 			if _, ok := graph.AsRefusal(err); ok {
 				continue
 			}
@@ -354,8 +387,8 @@ func (s *Source) addInsights(ctx context.Context, v video, f *collector.Facts) e
 }
 
 // insights are the values of a video's metrics, by their names.
-func (s *Source) insights(ctx context.Context, id, metrics string) (map[string]json.RawMessage, error) {
-	res, err := s.graph.Get(ctx, id+"/video_insights", unknownMetric, "metric", metrics)
+func (s *Source) insights(ctx context.Context, page, id, metrics string) (map[string]json.RawMessage, error) {
+	res, err := s.graph.GetAsPage(ctx, page, id+"/video_insights", unknownMetric, "metric", metrics)
 	if err != nil {
 		return nil, err
 	}

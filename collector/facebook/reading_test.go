@@ -62,6 +62,7 @@ func (w web) fetch(t *testing.T, target collector.Target) (collector.Result, err
 const (
 	askVideo = pancakes + " description"
 	askName  = mira + " id,username"
+	askPages = "me/accounts id,name,access_token"
 	askBoth  = pancakes + "/video_insights fb_reels_total_plays,post_video_social_actions"
 )
 
@@ -78,7 +79,7 @@ func TestSource_asksMetricsOneByOneWhenASetFails(t *testing.T) {
 	require.Nil(t, r.Facts.Views, "not the public count, which is another one")
 	require.Nil(t, r.Facts.Shares, "what is not said is not zero")
 	require.Equal(t, int64(90211), *r.Facts.Likes)
-	require.Equal(t, []string{askVideo, askBoth, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", askName}, *w.asked)
+	require.Equal(t, []string{askVideo, askPages, askBoth, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", askName}, *w.asked)
 
 	other := strings.Replace(reel, "/reel/"+pancakes, "/mira/videos/"+pancakes, 1)
 	w = newWeb(t, []string{mira}, map[string]string{askVideo: other,
@@ -88,7 +89,7 @@ func TestSource_asksMetricsOneByOneWhenASetFails(t *testing.T) {
 	r, err = w.fetch(t, target)
 	require.NoError(t, err)
 	require.Equal(t, int64(7), *r.Facts.Views)
-	require.Len(t, *w.asked, 2)
+	require.Len(t, *w.asked, 3)
 }
 
 func TestSource_tellsAVideoFromItsOwnTrouble(t *testing.T) {

@@ -29,7 +29,10 @@ type stage struct {
 	own   string // the own page's id
 }
 
-func play(t *testing.T) stage {
+func play(t *testing.T) stage { return playAs(t, nil) }
+
+// playAs lets a test change the options that the settings make.
+func playAs(t *testing.T, change func(*facebook.Options, *sandbox.World)) stage {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -43,8 +46,12 @@ func play(t *testing.T) stage {
 	// Without compression: packing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
-	s, err := facebook.New(facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
-		PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: client, Now: now})
+	o := facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
+		AppSecret: settings["REELTALLY_FACEBOOK_APP_SECRET"], PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: client, Now: now}
+	if change != nil {
+		change(&o, box.World())
+	}
+	s, err := facebook.New(o)
 	require.NoError(t, err)
 	return stage{Source: s, world: box.World(), base: web.URL, own: settings["REELTALLY_FACEBOOK_PAGE_ID"]}
 }
@@ -107,6 +114,76 @@ func TestSandbox_isCollected(t *testing.T) {
 			require.Equal(t, collector.Missing, r.Class, r.Detail)
 		}
 	})
+}
+
+// asSystemUser has a role on three pages, and is given their tokens.
+func asSystemUser(o *facebook.Options, w *sandbox.World) {
+	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
+}
+
+func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
+	t.Parallel()
+	s := playAs(t, asSystemUser)
+	check := func() {
+		t.Helper()
+		for _, page := range s.world.FacebookPages() {
+			for _, id := range s.world.Uploads(link.Facebook, page, sourcetest.Now)[:3] {
+				truth, ok := s.world.Video(link.Facebook, id, sourcetest.Now)
+				require.True(t, ok)
+				r, err := s.fetch(t, video(id))
+				require.NoError(t, err)
+				require.Equal(t, collector.OK, r.Class, r.Detail)
+				require.Equal(t, truth.Views, *r.Facts.Views)
+				require.Equal(t, truth.Shares, r.Facts.Shares)
+				require.Equal(t, page, *r.Facts.AccountID)
+			}
+			truth, ok := s.world.Account(link.Facebook, page, sourcetest.Now)
+			require.True(t, ok)
+			r, err := s.fetch(t, account(truth.Handle, 500))
+			require.NoError(t, err)
+			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.True(t, r.Account.Listed, r.Detail)
+			require.Len(t, r.Account.Videos, len(s.world.Uploads(link.Facebook, page, sourcetest.Now)))
+		}
+	}
+	check()
+	s.control(t, "meta", `{"expire_page_tokens":true}`)
+	check()
+	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
+	require.NoError(t, err)
+	require.Equal(t, collector.OK, r.Class, "a stranger's is read as well")
+
+	without := playAs(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
+	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
+	require.NoError(t, err)
+	require.Equal(t, collector.Unsupported, r.Class, "one video stops nobody else's")
+	require.Contains(t, r.Detail, "A page access token is required")
+}
+
+func TestSandbox_takesCallsWithTheRightProofAlone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		secret string
+		says   string
+	}{
+		"right": {sandbox.MetaAppSecret, ""}, "none": {"", "require an appsecret_proof argument"}, "wrong": {"another", "Invalid appsecret_proof"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := playAs(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.AppSecret = tt.secret })
+			s.control(t, "meta", `{"require_app_secret":true}`)
+			r, err := s.fetch(t, video(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
+			if tt.says == "" {
+				require.NoError(t, err)
+				require.Equal(t, collector.OK, r.Class, r.Detail)
+				return
+			}
+			var f *collector.Failure
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, collector.AuthFailed, f.Class)
+			require.Contains(t, f.Detail, tt.says)
+		})
+	}
 }
 
 func TestSandbox_listsAccounts(t *testing.T) {

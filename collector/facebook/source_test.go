@@ -49,10 +49,14 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// side answers what is asked besides the video: its page's name, and its insights.
+// side answers what is asked besides the video: its page's name and token, and its insights.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/me/accounts") {
+		_, _ = w.Write([]byte(`{"data":[{"id":"` + mira + `","name":"Mira Cooks","access_token":"s3cret-page"}]}`))
 		return
 	}
 	_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"Mira.Cooks"}`))

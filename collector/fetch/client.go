@@ -5,17 +5,21 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/outbound"
 )
 
 // The defaults of a Client.
@@ -42,24 +46,32 @@ type Options struct {
 	// Proxy is used for every call. nil means none: HTTP_PROXY and its relatives are not read, because they are
 	// often set for other programs, and a proxy of plain http sees the keys that some platforms want in the query.
 	Proxy *url.URL
-	// Transport replaces the client's own, and with it Proxy. The limits of the client still hold.
+	// RootCAs, Lookup and Dial replace the system's certificates and the two of [outbound.Guard].
+	RootCAs *x509.CertPool
+	Lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	// Transport replaces the client's own, and with it Proxy, RootCAs, Lookup and Dial. The limits of the client still hold.
 	Transport http.RoundTripper
 	Logger    *slog.Logger // one debug line a call, without query, headers and bodies; nil means none
 }
 
-// Client asks platforms. It follows no redirect, keeps no cookies, takes gzip, and never retries. All methods may
-// be called concurrently.
+// Client is what all endpoints have in common. It follows no redirect, keeps no cookies, takes gzip, and never retries. By
+// itself it reaches nothing: an Endpoint does. All methods may be called concurrently.
 type Client struct {
-	http      *http.Client
+	options   Options
 	timeout   time.Duration
 	maxBody   int64
 	userAgent string
 	log       *slog.Logger
+
+	mu        sync.Mutex
+	endpoints []*Endpoint
 }
 
 // New makes a client.
 func New(o Options) *Client {
 	c := &Client{
+		options:   o,
 		timeout:   o.Timeout,
 		maxBody:   o.MaxBody,
 		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", versionOr(o.Version)),
@@ -74,32 +86,7 @@ func New(o Options) *Client {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	transport := o.Transport
-	if transport == nil {
-		transport = ownTransport(o.Proxy)
-	}
-	c.http = &http.Client{
-		Transport: transport,
-		// A redirect could carry a credential to a foreign host, and none of the platforms needs one.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	return c
-}
-
-func ownTransport(proxy *url.URL) *http.Transport {
-	t := &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    10 * time.Second,
-		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    16,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
-	}
-	if proxy != nil {
-		t.Proxy = http.ProxyURL(proxy)
-	}
-	return t
 }
 
 func versionOr(version string) string {
@@ -112,13 +99,19 @@ func versionOr(version string) string {
 	return "dev"
 }
 
-// Close gives up the idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+// Close gives up the idle connections of all endpoints.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.endpoints {
+		e.http.CloseIdleConnections()
+	}
+}
 
 // Request is one call.
 type Request struct {
 	Method  string        // "" means GET
-	URL     string        // sent byte for byte, the query in the order given
+	URL     string        // on the endpoint's server; sent byte for byte, the query in the order given
 	Header  http.Header   // besides User-Agent and Accept
 	Body    []byte        // JSON unless Header names another Content-Type; nil for none
 	Timeout time.Duration // 0 means the client's
@@ -135,9 +128,11 @@ type Response struct {
 
 // Do makes one call. Every answer is a Response, whatever its status. Without a complete answer it returns a
 // *collector.Failure of class Temporary whose cause is ErrTimeout, ErrTooLarge or ErrUnreachable; a deadline of
-// ctx counts as a timeout. When ctx is cancelled the error is context.Canceled and no Failure, since that says
+// ctx counts as a timeout. An address elsewhere is not asked: that is a *collector.Failure of class BadRequest, whose
+// cause is an *outbound.RefusedError. When ctx is cancelled the error is context.Canceled and no Failure, since that says
 // nothing about the platform.
-func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
+	c := e.client
 	timeout := c.timeout
 	if r.Timeout > 0 {
 		timeout = r.Timeout
@@ -149,8 +144,16 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.roundTrip(req)
+	if f := e.elsewhere(req.URL); f != nil {
+		c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", f)
+		return nil, f
+	}
+	res, err := e.roundTrip(req)
 	if err != nil {
+		if refused, ok := errors.AsType[*outbound.RefusedError](err); ok {
+			// A platform's name never stands for an inner address: somebody plays with the name server.
+			c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", refused)
+		}
 		err = explain(ctx, own, err, timeout, c.maxBody, r.Secrets)
 		c.log.DebugContext(ctx, "source call failed", "method", req.Method, "host", req.URL.Host, "path", req.URL.Path,
 			"error", err)
@@ -186,8 +189,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-func (c *Client) roundTrip(req *http.Request) (*Response, error) {
-	res, err := c.http.Do(req)
+func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
+	c := e.client
+	res, err := e.http.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-func newClient(t *testing.T, o fetch.Options) *fetch.Client {
+// newEndpoint is the way to a server that the operator named.
+func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)
 	t.Cleanup(c.Close)
-	return c
+	e, err := c.Endpoint(base, "")
+	require.NoError(t, err)
+	return e
 }
 
 func serve(t *testing.T, h http.HandlerFunc) string {
@@ -47,7 +51,7 @@ func TestClient_asks(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = w.Write([]byte(`{}`))
 		})
-		res, err := newClient(t, fetch.Options{Version: "1.2.3"}).Do(t.Context(), fetch.Request{
+		res, err := newEndpoint(t, base, fetch.Options{Version: "1.2.3"}).Do(t.Context(), fetch.Request{
 			URL:    base + "/v3/videos:batchGetStats?part=id,snippet&id=a,b&key=K",
 			Header: http.Header{"x-api-key": {"K"}},
 		})
@@ -69,7 +73,7 @@ func TestClient_asks(t *testing.T) {
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 			seen <- r.Method + " " + r.Header.Get("Content-Type")
 		})
-		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{Method: http.MethodPost, URL: base, Body: []byte(`{}`)})
+		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{Method: http.MethodPost, URL: base, Body: []byte(`{}`)})
 		require.NoError(t, err)
 		require.Equal(t, "POST application/json", <-seen)
 	})
@@ -81,7 +85,7 @@ func TestClient_asks(t *testing.T) {
 			w.Header().Set("Set-Cookie", "a=b")
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		})
-		c := newClient(t, fetch.Options{})
+		c := newEndpoint(t, base, fetch.Options{})
 		for range 2 {
 			res, err := c.Do(t.Context(), fetch.Request{URL: base + "/here"})
 			require.NoError(t, err)
@@ -97,7 +101,7 @@ func TestClient_asks(t *testing.T) {
 		proxied := make(chan string, 1)
 		proxy, err := url.Parse(serve(t, func(_ http.ResponseWriter, r *http.Request) { proxied <- r.Host }))
 		require.NoError(t, err)
-		_, err = newClient(t, fetch.Options{Proxy: proxy}).Do(t.Context(), fetch.Request{URL: "http://platform.example/"})
+		_, err = newEndpoint(t, "http://platform.example", fetch.Options{Proxy: proxy}).Do(t.Context(), fetch.Request{URL: "http://platform.example/"})
 		require.NoError(t, err)
 		require.Equal(t, "platform.example", <-proxied)
 	})
@@ -123,21 +127,21 @@ func TestClient_limits(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(bomb.Bytes())
 		})
-		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
+		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
 		require.Equal(t, "the answer is larger than 8388608 bytes", requireFailure(t, err, fetch.ErrTooLarge))
 	})
 	t.Run("takes a body of exactly the limit and refuses one byte more", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
-		_, err := newClient(t, fetch.Options{MaxBody: 10}).Do(t.Context(), fetch.Request{URL: base})
+		_, err := newEndpoint(t, base, fetch.Options{MaxBody: 10}).Do(t.Context(), fetch.Request{URL: base})
 		require.NoError(t, err)
-		_, err = newClient(t, fetch.Options{MaxBody: 9}).Do(t.Context(), fetch.Request{URL: base})
+		_, err = newEndpoint(t, base, fetch.Options{MaxBody: 9}).Do(t.Context(), fetch.Request{URL: base})
 		requireFailure(t, err, fetch.ErrTooLarge)
 	})
 	t.Run("tells its own timeout", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		_, err := newClient(t, fetch.Options{Timeout: 20 * time.Millisecond}).Do(t.Context(), fetch.Request{URL: base})
+		_, err := newEndpoint(t, base, fetch.Options{Timeout: 20 * time.Millisecond}).Do(t.Context(), fetch.Request{URL: base})
 		require.Equal(t, "no complete answer within 20ms", requireFailure(t, err, fetch.ErrTimeout))
 	})
 	t.Run("lets a request have a timeout of its own, which a slow body does not escape", func(t *testing.T) {
@@ -147,7 +151,7 @@ func TestClient_limits(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		})
-		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base, Timeout: 20 * time.Millisecond})
+		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base, Timeout: 20 * time.Millisecond})
 		requireFailure(t, err, fetch.ErrTimeout)
 	})
 	t.Run("takes the caller's deadline for a timeout", func(t *testing.T) {
@@ -155,14 +159,14 @@ func TestClient_limits(t *testing.T) {
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		_, err := newClient(t, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
+		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.Equal(t, "no complete answer before the caller's deadline", requireFailure(t, err, fetch.ErrTimeout))
 	})
 	t.Run("does not take the caller's cancelling for a failure of the platform", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
-		_, err := newClient(t, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
+		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.ErrorIs(t, err, context.Canceled)
 		var f *collector.Failure
 		require.NotErrorAs(t, err, &f)
@@ -173,7 +177,7 @@ func TestClient_limits(t *testing.T) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
 		})
-		_, err := newClient(t, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
+		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
 		requireFailure(t, err, fetch.ErrUnreachable)
 	})
 }
@@ -181,9 +185,9 @@ func TestClient_limits(t *testing.T) {
 func TestClient_keepsCredentials(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	c := newClient(t, fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	ask := func(base string) error {
-		_, err := c.Do(t.Context(), fetch.Request{
+	o := fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	ask := func(e *fetch.Endpoint, base string) error {
+		_, err := e.Do(t.Context(), fetch.Request{
 			URL:     base + "/?key=" + url.QueryEscape(secret) + "&token=" + url.QueryEscape(secret),
 			Header:  http.Header{"Authorization": {"Bearer " + secret}},
 			Secrets: []string{secret},
@@ -201,12 +205,16 @@ func TestClient_keepsCredentials(t *testing.T) {
 	})
 	ok := serve(t, func(http.ResponseWriter, *http.Request) {})
 
-	for _, err := range []error{ask(gone.URL), ask(echo), ask("http://bad host/"), ask("://")} {
+	good := newEndpoint(t, ok, o)
+	for _, err := range []error{
+		ask(newEndpoint(t, gone.URL, o), gone.URL), ask(newEndpoint(t, echo, o), echo),
+		ask(good, "http://bad host/"), ask(good, "://"), ask(good, echo), ask(good, "http://"+url.QueryEscape(secret)+"@"+strings.TrimPrefix(ok, "http://")),
+	} {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), secret)
 		require.NotContains(t, err.Error(), url.QueryEscape(secret))
 	}
-	require.NoError(t, ask(ok))
+	require.NoError(t, ask(good, ok))
 	require.Contains(t, log.String(), "source call answered")
 	require.NotContains(t, log.String(), secret)
 	require.NotContains(t, log.String(), url.QueryEscape(secret))

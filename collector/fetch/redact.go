@@ -14,7 +14,7 @@ const (
 
 // credential matches a parameter that is known to carry one, in a query or in a text that quotes a query. It is the
 // second net, for credentials that the caller does not know of, such as a token in a link that a server echoes.
-var credential = regexp.MustCompile(`(?i)\b((?:api_?|access_|x-api-)?(?:key|token)|client_secret)=[^&\s"'<>]+`)
+var credential = regexp.MustCompile(`(?i)\b((?:api_?|access_|x-api-)?(?:key|token)|client_secret|appsecret_proof)=[^&\s"'<>]+`)
 
 // Redact makes a foreign text fit for an error or a log line: the secrets and whatever stands behind `key=`, `token=`
 // and their relatives are replaced, control characters become spaces, and the text is cut to a sane length.

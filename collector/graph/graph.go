@@ -4,6 +4,9 @@ package graph
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,16 +34,21 @@ type Options struct {
 	Source  string // the name of the source, for errors
 	BaseURL string // with the API's version at its end; "" means DefaultBaseURL
 	Token   string // an access token
-	Client  *fetch.Client
-	Now     func() time.Time
+	// AppSecret is the secret of the app that the token is of: with it, each call proves that it comes from the app's own server,
+	// which an app can demand. "" means that none does.
+	AppSecret string
+	Client    *fetch.Client
+	Now       func() time.Time
 }
 
-// Client asks the Graph API with one access token. All methods may be called concurrently.
+// Client asks the Graph API with one access token, and with those of pages that it gives. All methods may be called
+// concurrently.
 type Client struct {
-	base, token string
-	http        *fetch.Client
-	now         func() time.Time
-	usage       usage
+	api           *fetch.Endpoint
+	token, secret string
+	now           func() time.Time
+	usage         usage
+	pages         pageTokens
 }
 
 // New makes a client. It returns an error when the token is missing or the base address is none, or names no version.
@@ -51,19 +59,19 @@ func New(o Options) (*Client, error) {
 	if o.Client == nil || o.Now == nil {
 		return nil, fmt.Errorf("%s: Client and Now are required", o.Source)
 	}
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.RawQuery != "" || base.Fragment != "" || !version.MatchString(base.Path) {
+	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
+	if err != nil || !version.MatchString(api.Address()) {
 		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, as %s, not %q",
-			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token))
+			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token, o.AppSecret))
 	}
-	return &Client{base: strings.TrimSuffix(o.BaseURL, "/") + "/", token: o.Token, http: o.Client, now: o.Now}, nil
+	return &Client{api: api, token: o.Token, secret: o.AppSecret, now: o.Now}, nil
 }
 
 // Address is the version's base address.
-func (c *Client) Address() string { return c.base }
+func (c *Client) Address() string { return c.api.Address() }
+
+// Clock is the server's.
+func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets lists the one budget, whose limit is not known.
 func (c *Client) Budgets() []collector.Budget {
@@ -112,6 +120,11 @@ type Verdicts map[Code]collector.Class
 // JSON comes back as a *collector.Failure or, where verdicts has its code, as a *Refusal. While the platform's limit is used
 // up it returns the failure at once, without a call.
 func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
+	return c.get(ctx, c.token, path, verdicts, parameters...)
+}
+
+// get is Get with an access token.
+func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
 	}
@@ -119,10 +132,14 @@ func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parame
 	for i := 0; i+1 < len(parameters); i += 2 {
 		query.WriteString(parameters[i] + "=" + url.QueryEscape(parameters[i+1]) + "&")
 	}
-	res, err := c.http.Do(ctx, fetch.Request{
-		URL:     c.base + path + "?" + query.String() + "access_token=" + url.QueryEscape(c.token),
-		Secrets: []string{c.token},
-	})
+	query.WriteString("access_token=" + url.QueryEscape(token))
+	secrets := []string{token, c.token, c.secret}
+	if c.secret != "" {
+		proof := proofOf(token, c.secret)
+		query.WriteString("&appsecret_proof=" + proof)
+		secrets = append(secrets, proof)
+	}
+	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -131,9 +148,16 @@ func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parame
 	c.usage.note(u, now)
 	broken := fetch.CheckJSON(res.Body)
 	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
-		return Answer{}, c.refused(res, broken, u, verdicts, now)
+		return Answer{}, c.refused(res, broken, u, verdicts, now, secrets)
 	}
 	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
+}
+
+// proofOf is what proves that a caller with a token knows the app's secret as well.
+func proofOf(token, secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(token))
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // apiError is the body of an answer that is no success.
@@ -154,9 +178,11 @@ const (
 	codeAppLimit       = 4
 	codePermission     = 10
 	codeUserLimit      = 17
+	codeParameter      = 100
 	codePageLimit      = 32
 	codeSession        = 102
 	codeToken          = 190
+	codePageToken      = 210
 	codeBlocked        = 368
 	codeCustomLimit    = 613
 	firstPermission    = 200
@@ -169,6 +195,8 @@ const (
 // 400, so that the status decides nothing. Limits come first: the platform calls them transient as well.
 func (e apiError) class() (class collector.Class, ok bool) {
 	switch code := e.Error.Code; {
+	case e.ofCredential():
+		return collector.AuthFailed, true
 	case code == codeAppLimit, code == codeUserLimit, code == codePageLimit, code == codeCustomLimit,
 		code >= firstBusinessLimit && code <= lastBusinessLimit:
 		return collector.RateLimited, true
@@ -181,8 +209,21 @@ func (e apiError) class() (class collector.Class, ok bool) {
 	return "", false
 }
 
+// ErrPageToken is the cause of a failure whose call needs a page's own token.
+var ErrPageToken = errors.New("the call needs the token of a page")
+
+// wantsPage says whether an error asks for a page's own token.
+func (e apiError) wantsPage() bool {
+	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
+}
+
+// ofCredential says whether an error is one of the token or of the proof, whatever object was asked for.
+func (e apiError) ofCredential() bool {
+	return e.wantsPage() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
+}
+
 // refused says what an answer that is no success means.
-func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts Verdicts, now time.Time) error {
+func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts Verdicts, now time.Time, secrets []string) error {
 	f := &collector.Failure{
 		Class:   fetch.ClassOf(res.Status, broken == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
@@ -196,11 +237,17 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 		_ = json.Unmarshal(res.Body, &body) // of another shape: the status alone decides
 		e := body.Error
 		if e.Code != 0 {
-			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), c.token)
+			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)
 		}
 		class, known := body.class()
 		if known {
 			f.Class = class
+		}
+		if body.wantsPage() {
+			f.Cause = ErrPageToken
+		}
+		if body.ofCredential() {
+			break
 		}
 		if v, ok := verdict(verdicts, e.Code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
 			if v != collector.AuthFailed {

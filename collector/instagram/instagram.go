@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reeltally/reeltally/collector"
@@ -41,6 +41,7 @@ var (
 type Options struct {
 	BaseURL   string // as graph.Options
 	Token     string // of a Facebook login, with instagram_basic, instagram_manage_insights and pages_read_engagement
+	AppSecret string // as graph.Options
 	AccountID string // the own professional account's id in the Graph API: business discovery goes through it
 	Client    *fetch.Client
 	Now       func() time.Time
@@ -55,25 +56,30 @@ type Source struct {
 
 // ownAccount is the account that asks. A name may change, so that it is asked for again after a day.
 type ownAccount struct {
-	id   string
-	mu   sync.Mutex
-	self profile
-	at   time.Time
+	id    string
+	turn  chan struct{} // held by who asks; below it:
+	self  profile
+	at    time.Time
+	tries atomic.Int64
+	err   error // of the last try
 }
 
-var _ collector.Source = (*Source)(nil)
+var (
+	_ collector.Source  = (*Source)(nil)
+	_ collector.Grouped = (*Source)(nil)
+)
 
 // New makes the source. It returns an error when the token is missing, the account's id is no number, or the base address
 // cannot be used.
 func New(o Options) (*Source, error) {
-	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, Client: o.Client, Now: o.Now})
+	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
 	if !accountNum.MatchString(o.AccountID) {
-		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token))
+		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
 	}
-	return &Source{graph: c, own: ownAccount{id: o.AccountID}, now: o.Now}, nil
+	return &Source{graph: c, own: ownAccount{id: o.AccountID, turn: make(chan struct{}, 1)}, now: o.Now}, nil
 }
 
 // Name returns Name.
@@ -81,6 +87,9 @@ func (s *Source) Name() string { return Name }
 
 // Address is where the API is asked.
 func (s *Source) Address() string { return s.graph.Address() }
+
+// Clock is the server's.
+func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
 func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
@@ -97,6 +106,9 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	}
 	return 0, false
 }
+
+// Group is the handle of the account in whose list a target stands, "" where it is not known.
+func (s *Source) Group(t collector.Target) string { return accountOf(t, "") }
 
 // Plan counts one call for each account in the batch and one more for each video, since those of the own account have
 // insights. A video that lies deep in its account's list costs more, which nobody knows before. There is no plan while the

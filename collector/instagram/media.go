@@ -3,6 +3,7 @@ package instagram
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,12 +32,21 @@ var (
 
 // profile is an account as business discovery gives it.
 type profile struct {
+	ID        fetch.ID    `json:"id"`
 	Username  *string     `json:"username"`
 	Name      *string     `json:"name"`
 	Biography *string     `json:"biography"`
 	Followers fetch.Count `json:"followers_count"`
 	Follows   fetch.Count `json:"follows_count"`
 	Posts     fetch.Count `json:"media_count"`
+}
+
+// sourceID is the account's id in the Graph API, which is another than the one that Instagram itself and vendors have.
+func (p profile) sourceID() *string {
+	if !accountNum.MatchString(string(p.ID)) {
+		return nil
+	}
+	return new(Name + "/" + string(p.ID))
 }
 
 // page is a part of an account's list of posts, newest first.
@@ -253,7 +263,7 @@ func (p page) facts(item post) (mediaID string, r collector.Result) {
 	return string(c.ID), collector.Result{Class: collector.OK, Facts: &collector.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
 		Title: fetch.Text(c.Caption), Username: fetch.Handle(p.Username), AccountName: fetch.Name(p.Name),
-		UploadedAt: item.uploaded, Private: new(false),
+		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false),
 	}}
 }
 
@@ -309,14 +319,37 @@ func (s *Source) addInsights(ctx context.Context, mediaID string, f *collector.F
 	return collector.Result{Class: collector.OK, Facts: f}, nil
 }
 
-// whoAmI is the own account, by whose handle its posts are told from others'.
+// whoAmI is the own account, by whose handle its posts are told from others'. Who had to wait while another asked in vain shares
+// the failure: one after the other they would wait for each other's timeouts.
 func (s *Source) whoAmI(ctx context.Context) (profile, error) {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
+	tries := s.own.tries.Load()
+	select {
+	case s.own.turn <- struct{}{}:
+		defer func() { <-s.own.turn }()
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return profile{}, fmt.Errorf("the call was abandoned: %w", context.Canceled)
+		}
+		return profile{}, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "the own account was not told before the caller's deadline"}
+	}
 	now := s.now()
 	if s.own.self.Username != nil && now.Sub(s.own.at) < ownTTL {
 		return s.own.self, nil
 	}
+	if failure := (*collector.Failure)(nil); s.own.tries.Load() > tries && errors.As(s.own.err, &failure) {
+		return profile{}, s.own.err
+	}
+	self, err := s.askSelf(ctx)
+	s.own.err = err
+	s.own.tries.Add(1)
+	if err != nil {
+		return profile{}, err
+	}
+	s.own.self, s.own.at = self, now
+	return self, nil
+}
+
+func (s *Source) askSelf(ctx context.Context) (profile, error) {
 	res, err := s.graph.Get(ctx, s.own.id, noOwnAccount, "fields", "id,username,name")
 	if err != nil {
 		return profile{}, err
@@ -325,7 +358,6 @@ func (s *Source) whoAmI(ctx context.Context) (profile, error) {
 	if json.Unmarshal(res.Body, &self) != nil || fetch.Handle(self.Username) == nil {
 		return profile{}, graph.ErrShape
 	}
-	s.own.self, s.own.at = self, now
 	return self, nil
 }
 
@@ -348,7 +380,11 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 			if i > 0 {
 				return collector.Result{Class: collector.Temporary, Detail: "the list breaks off: " + refusal.Detail, Sandbox: refusal.Sandbox}, nil
 			}
-			return refusal.Result(), nil
+			r := refusal.Result()
+			if r.Class == collector.Unsupported && t.SourceID != "" { // it was there
+				r.Class, r.Detail = collector.Missing, "nobody answers to "+t.Handle+" any more: renamed, deleted, or no professional account: "+r.Detail
+			}
+			return r, nil
 		}
 		if err != nil {
 			return collector.Result{}, err
@@ -357,12 +393,17 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 			if p.Followers.Wrong() || p.Follows.Wrong() {
 				return collector.Result{Class: collector.Temporary, Detail: "the account has a count that is no whole number"}, nil
 			}
-			// Without its id: the Graph API's is another than the one that Instagram itself and vendors have.
 			r.Sandbox = p.sandbox
 			r.Account = &collector.AccountFacts{
-				Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography),
+				SourceID: p.sourceID(), Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography),
 				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
 			}
+		}
+		switch id := p.sourceID(); {
+		case id == nil && t.SourceID != "":
+			return collector.Result{Class: collector.Temporary, Detail: "the answer does not say by an id whose it is"}, nil
+		case t.IsStranger(&collector.AccountFacts{SourceID: id}):
+			return t.Stranger(p.sandbox), nil
 		}
 		if p.broken && len(p.posts) == 0 {
 			return collector.Result{}, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}

@@ -95,8 +95,9 @@ func TestSandbox_isCollected(t *testing.T) {
 		truth := truths[i]
 		require.True(t, r.Sandbox)
 		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		require.Regexp(t, `^instagram/178414\d{11}$`, *r.Facts.AccountSourceID)
 		require.Equal(t, &collector.Facts{
-			Views: &truth.Views, Likes: truth.Likes, Comments: truth.Comments, Title: &truth.Title, Username: &truth.Account.Handle,
+			AccountSourceID: r.Facts.AccountSourceID, Views: &truth.Views, Likes: truth.Likes, Comments: truth.Comments, Title: &truth.Title, Username: &truth.Account.Handle,
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}, r.Facts, truth.Category)
 	}
@@ -146,6 +147,18 @@ func TestSandbox_isCollected(t *testing.T) {
 	})
 }
 
+// graphID is what the Graph API calls an account, whose videos say the same.
+func graphID(t *testing.T, s stage, name string) string {
+	t.Helper()
+	uploads := s.world.Uploads(link.Instagram, name, sourcetest.Now)
+	if len(uploads) == 0 {
+		return ""
+	}
+	results, err := s.fetch(t, video(uploads[0], name))
+	require.NoError(t, err)
+	return *results[0].Facts.AccountSourceID
+}
+
 func TestSandbox_listsAccounts(t *testing.T) {
 	t.Parallel()
 	s := play(t)
@@ -158,7 +171,10 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		}
 		results, err := s.fetch(t, account(name, 500))
 		require.NoError(t, err)
-		want := &collector.AccountFacts{Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
+		if id := graphID(t, s, name); id != "" {
+			require.Equal(t, id, *results[0].Account.SourceID)
+		}
+		want := &collector.AccountFacts{SourceID: results[0].Account.SourceID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
 			Following: &truth.Following, Private: new(false), Listed: true}
 		for _, code := range s.world.Uploads(link.Instagram, name, sourcetest.Now) {
 			v, _ := s.world.Video(link.Instagram, code, sourcetest.Now)

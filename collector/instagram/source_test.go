@@ -69,8 +69,10 @@ func discovery(account, media string) string {
 	if media != "" {
 		media = `,"media":` + media
 	}
-	return `{"business_discovery":{` + account + media + `,"id":"17841401234567890"},"id":"` + ownID + `"}`
+	return `{"business_discovery":{` + account + media + `,"id":"` + miraID + `"},"id":"` + ownID + `"}`
 }
+
+const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
@@ -79,7 +81,7 @@ func answered(wrap func(list string) string, first, second collector.Facts) map[
 	say := func(posts ...string) string { return wrap(mediaList("", posts...)) }
 	ok, missing := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}
 	facts := []*collector.Facts{&first, &second}
-	bare := collector.Facts{Comments: new(int64(5)), HiddenStats: new(true), Username: first.Username, AccountName: first.AccountName, Private: new(false),
+	bare := collector.Facts{AccountSourceID: first.AccountSourceID, Comments: new(int64(5)), HiddenStats: new(true), Username: first.Username, AccountName: first.AccountName, Private: new(false),
 		Views: nil, Shares: first.Shares, Bookmarks: first.Bookmarks}
 	if first.Shares != nil {
 		bare.Views = first.Views
@@ -110,8 +112,8 @@ var (
 func TestSource_discoversVideos(t *testing.T) {
 	t.Parallel()
 	first := collector.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
-		Username: new("mira.cooks"), AccountName: new("Mira Cooks"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
-	second := collector.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountName: new("Mira Cooks"),
+		Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
+	second := collector.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"),
 		UploadedAt: &uploadedTrain, Private: new(false), HiddenStats: new(true)}
 	answers := answered(func(list string) string { return discovery(mira, list) }, first, second)
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []collector.Class{collector.Unsupported}}
@@ -138,7 +140,7 @@ func side(w http.ResponseWriter, r *http.Request) {
 func TestSource_measuresOwnVideos(t *testing.T) {
 	t.Parallel()
 	first := collector.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
-		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
+		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountSourceID: new("instagram/" + ownID), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := first
 	second.Likes, second.Comments, second.HiddenStats, second.Title, second.UploadedAt = nil, new(int64(0)), new(true), new(""), &uploadedTrain
 	answers := answered(func(list string) string { return list }, first, second)
@@ -162,13 +164,13 @@ func TestSource_findsAccounts(t *testing.T) {
 		return post(code, `"comments_count":1,"media_type":"VIDEO","timestamp":"2024-11-05T10:00:00+0000"`)
 	}
 	at := time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)
-	ok := collector.AccountFacts{Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
+	ok := collector.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		Followers: new(int64(1230000)), Following: new(int64(310)), Private: new(false), Listed: true,
 		Videos: []store.FoundVideo{found(pancakes, "reel", uploadedPancakes), found(train, "p", uploadedTrain), found(third, "reel", at), found(fourth, "reel", at)}}
 	say := func(account, list string) sourcetest.Reply { return sourcetest.Reply{Body: discovery(account, list)} }
 	begin := mediaList("QVFIUnA", photo, post(pancakes, reel))
 	pages := []sourcetest.Reply{say(mira, mediaList("QVFIUnB", post(train, night), more(third))), say(mira, mediaList("", more(fourth)))}
-	empty, bare, big := ok, collector.AccountFacts{Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
+	empty, bare, big := ok, collector.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
 	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: noSuchAccount}, Class: collector.Unsupported}
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{

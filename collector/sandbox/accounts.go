@@ -68,7 +68,7 @@ func foldHandle(p link.Platform, handle string) (string, bool) {
 	return "", false
 }
 
-// byHandle finds the account of a handle; false only for what cannot be a handle. A Facebook handle may bear the suffix
+// byHandle finds the account of a handle; false only for what cannot be a handle, or was given up. A Facebook handle may bear the suffix
 // "~id", and then the id decides.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
@@ -83,6 +83,9 @@ func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 		}
 		w.remember(accountRef{p, number}, foreign{handle: folded})
 		return w.byNumber(p, number), true
+	}
+	if to, passed := w.hasPassed(p, folded); passed {
+		return w.byNumber(p, to.number), !to.nobody
 	}
 	number, own := numberOfHandle(p, folded)
 	if !own {
@@ -143,11 +146,17 @@ func (w *World) remember(ref accountRef, names foreign) {
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
 // Claim makes the account of a handle the author of a video, as a request with a link that names both does. It brings back,
-// at the start of a process, what an earlier one had been told. False, and nothing done, when either has the wrong shape.
+// at the start of a process, what an earlier one had been told. False, and nothing done, when either has the wrong shape. A handle
+// that has changed hands says nothing.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
 	owner, ok := w.identify(p, handle)
 	if !ok || !validID(p, id) {
 		return false
+	}
+	if folded, _ := foldHandle(p, handle); folded != "" {
+		if _, passed := w.hasPassed(p, folded); passed {
+			return true // who bears it now says nothing of whose the video is
+		}
 	}
 	w.claim(p, id, owner)
 	return true

@@ -20,10 +20,11 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 		"calls":   {http.MethodGet: s.getCalls, http.MethodDelete: s.deleteCalls},
 		"clock":   {http.MethodGet: s.getClock, http.MethodPut: s.putClock, http.MethodDelete: s.deleteClock},
 		"video":   {http.MethodGet: s.getVideo},
-		"account": {http.MethodGet: s.getAccount},
+		"meta":    {http.MethodPut: s.putMeta},
+		"account": {http.MethodGet: s.getAccount, http.MethodPut: s.putAccount},
 	}[path]
 	if !ok {
-		write(w, r, problem(http.StatusNotFound, "no control of that name; there are faults, calls, clock, video and account"))
+		write(w, r, problem(http.StatusNotFound, "no control of that name; there are faults, calls, clock, video, account and meta"))
 		return
 	}
 	method := r.Method
@@ -184,6 +185,32 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 		AccountTruth
 		Uploads []string `json:"uploads"`
 	}{truth, append([]string{}, s.world.Uploads(p, ref, at)...)}}
+}
+
+// putAccount renames an account.
+func (s *Sandbox) putAccount(r *http.Request) reply {
+	var in struct {
+		Platform link.Platform `json:"platform"`
+		Handle   string        `json:"handle"`
+		To       string        `json:"to"`
+		Stranger bool          `json:"stranger"`
+	}
+	if err := strictJSON(r.Body, &in); err != nil {
+		return problem(http.StatusBadRequest, "the body must be an object of platform, handle, to and stranger: "+err.Error())
+	}
+	if !slices.Contains(link.Platforms, in.Platform) {
+		return problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; it is one of %v", in.Platform, link.Platforms))
+	}
+	switch err := s.world.Rename(in.Platform, in.Handle, in.To, in.Stranger); {
+	case errors.Is(err, errNoAccount):
+		return problem(http.StatusNotFound, err.Error())
+	case errors.Is(err, errTaken):
+		return problem(http.StatusConflict, err.Error())
+	case err != nil:
+		return problem(http.StatusBadRequest, err.Error())
+	}
+	truth, _ := s.world.Account(in.Platform, in.To, s.clock())
+	return reply{status: http.StatusOK, body: truth}
 }
 
 // strictJSON takes one object, known members only, and nothing after it.

@@ -32,9 +32,11 @@ func TestSettings_pointEverySourceAtTheSandbox(t *testing.T) {
 		"REELTALLY_TIKTOK_REFRESH_TOKEN=rft.sandbox-tiktok-login",
 		"REELTALLY_INSTAGRAM_BASE_URL=http://127.0.0.1:9090/instagram/v25.0/",
 		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=sandbox-instagram-token",
+		"REELTALLY_INSTAGRAM_APP_SECRET=sandbox-meta-app-secret",
 		"REELTALLY_INSTAGRAM_ACCOUNT_ID=17841400001000000",
 		"REELTALLY_FACEBOOK_BASE_URL=http://127.0.0.1:9090/facebook/v25.0/",
 		"REELTALLY_FACEBOOK_ACCESS_TOKEN=sandbox-facebook-token",
+		"REELTALLY_FACEBOOK_APP_SECRET=sandbox-meta-app-secret",
 		"REELTALLY_FACEBOOK_PAGE_ID=100016384004101",
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=http://127.0.0.1:9090/vendor",
@@ -396,4 +398,57 @@ func TestSandbox_servesManyAtOnce(t *testing.T) {
 	for failure := range failed {
 		t.Error(failure)
 	}
+}
+
+func TestControl_renamesAnAccount(t *testing.T) {
+	t.Parallel()
+	for _, p := range link.Platforms {
+		for _, stranger := range []bool{false, true} {
+			t.Run(fmt.Sprint(p, " stranger ", stranger), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				w := r.World()
+				old := w.Handle(p, 77)
+				before, ok := w.Account(p, old, testNow)
+				require.True(t, ok)
+				uploads := w.Uploads(p, old, testNow)
+				put := func(handle, to string) int {
+					return r.do(t, http.MethodPut, "/_control/account", fmt.Sprintf(`{"platform":%q,"handle":%q,"to":%q,"stranger":%t}`, p, handle, to, stranger)).StatusCode
+				}
+				require.Equal(t, http.StatusOK, put(old, "Quite.Another"))
+
+				after, ok := w.Account(p, "quite.another", testNow)
+				require.True(t, ok)
+				require.Equal(t, before.ID, after.ID)
+				require.Equal(t, "quite.another", after.Handle)
+				require.Equal(t, before.Followers, after.Followers)
+				require.Equal(t, uploads, w.Uploads(p, "quite.another", testNow))
+				v, ok := w.Video(p, uploads[0], testNow)
+				require.True(t, ok)
+				require.Equal(t, "quite.another", v.Account.Handle)
+				require.Equal(t, stranger, w.Claim(p, uploads[0], old), "nobody bears it, or another does")
+				v, _ = w.Video(p, uploads[0], testNow)
+				require.Equal(t, before.ID, v.Account.ID, "a link with the old handle takes no video away")
+				byID, ok := w.byID(p, before.ID)
+				require.True(t, ok)
+				require.Equal(t, "quite.another", byID.handle)
+
+				now, known := w.Account(p, old, testNow)
+				require.Equal(t, stranger, known)
+				if stranger {
+					require.NotEqual(t, before.ID, now.ID)
+					require.Equal(t, old, now.Handle)
+					require.Equal(t, AccountNormal, now.Category)
+					require.NotContains(t, w.Uploads(p, old, testNow), uploads[0])
+				}
+
+				require.Equal(t, http.StatusConflict, put(w.Handle(p, 78), "quite.another"))
+				require.Equal(t, http.StatusConflict, put("quite.another", w.Handle(p, 79)))
+				require.Equal(t, http.StatusBadRequest, put("quite.another", "no handle at all"))
+				require.Equal(t, http.StatusNotFound, put("no handle at all", "somebody"))
+				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[stranger], put("quite.another", old), "back again, unless it is another's")
+			})
+		}
+	}
+	require.Equal(t, http.StatusBadRequest, newRig(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
 }

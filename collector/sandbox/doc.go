@@ -8,7 +8,8 @@
 //	/tiktok/v2/METHOD/           TikTok's own APIs. Display, for TikTokAccount alone: user/info, video/query, video/list. Research, as it was two
 //	                             days ago: research/video/query (by ids and names), research/user/info. Tokens: oauth/token, see below.
 //	/instagram/VERSION/PATH      Instagram Graph API: the own account with its media and insights, business discovery. Token: InstagramToken.
-//	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Token: FacebookToken.
+//	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Tokens: FacebookToken;
+//	                             FacebookUserToken, which me/accounts gives those of its pages.
 //	/vendor/PATH                 what a vendor has after its base address. Key: VendorKey, sent as that vendor wants it.
 //	  tt/… instagram/… facebook/…  EnsembleData, ?token= (it sells no Facebook; those paths are the sandbox's own)
 //	  v1/… v2/… v3/…               ScrapeCreators, header x-api-key
@@ -21,6 +22,7 @@
 // common bucket and as many for batchGetStats; so is TikTok's for researchers, 1,000 requests a UTC day. TikTok's access tokens last two hours. A
 // refresh token works once, but for TikTokRefreshToken, which begins a login of its own at each use. Tokens outlive the process.
 //
+// A Graph API call that has an appsecret_proof has the right one (of MetaAppSecret), or is refused; control demands one of every call.
 // The Graph API takes GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}); unknown fields, metrics and modifiers
 // are refused. Its ids of Instagram's accounts and media are others than those of Instagram itself. Insights are given of the own account's posts and
 // of the own page's videos from their second hour on. On Instagram every account but the private is a professional one, on Facebook a page; three in
@@ -73,6 +75,10 @@
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   back to real time
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
+//	PUT    /_control/account {"platform","handle","to","stranger"}: an account bears another handle from now on, and the one that it
+//	                         had is nobody's or, with stranger, that of an account that has nothing to do with it
+//	PUT    /_control/meta    {"require_app_secret","expire_page_tokens"}: the Graph API takes no call without appsecret_proof any more,
+//	                         or does again; the pages' tokens that me/accounts has given end, and it gives others
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
 //
 // Sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok; tiktok, instagram and facebook stand for a vendor's calls for them as well. "" or "*" is

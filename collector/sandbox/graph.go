@@ -173,8 +173,8 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does, with the token that it demands.
-func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source, token, path string, answer func(*call, graphRequest) reply) {
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does, to tokens that are known.
+func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, known func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serve(w, c, graphVoice(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
@@ -184,8 +184,13 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source, tok
 			return refuse(graphError(http.StatusBadRequest, 100, 0, "Unsupported request - method type: "+strings.ToLower(c.r.Method)))
 		case given == "":
 			return refuse(graphError(http.StatusBadRequest, 104, 0, "An access token is required to request this resource."))
-		case given != token:
+		case !known(given):
 			return refuse(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
+		}
+		if bad := s.meta.proved(values); bad != nil {
+			return *bad
+		}
+		switch {
 		case !slices.Contains(graphVersions, version):
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+path)
 		}

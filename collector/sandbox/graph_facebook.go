@@ -22,7 +22,12 @@ func (w *World) facebookOwn() identity {
 // serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the own page's insights.
 // Every account of the world is a page that the token may read, but for the private ones, which are people's profiles.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
-	s.serveGraph(w, r, sourceFacebook, FacebookToken, path, func(c *call, q graphRequest) reply {
+	known := func(token string) bool {
+		_, ok := s.facebookBearer(token)
+		return ok
+	}
+	s.serveGraph(w, r, sourceFacebook, known, path, func(c *call, q graphRequest) reply {
+		bearer, _ := s.facebookBearer(q.values.Get("access_token"))
 		id := q.path[0]
 		c.ids = append(c.ids, id)
 		edge := ""
@@ -30,13 +35,18 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			edge = q.path[1]
 		}
 		switch {
+		case isMe(q.path) && edge == "accounts" && len(q.path) == 2:
+			return s.facebookPages(c, q, bearer)
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
 		case edge == "video_insights":
-			return s.facebookInsights(c, id, q.values.Get("metric"))
+			return s.facebookInsights(c, bearer, id, q.values.Get("metric"))
 		case edge == "videos", edge == "video_reels":
 			page, bad := s.facebookPage(c, id)
 			if bad != nil {
+				return *bad
+			}
+			if bad := s.needsPage(bearer, page.id); bad != nil {
 				return *bad
 			}
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
@@ -62,6 +72,9 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		t, ok := s.world.Video(link.Facebook, id, c.now)
 		if !ok || t.State == Deleted || t.State == Private {
 			return graphMissing(id)
+		}
+		if bad := s.needsPage(bearer, t.Account.ID); bad != nil {
+			return *bad
 		}
 		return s.facebookVideo(c, id).projected(q.fields)
 	})
@@ -141,12 +154,15 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 // facebookMetrics are the insights of a video.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
-func (s *Sandbox) facebookInsights(c *call, id, metrics string) reply {
+func (s *Sandbox) facebookInsights(c *call, bearer, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
 		return graphMissing(id)
 	}
-	if t.Account.ID != s.world.facebookOwn().id {
+	if t.Account.ID != bearer {
+		if bearer == "" {
+			return graphError(http.StatusBadRequest, 190, 0, "(#190) This method must be called with a Page Access Token")
+		}
 		return graphError(http.StatusBadRequest, 10, 0, "(#10) This endpoint requires the page's own access token")
 	}
 	likes := int64(0)

@@ -36,7 +36,7 @@ func (w *World) instagramOwn() identity {
 
 // serveInstagram answers /instagram/VERSION/…: the own account, its media and their insights, and business discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
-	s.serveGraph(w, r, sourceInstagram, InstagramToken, path, func(c *call, q graphRequest) reply {
+	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
 		own := s.world.instagramOwn()
 		id := q.path[0]
 		switch {

@@ -37,6 +37,61 @@ func requireGraphError(t *testing.T, a answer, status, code, subcode int, says s
 	require.NotEmpty(t, e["fbtrace_id"])
 }
 
+func TestGraph_checksTheProof(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	// The hex HMAC-SHA256 of InstagramToken under MetaAppSecret, made with another program.
+	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
+	ask := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
+	requireRefused := func(a answer, says string) {
+		t.Helper()
+		requireGraphError(t, a, 400, 100, 0, says)
+		require.Equal(t, "GraphMethodException", at(t, a.json(t), "error").(object)["type"])
+	}
+	require.Equal(t, http.StatusOK, ask().StatusCode, "none is demanded")
+	require.Equal(t, http.StatusOK, ask("appsecret_proof", proof).StatusCode)
+	requireRefused(ask("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
+	requireRefused(ask("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
+	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":true}`).StatusCode)
+	requireRefused(ask(), "API calls from the server require an appsecret_proof argument")
+	require.Equal(t, http.StatusOK, ask("appsecret_proof", proof).StatusCode)
+	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":false}`).StatusCode)
+	require.Equal(t, http.StatusOK, ask().StatusCode)
+	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/meta", `{"secret":1}`).StatusCode)
+}
+
+func TestGraph_givesPagesTokensToWhoHasARole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	as := func(token, path string, pairs ...string) answer {
+		return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", token)...), "")
+	}
+	pages := r.World().FacebookPages()
+	first := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2").json(t)
+	require.Len(t, at(t, first, "data"), 2)
+	require.NotContains(t, at(t, first, "paging", "next"), FacebookUserToken)
+	rest := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2", "after", at(t, first, "paging", "cursors", "after").(string)).json(t)
+	require.Len(t, at(t, rest, "data"), 1)
+	require.Equal(t, pages[2], at(t, rest, "data", 0, "id"))
+	token := at(t, rest, "data", 0, "access_token").(string)
+	requireGraphError(t, as(token, "me/accounts"), 400, 100, 0, "nonexisting field (accounts) on node type (Page)")
+	requireGraphError(t, as(FacebookToken, "me/accounts"), 400, 100, 0, "nonexisting field (accounts) on node type (Page)")
+
+	video := r.World().Uploads(link.Facebook, pages[2], testNow)[0]
+	insights := func(token string) answer {
+		return as(token, video+"/video_insights", "metric", "post_video_social_actions")
+	}
+	require.Equal(t, http.StatusOK, insights(token).StatusCode)
+	requireGraphError(t, insights(FacebookUserToken), 400, 190, 0, "must be called with a Page Access Token")
+	requireGraphError(t, insights(FacebookToken), 400, 10, 0, "page's own access token")
+	for _, path := range []string{video, pages[2] + "/videos"} {
+		requireGraphError(t, as(FacebookUserToken, path, "fields", "id,description"), 400, 210, 0, "(#210) A page access token is required")
+		require.Equal(t, http.StatusOK, as(token, path, "fields", "id,description").StatusCode)
+	}
+	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"expire_page_tokens":true}`).StatusCode)
+	requireGraphError(t, insights(token), 400, 190, 0, "Invalid OAuth access token")
+}
+
 func TestGraph_refusesAsThePlatformDoes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

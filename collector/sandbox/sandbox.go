@@ -16,6 +16,12 @@ const (
 	InstagramToken = "sandbox-instagram-token"
 	// FacebookToken is that of the page that Settings names; it may read the other pages, too.
 	FacebookToken = "sandbox-facebook-token"
+	// FacebookUserToken is that of a system user who has a role on the pages that World.FacebookPages names, and is given their
+	// tokens by me/accounts. Insights, and all videos of the second and third of these pages, are for the page's token alone;
+	// everything else it may read.
+	FacebookUserToken = "sandbox-facebook-user-token"
+	// MetaAppSecret is that of the app that all tokens of the Graph API are of.
+	MetaAppSecret = "sandbox-meta-app-secret"
 )
 
 // Header is borne by every response, with the value "true": made-up numbers never pass for real ones.
@@ -38,6 +44,7 @@ type Sandbox struct {
 	calls  *callLog
 	quota  *quota
 	logins *tiktokLogins
+	meta   metaApp
 }
 
 // New makes a sandbox. It holds no resources and needs no closing.
@@ -71,9 +78,11 @@ func (s *Sandbox) Settings(baseURL string) []string {
 		"REELTALLY_TIKTOK_REFRESH_TOKEN=" + TikTokRefreshToken,
 		"REELTALLY_INSTAGRAM_BASE_URL=" + base + "/instagram/v25.0/",
 		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=" + InstagramToken,
+		"REELTALLY_INSTAGRAM_APP_SECRET=" + MetaAppSecret,
 		"REELTALLY_INSTAGRAM_ACCOUNT_ID=" + instagramUserID(s.world.instagramOwn().number),
 		"REELTALLY_FACEBOOK_BASE_URL=" + base + "/facebook/v25.0/",
 		"REELTALLY_FACEBOOK_ACCESS_TOKEN=" + FacebookToken,
+		"REELTALLY_FACEBOOK_APP_SECRET=" + MetaAppSecret,
 		"REELTALLY_FACEBOOK_PAGE_ID=" + s.world.facebookOwn().id,
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",

@@ -14,7 +14,7 @@ import (
 )
 
 // World is the truth behind the answers: for every platform, every id of the right shape and every handle. It is a pure
-// function of the seed, but for one thing that it remembers while it lives: names that requests bring (see the package's
+// function of the seed, but for one thing that it remembers while it lives: names that requests bring, and handles that changed hands (see the package's
 // documentation). All methods may be called concurrently.
 type World struct {
 	seed uint64
@@ -22,10 +22,11 @@ type World struct {
 	mu     sync.RWMutex
 	names  map[accountRef]foreign
 	owners map[videoRef]uint32
+	passed map[handleRef]bearer
 }
 
 func newWorld(seed uint64) *World {
-	return &World{seed: seed, names: map[accountRef]foreign{}, owners: map[videoRef]uint32{}}
+	return &World{seed: seed, names: map[accountRef]foreign{}, owners: map[videoRef]uint32{}, passed: map[handleRef]bearer{}}
 }
 
 // State is what can be seen of a video or an account.

@@ -34,14 +34,16 @@ var (
 
 // app is what TikTok gave the operator, and the way to its interfaces.
 type app struct {
-	base        string
+	api         *fetch.Endpoint
 	key, secret string
-	client      *fetch.Client
 	now         func() time.Time
 }
 
 // Address is where the API is asked.
-func (a app) Address() string { return a.base }
+func (a app) Address() string { return a.api.Address() }
+
+// Clock is the server's.
+func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
 func newApp(what, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
 	switch {
@@ -50,14 +52,11 @@ func newApp(what, base, key, secret string, client *fetch.Client, now func() tim
 	case client == nil || now == nil:
 		return app{}, fmt.Errorf("%s: Client and Now are required", what)
 	}
-	if base == "" {
-		base = DefaultBaseURL
+	api, err := client.Endpoint(base, DefaultBaseURL)
+	if err != nil {
+		return app{}, fmt.Errorf("%s: %s", what, fetch.Redact(err.Error(), key, secret)) //nolint:err113 // with the credentials left out
 	}
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
-		return app{}, fmt.Errorf("%s: the base address must be an http or https address without query, not %q", what, fetch.Redact(base, key, secret))
-	}
-	return app{base: strings.TrimSuffix(base, "/") + "/", key: key, secret: secret, client: client, now: now}, nil
+	return app{api: api, key: key, secret: secret, now: now}, nil
 }
 
 // request is one call of a method; body is nil for a GET.
@@ -98,7 +97,7 @@ func (a app) ask(ctx context.Context, b bearer, r request) (answer, error) {
 // call makes a call. Every answer that is no success comes back as a *collector.Failure.
 func (a app) call(ctx context.Context, token string, r request) (answer, error) {
 	req := fetch.Request{
-		URL:     a.base + r.path + "?fields=" + url.QueryEscape(r.fields),
+		URL:     a.Address() + r.path + "?fields=" + url.QueryEscape(r.fields),
 		Header:  http.Header{"Authorization": {"Bearer " + token}},
 		Secrets: []string{token, a.secret},
 	}
@@ -109,7 +108,7 @@ func (a app) call(ctx context.Context, token string, r request) (answer, error) 
 		}
 		req.Method, req.Body = http.MethodPost, body
 	}
-	res, err := a.client.Do(ctx, req)
+	res, err := a.api.Do(ctx, req)
 	if err != nil {
 		return answer{}, err
 	}

@@ -57,6 +57,7 @@ type Display struct {
 	mu         sync.Mutex
 	username   string // of the account, "" while it is not known
 	usernameAt time.Time
+	sourceID   string // of the account, "" while it is not known
 }
 
 var _ collector.Source = (*Display)(nil)
@@ -103,7 +104,7 @@ func (d *Display) Serves(t collector.Target) (int, bool) {
 	case t.Kind == collector.KindAccount:
 		own, known := d.knownUsername()
 		handle := handleOf(t)
-		return 1, handle != "" && (!known || handle == own)
+		return 1, handle != "" && (!known || handle == own || t.SourceID != "" && t.SourceID == d.knownID())
 	}
 	return 0, false
 }
@@ -171,8 +172,8 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 			if r.Class, r.Detail, err = d.leftOut(ctx, t, said); err != nil {
 				return nil, err
 			}
-		case r.Facts != nil && r.Facts.Username != nil:
-			d.learnUsername(*r.Facts.Username)
+		case r.Facts != nil:
+			d.learn(&collector.AccountFacts{Username: r.Facts.Username})
 		}
 		results[i] = r
 	}
@@ -218,8 +219,20 @@ func (d *Display) knownUsername() (string, bool) {
 	return d.username, d.username != "" && d.now().Before(d.usernameAt.Add(usernameLife))
 }
 
-func (d *Display) learnUsername(name string) {
+func (d *Display) knownID() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.username, d.usernameAt = name, d.now()
+	return d.sourceID
+}
+
+// learn notes what an answer says of who has logged in.
+func (d *Display) learn(f *collector.AccountFacts) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f.Username != nil {
+		d.username, d.usernameAt = *f.Username, d.now()
+	}
+	if f.SourceID != nil {
+		d.sourceID = *f.SourceID
+	}
 }

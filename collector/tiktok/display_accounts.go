@@ -26,7 +26,7 @@ func pages(t collector.Target) int64 {
 // maxPages is how many pages are asked for at the most: a page may be short, or empty, though there are more.
 func maxPages(t collector.Target) int64 { return pages(t) + pages(t)/10 + 2 }
 
-// fetchAccount asks for the profile and, when it is the target's, for the list of its videos, so many pages at the most.
+// fetchAccount asks for the profile and, when it is the target's, by its name or by the id that TikTok gave the operator's app for it, for the list of its videos, so many pages at the most.
 func (d *Display) fetchAccount(ctx context.Context, t collector.Target, most int64) (collector.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
@@ -38,7 +38,7 @@ func (d *Display) fetchAccount(ctx context.Context, t collector.Target, most int
 		return r, err
 	case r.Account.Username == nil:
 		return collector.Result{Class: collector.Unsupported, Detail: "the account that has logged in does not tell its name: the scope user.info.profile is missing"}, nil
-	case *r.Account.Username != handle:
+	case *r.Account.Username != handle && (t.SourceID == "" || r.Account.SourceID == nil || *r.Account.SourceID != t.SourceID):
 		return collector.Result{Class: collector.Unsupported, Detail: "another account than the one that has logged in"}, nil
 	}
 	return d.addVideos(ctx, t, r, most)
@@ -63,8 +63,11 @@ func (d *Display) profile(ctx context.Context) (collector.Result, error) {
 		return collector.Result{}, err
 	}
 	r := decodeUser(got, named)
-	if r.Class == collector.OK && r.Account.Username != nil {
-		d.learnUsername(*r.Account.Username)
+	if r.Class == collector.OK {
+		if r.Account.SourceID != nil { // TikTok's id is of one app
+			*r.Account.SourceID = DisplayName + ":" + d.key + "/" + *r.Account.SourceID
+		}
+		d.learn(r.Account)
 	}
 	return r, nil
 }
@@ -72,6 +75,7 @@ func (d *Display) profile(ctx context.Context) (collector.Result, error) {
 func decodeUser(a answer, named bool) collector.Result {
 	var data struct {
 		User *struct {
+			OpenID      fetch.ID    `json:"open_id"`
 			Username    *string     `json:"username"`
 			DisplayName *string     `json:"display_name"`
 			Bio         *string     `json:"bio_description"`
@@ -88,6 +92,9 @@ func decodeUser(a answer, named bool) collector.Result {
 	u := data.User
 	f := &collector.AccountFacts{Username: fetch.Handle(u.Username), Name: fetch.Name(u.DisplayName), Bio: fetch.Name(u.Bio),
 		Followers: u.Followers.Value(), Following: u.Following.Value()}
+	if u.OpenID != "" && !strings.Contains(string(u.OpenID), "/") {
+		f.SourceID = new(string(u.OpenID))
+	}
 	switch {
 	case u.Followers.Wrong() || u.Following.Wrong():
 		return wrong("the profile has a count that is no whole number")

@@ -164,7 +164,7 @@ func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
 func TestDisplay_findsItsAccount(t *testing.T) {
 	t.Parallel()
 	const new1, old1 = int64(1766782800), int64(1700000000)
-	full := collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
+	full := collector.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
 	full.Videos = found(soup, new1, kite, old1)
 	bare := collector.AccountFacts{Username: new(owner), Listed: true}
 	empty, big := full, full

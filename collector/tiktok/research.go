@@ -73,7 +73,8 @@ func (r *Research) Name() string { return ResearchName }
 func (r *Research) Budgets() []collector.Budget { return r.budgets }
 
 // Serves takes TikTok videos whose id carries a time, 100 at once, since a query needs the days of upload, and accounts by their
-// handle, one a call. A target without an id stands for all of its kind.
+// handle, one a call, as long as no other source knows them by an id: its answers have none, so that whoever took over a handle
+// would pass for them. A target without an id stands for all of its kind.
 func (r *Research) Serves(t collector.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -82,7 +83,7 @@ func (r *Research) Serves(t collector.Target) (int, bool) {
 		_, ok := r.uploaded(t)
 		return researchBatch, ok || t.ExternalID == ""
 	case t.Kind == collector.KindAccount:
-		return 1, t.ExternalID == "" || handleOf(t) != ""
+		return 1, t.ExternalID == "" || handleOf(t) != "" && t.AccountID == "" && t.SourceID == ""
 	}
 	return 0, false
 }

@@ -51,8 +51,8 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
-	res, err := a.client.Do(ctx, fetch.Request{
-		Method: http.MethodPost, URL: a.base + pathToken, Body: []byte(form.Encode()), Timeout: exchangeWithin,
+	res, err := a.api.Do(ctx, fetch.Request{
+		Method: http.MethodPost, URL: a.Address() + pathToken, Body: []byte(form.Encode()), Timeout: exchangeWithin,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Secrets: secrets,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/collector"
@@ -20,9 +21,9 @@ func isVideo(t collector.Target) bool {
 
 // handleOf is the handle by which an account can be asked for, "" when there is none.
 func handleOf(t collector.Target) string {
-	handle := fetch.Handle(&t.ExternalID)
-	if t.ExternalID == "" || t.ExternalID[0] != '@' {
-		handle = fetch.Handle(&t.Handle)
+	handle := fetch.Handle(&t.Handle) // which may be a later one than the target is called by
+	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
+		handle = fetch.Handle(&t.ExternalID)
 	}
 	if handle == nil {
 		return ""

@@ -151,8 +151,10 @@ func (c Call) account(items []gjson.Result, t collector.Target, asked values) co
 		return collector.Result{Class: collector.Temporary, Detail: "the item names no account"}
 	}
 	switch {
-	case t.AccountID != "" && f.ID != nil && *f.ID != t.AccountID:
-		return collector.Result{Class: collector.Gone, Detail: "the handle belongs to another account now"}
+	case t.IsStranger(f):
+		return t.Stranger(false) // the caller knows whether
+	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
+		return collector.Result{Class: collector.Temporary, Detail: "the item does not say by an id whose it is"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
 		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(asked.handle)):
 		return collector.Result{Class: collector.Temporary, Detail: "an answer with an account that nobody asked for"}

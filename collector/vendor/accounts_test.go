@@ -160,7 +160,7 @@ func TestSource_doesNotTakeAnAccountForAnother(t *testing.T) {
 		answer sourcetest.Reply
 		class  collector.Class
 	}{
-		"somebody took over the handle":   {profile(`"42"`, "mira.cooks", "5", "false"), collector.Gone},
+		"somebody took over the handle":   {profile(`"42"`, "mira.cooks", "5", "false"), collector.Taken},
 		"it was renamed":                  {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), collector.OK},
 		"the answer does not say whose":   {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, collector.Temporary},
 		"the answer is none of the kind":  {sourcetest.Reply{Body: `{"data":[]}`}, collector.Gone},

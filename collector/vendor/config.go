@@ -26,13 +26,15 @@ type Config struct {
 	Auth    Auth   `json:"auth"`
 	// Timeout of one call, e.g. "60s"; absent means the client's.
 	Timeout     Duration `json:"timeout,omitempty"`
-	Concurrency int      `json:"concurrency,omitempty"` // calls under way at once; 0 means 4
+	Concurrency int      `json:"concurrency,omitempty"` // calls under way at once, shared as collector.Slots says; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
 	// QuotaResets says when units that are used up come back, if the vendor does not say so itself.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // where an error's text may stand
 	Rules       []Rule   `json:"rules,omitempty"`   // what answers mean, the first that applies; else their status decides
 	Calls       []Call   `json:"calls"`             // the first that can ask for a target is used
+
+	standard string // the base URL of a description that is shipped: where the vendor serves everybody
 }
 
 // Auth says where the credential goes.
@@ -220,6 +222,9 @@ func Load(nameOrPath string) (Config, error) {
 	config, err := Decode(text)
 	if err != nil {
 		return Config{}, fmt.Errorf("vendor: %s: %w", nameOrPath, err)
+	}
+	if shippedName.MatchString(nameOrPath) {
+		config.standard = config.BaseURL
 	}
 	return config, nil
 }

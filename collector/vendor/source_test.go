@@ -258,7 +258,7 @@ func TestSource_keepsToItsConcurrency(t *testing.T) {
 	t.Parallel()
 	config, err := vendor.Load("ensembledata")
 	require.NoError(t, err)
-	config.Concurrency = 2
+	config.Concurrency = 3 // of which one is kept for whom nobody is being asked for
 	inside, release := make(chan struct{}, 8), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		inside <- struct{}{}

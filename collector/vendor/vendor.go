@@ -4,6 +4,7 @@
 package vendor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,11 @@ type Options struct {
 // Source asks one vendor.
 type Source struct {
 	config  Config
-	base    string
+	api     *fetch.Endpoint
 	key     string
-	client  *fetch.Client
 	now     func() time.Time
 	budgets []collector.Budget
-	slots   chan struct{}
+	slots   *collector.Slots
 	sizes   []batchSize // of config.Calls
 }
 
@@ -68,13 +68,14 @@ func New(config Config, o Options) (*Source, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
 	}
-	s := &Source{
-		config: config, base: config.BaseURL, key: o.Key, client: o.Client, now: o.Now,
-		slots: make(chan struct{}, max(config.Concurrency, 0)),
-		sizes: make([]batchSize, len(config.Calls)),
+	api, err := o.Client.Endpoint(config.BaseURL, config.standard)
+	if err != nil {
+		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
 	}
-	if config.Concurrency == 0 {
-		s.slots = make(chan struct{}, defaultConcurrency)
+	s := &Source{
+		config: config, api: api, key: o.Key, now: o.Now,
+		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency)),
+		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
 		s.budgets = append(s.budgets, collector.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
@@ -89,7 +90,10 @@ func New(config Config, o Options) (*Source, error) {
 func (s *Source) Name() string { return "vendor:" + s.config.Name }
 
 // Address is where the vendor is asked.
-func (s *Source) Address() string { return s.base }
+func (s *Source) Address() string { return s.api.Address() }
+
+// Clock is the server's.
+func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets lists the description's limits, or one without a known limit.
 func (s *Source) Budgets() []collector.Budget { return s.budgets }
@@ -250,16 +254,15 @@ func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Resul
 
 // ask makes the call when one of the vendor's slots is free.
 func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response, error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, fmt.Errorf("the call was abandoned: %w", context.Canceled)
-		}
+	give, err := s.slots.Take(ctx)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, fmt.Errorf("the call was abandoned: %w", context.Canceled)
+	case err != nil:
 		return nil, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "no free slot before the caller's deadline"}
 	}
-	return s.client.Do(ctx, r.build(s.base, s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
+	defer give()
+	return s.api.Do(ctx, r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
 }
 
 // judge says what an answer as a whole means.

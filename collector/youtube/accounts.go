@@ -150,6 +150,7 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target, known cha
 	if r.Class != collector.OK {
 		return r, nil
 	}
+	s.handles.put(id, *r.Account.Username) // a video's answer must not bring an older one back
 	return s.addUploads(ctx, t, r)
 }
 

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // quotas end at midnight Pacific time, also where no zone files are installed
@@ -60,9 +59,8 @@ type Options struct {
 
 // Source asks the YouTube Data API.
 type Source struct {
-	base    string
+	api     *fetch.Endpoint
 	key     string
-	client  *fetch.Client
 	now     func() time.Time
 	pacific *time.Location
 	budgets []collector.Budget
@@ -81,21 +79,17 @@ func New(o Options) (*Source, error) {
 	if o.Client == nil || o.Now == nil {
 		return nil, errors.New("youtube: Client and Now are required")
 	}
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("youtube: the base address must be an http or https address without query, not %q", fetch.Redact(o.BaseURL, o.APIKey))
+	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("youtube: %s", fetch.Redact(err.Error(), o.APIKey)) //nolint:err113 // with the key left out
 	}
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		return nil, fmt.Errorf("youtube: no Pacific time zone: %w", err)
 	}
 	s := &Source{
-		base:    strings.TrimSuffix(o.BaseURL, "/") + "/youtube/v3/",
+		api:     api,
 		key:     o.APIKey,
-		client:  o.Client,
 		now:     o.Now,
 		pacific: pacific,
 	}
@@ -133,7 +127,10 @@ func (s *Source) window(now time.Time) (string, time.Time) {
 func (s *Source) Name() string { return Name }
 
 // Address is where the API is asked.
-func (s *Source) Address() string { return s.base }
+func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
+
+// Clock is the server's.
+func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets lists the common budget and that of batchGetStats, both for a Pacific day.
 func (s *Source) Budgets() []collector.Budget { return s.budgets }
@@ -230,8 +227,8 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 // call asks one method. Every answer that is not a success with JSON comes back as a failure of the budget, or, where it
 // concerns the channel that was asked for, as a *refusal.
 func (s *Source) call(ctx context.Context, budget, method, query string) (*fetch.Response, error) {
-	res, err := s.client.Do(ctx, fetch.Request{
-		URL:     s.base + method + "?" + query + "&key=" + url.QueryEscape(s.key),
+	res, err := s.api.Do(ctx, fetch.Request{
+		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
 		Secrets: []string{s.key},
 	})
 	if err != nil {

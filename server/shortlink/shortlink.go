@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/server/outbound"
+	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -80,15 +80,20 @@ type Resolver struct {
 
 // New makes a resolver. The error is about BaseURL, which has to be an http or https address.
 func New(o Options) (*Resolver, error) {
-	guard := &outbound.Guard{Ports: []uint16{443}, Lookup: o.Lookup, Dial: o.Dial}
+	guard := &outbound.Guard{Reach: ofPlatforms, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
 		base, err := url.Parse(o.BaseURL)
 		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" ||
 			base.RawQuery != "" || base.Fragment != "" {
 			return nil, fmt.Errorf("short link base URL %q: want http://HOST/PATH or https://HOST/PATH", o.BaseURL)
 		}
-		port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
-		guard.Trusted = []string{net.JoinHostPort(base.Hostname(), port)}
+		standIn := outbound.AddressOf(base)
+		guard.Reach = func(address string) outbound.Reach {
+			if address == standIn {
+				return outbound.Operated
+			}
+			return outbound.Nowhere
+		}
 	}
 	transport := outbound.NewTransport(guard)
 	// Hops rarely share a host, and an idle connection to a stranger is of no use.
@@ -109,6 +114,15 @@ func New(o Options) (*Resolver, error) {
 		r.now = time.Now //nolint:forbidigo // the default; it decides how long Retry-After is worth believing, no more
 	}
 	return r, nil
+}
+
+// ofPlatforms lets the dialer reach the platforms' own hosts over TLS.
+func ofPlatforms(address string) outbound.Reach {
+	host, port, err := net.SplitHostPort(address)
+	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
+		return outbound.Nowhere
+	}
+	return outbound.Public
 }
 
 // Resolve returns the video or account that a short link leads to; a link that is none comes back as it is. The

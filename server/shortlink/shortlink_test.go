@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/server/outbound"
+	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -364,7 +364,9 @@ func TestResolver_asksTheStandIn(t *testing.T) {
 		_, err = r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc0003/"))
 		requireCode(t, err, shortlink.CodeNotFound)
 	}
-	require.Empty(t, w.dialed(), "the platforms themselves are never connected to")
+	for _, address := range w.dialed() {
+		require.Equal(t, w.plain.Listener.Addr().String(), address, "the platforms themselves are never connected to")
+	}
 }
 
 func TestNew_wantsAnAddress(t *testing.T) {

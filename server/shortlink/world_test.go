@@ -2,14 +2,9 @@ package shortlink_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/outbound/outboundtest"
 	"github.com/reeltally/reeltally/server/shortlink"
 )
 
@@ -47,7 +42,7 @@ func found(location string) answer { return answer{status: http.StatusFound, loc
 type routes map[string]answer
 
 // world is an internet of its own: a real TLS server that is all platforms at once, a name server that leads to it, and a book of every
-// connection. Names that begin with "ip-" stand for the address in them.
+// connection.
 type world struct {
 	sites   routes
 	secure  *httptest.Server
@@ -65,11 +60,10 @@ type world struct {
 func newWorld(t *testing.T, sites routes) *world {
 	t.Helper()
 	w := &world{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
-	certificate := selfSigned(t)
-	w.roots = x509.NewCertPool()
-	w.roots.AddCert(certificate.Leaf)
+	authority := outboundtest.NewAuthority(t)
+	w.roots = authority.Roots
 	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
-	w.secure.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	w.secure.TLS = authority.ServerConfig()
 	// Handshakes that the resolver breaks off are part of the tests.
 	w.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.secure.StartTLS()
@@ -139,18 +133,7 @@ func (w *world) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver 
 	return r
 }
 
-func lookup(_ context.Context, _, host string) ([]netip.Addr, error) {
-	if label, _, ok := strings.Cut(host, "."); ok && strings.HasPrefix(label, "ip-") {
-		text := strings.ReplaceAll(strings.TrimPrefix(label, "ip-"), "-", ".")
-		if after, ok0 := strings.CutPrefix(label, "ip-v6-"); ok0 {
-			text = strings.ReplaceAll(after, "-", ":")
-		}
-		addr, err := netip.ParseAddr(text)
-		if err != nil {
-			return nil, err
-		}
-		return []netip.Addr{addr}, nil
-	}
+func lookup(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
 }
 
@@ -177,32 +160,9 @@ func (w *world) headers() []http.Header {
 	return append([]http.Header(nil), w.sent...)
 }
 
-// dialed returns the addresses that were connected to, the stand-in's excepted.
+// dialed returns the addresses that were connected to.
 func (w *world) dialed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.contacts...)
-}
-
-// selfSigned makes a certificate for all hosts of the platforms, and for hosts of others, so that only the resolver's
-// own care keeps it from them.
-func selfSigned(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(time.Hour),
-		DNSNames: []string{
-			"tiktok.com", "*.tiktok.com", "instagram.com", "*.instagram.com", "facebook.com", "*.facebook.com", "fb.watch", "fb.me", "*.fb.me",
-			"evil.net", "*.evil.net",
-		},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }

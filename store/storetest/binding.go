@@ -9,7 +9,7 @@ import (
 // block is one SELECT, UPDATE or DELETE: the tables that it uses, and what binds them to an organisation.
 type block struct {
 	outer      *block
-	names      map[string]bool // of the queries of a WITH
+	names      map[string]bool // of the queries of a WITH; true of those that are lists of organisations
 	uses       []*use
 	derived    []derived
 	conditions []condition
@@ -19,7 +19,7 @@ type block struct {
 type use struct {
 	alias       string
 	distributed bool
-	bound       bool // its organisation_id equals a parameter
+	bound       bool // its organisation_id equals a parameter, or is one
 }
 
 // derived is a subquery that stands for a table. Only a lateral one sees the tables beside it.
@@ -172,7 +172,9 @@ func (b *block) table(nodes []node, i int) (int, error) {
 		if i < len(nodes) && nodes[i].kind == groupNode {
 			return 0, fmt.Errorf("%s() in place of a table", u.alias)
 		}
-		if !b.isNamedQuery(u.alias) {
+		if list, named := b.namedQuery(u.alias); named {
+			u.bound = list
+		} else {
 			var err error
 			if u.distributed, err = isDistributed(u.alias); err != nil {
 				return 0, err
@@ -195,13 +197,33 @@ func (b *block) table(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-func (b *block) isNamedQuery(name string) bool {
+// namedQuery says whether a name is that of a query of a WITH, and whether that is a list of organisations.
+func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
-		if b.names[name] {
-			return true
+		if list, named = b.names[name]; named {
+			return list, true
 		}
 	}
-	return false
+	return false, false
+}
+
+// isOrganisationList knows the query of name(…, organisation_id, …) AS (VALUES (?, CAST(? AS type)), …): each row names the
+// organisation that it speaks of, in a parameter.
+func isOrganisationList(columns, query []node) bool {
+	if !namesOrganisation(columns) || len(query) < 2 || !query[0].is("values") {
+		return false
+	}
+	for _, row := range split(query[1:], func(n node) bool { return n.isMark(",") }) {
+		if len(row) != 1 || row[0].kind != groupNode {
+			return false
+		}
+		for _, value := range split(row[0].kids, func(n node) bool { return n.isMark(",") }) {
+			if !isParameter(value) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // equality says that two organisation_ids are the same; a nil side is a parameter.
@@ -304,7 +326,8 @@ func isParameter(nodes []node) bool {
 		return len(nodes) == 1 || len(nodes) == 3 && nodes[1].isMark("::")
 	case len(nodes) == 2 && nodes[0].is("cast"):
 		kids := nodes[1].kids
-		return len(kids) == 3 && kids[0].kind == parameterNode && kids[1].is("as")
+		return len(kids) >= 3 && kids[0].kind == parameterNode && kids[1].is("as") &&
+			!slices.ContainsFunc(kids[2:], func(n node) bool { return n.kind != wordNode }) // a type of one word or two
 	}
 	return false
 }

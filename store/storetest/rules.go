@@ -13,7 +13,8 @@ import (
 // CheckStatement says how a statement breaks the rules for statements; nil when it keeps them:
 //
 //   - Each distributed table that is read or changed has its organisation_id set equal to a parameter, directly or by
-//     way of another table of the same query or of one around it. What stands beside an OR or under a NOT binds nothing,
+//     way of another table of the same query or of one around it, or to that of a list: a WITH of nothing but VALUES of
+//     parameters, organisation_id among them. What stands beside an OR or under a NOT binds nothing,
 //     and what stands in the ON of a LEFT JOIN binds the joined table alone. A recursive query needs the condition in both of
 //     its halves.
 //   - An insert into one names organisation_id, and so does its conflict target; no statement changes an organisation_id.
@@ -126,11 +127,15 @@ func checkWith(nodes []node, outer *block) error {
 		if as == len(nodes) || !nodes[0].isName() {
 			return errors.New("a WITH that cannot be read")
 		}
-		b.names[nodes[0].text] = true
 		body := slices.IndexFunc(nodes[as:], func(n node) bool { return n.kind == groupNode }) + as
 		if body < as {
 			return errors.New("a WITH without a query")
 		}
+		columns := nodes[1:as]
+		if len(columns) == 1 {
+			columns = columns[0].kids
+		}
+		b.names[nodes[0].text] = isOrganisationList(columns, nodes[body].kids)
 		if err := checkOne(nodes[body].kids, b); err != nil {
 			return err
 		}

@@ -34,11 +34,13 @@ type Config struct {
 	TikTok `embed:""`
 
 	InstagramToken     boot.Secret `name:"instagram-access-token" setting:"REELTALLY_INSTAGRAM_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of the Instagram Graph API: makes Instagram a source."`
+	InstagramAppSecret boot.Secret `name:"instagram-app-secret" setting:"REELTALLY_INSTAGRAM_APP_SECRET" placeholder:"SECRET" help:"The secret of the app that the token is of: each call then proves that it comes from the app's own server."`
 	InstagramAccountID string      `name:"instagram-account-id" setting:"REELTALLY_INSTAGRAM_ACCOUNT_ID" placeholder:"ID" help:"The Graph API's id of the own professional account that the token is for; others are discovered through it."`
 	InstagramBaseURL   string      `name:"instagram-base-url" setting:"REELTALLY_INSTAGRAM_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Instagram, its version at the end."`
 
-	FacebookToken       boot.Secret `name:"facebook-access-token" setting:"REELTALLY_FACEBOOK_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of Facebook's Graph API, of a page or a system user: makes Facebook a source."`
-	FacebookPageIDs     []string    `name:"facebook-page-id" setting:"REELTALLY_FACEBOOK_PAGE_ID" placeholder:"ID" help:"The ids of the own pages, whose insights the token may read; none when all pages are others'."`
+	FacebookToken       boot.Secret `name:"facebook-access-token" setting:"REELTALLY_FACEBOOK_ACCESS_TOKEN" placeholder:"TOKEN" help:"An access token of Facebook's Graph API, of a page, or of a person or system user who has a role on the own pages: makes Facebook a source."`
+	FacebookAppSecret   boot.Secret `name:"facebook-app-secret" setting:"REELTALLY_FACEBOOK_APP_SECRET" placeholder:"SECRET" help:"The secret of the app that the token is of: each call then proves that it comes from the app's own server."`
+	FacebookPageIDs     []string    `name:"facebook-page-id" setting:"REELTALLY_FACEBOOK_PAGE_ID" placeholder:"ID" help:"The ids of the own pages, whose insights the token may read, by itself or by the pages' tokens that it gives; none when all pages are others'."`
 	FacebookReelMetric  string      `name:"facebook-reel-metric" setting:"REELTALLY_FACEBOOK_REEL_METRIC" default:"fb_reels_total_plays" placeholder:"NAME" help:"The metric of insights that counts the views of an own reel: Facebook renames such."`
 	FacebookVideoMetric string      `name:"facebook-video-metric" setting:"REELTALLY_FACEBOOK_VIDEO_METRIC" default:"total_video_views" placeholder:"NAME" help:"The metric of insights that counts the views of another own video."`
 	FacebookBaseURL     string      `name:"facebook-base-url" setting:"REELTALLY_FACEBOOK_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Where the Graph API is served for Facebook, its version at the end."`
@@ -78,6 +80,10 @@ func (c Config) Check() error {
 		return boot.Bad("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, "1 or more, or -1 when there is no limit")
 	case c.HasInstagram() != (c.InstagramAccountID != ""):
 		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both, the id of the own professional account that the token is for, or none")
+	case !c.HasInstagram() && c.InstagramAppSecret != "":
+		return usagef("REELTALLY_INSTAGRAM_APP_SECRET is set but REELTALLY_INSTAGRAM_ACCESS_TOKEN is not: set the token of the app whose secret it is")
+	case !c.HasFacebook() && c.FacebookAppSecret != "":
+		return usagef("REELTALLY_FACEBOOK_APP_SECRET is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: set the token of the app whose secret it is")
 	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
 		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: set the token that may read these pages")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
@@ -128,7 +134,7 @@ func (c Config) Configured(st *store.Store, logger *slog.Logger) ([]collector.So
 	}
 	sources = append(sources, display...)
 	if c.HasInstagram() {
-		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AccountID: c.InstagramAccountID,
+		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AppSecret: c.InstagramAppSecret.Reveal(), AccountID: c.InstagramAccountID,
 			Client: client, Now: time.Now})
 		if err != nil {
 			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL, REELTALLY_INSTAGRAM_ACCOUNT_ID: %w", err)
@@ -136,7 +142,7 @@ func (c Config) Configured(st *store.Store, logger *slog.Logger) ([]collector.So
 		sources = append(sources, s)
 	}
 	if c.HasFacebook() {
-		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), PageIDs: c.FacebookPageIDs,
+		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), AppSecret: c.FacebookAppSecret.Reveal(), PageIDs: c.FacebookPageIDs,
 			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now})
 		if err != nil {
 			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC, REELTALLY_FACEBOOK_VIDEO_METRIC: %w", err)

@@ -71,6 +71,8 @@ func TestConfig_namesWhatIsWrong(t *testing.T) {
 		"an account that is no id":   {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "up to 20 digits"}},
 		"Instagram's address":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "ends in a version"}},
 		"a page without a token":     {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
+		"Instagram's app alone":      {map[string]string{"REELTALLY_INSTAGRAM_APP_SECRET": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN is not"}},
+		"Facebook's app alone":       {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
 		"a page that is no id":       {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_PAGE_ID": "1,natgeo"}, []string{"REELTALLY_FACEBOOK_PAGE_ID", `"natgeo"`}},
 		"a metric that is none":      {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_REEL_METRIC": "a,b"}, []string{"REELTALLY_FACEBOOK_REEL_METRIC", `"a,b"`, "fb_reels_total_plays"}},
 		"a budget of nothing":        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 when there is no limit"}},

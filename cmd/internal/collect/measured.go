@@ -25,6 +25,9 @@ func Measured(registry *prometheus.Registry, sources []collector.Source) []colle
 	measured := make([]collector.Source, len(sources))
 	for i, s := range sources {
 		measured[i] = measuredSource{s, m}
+		if g, ok := s.(collector.Grouped); ok {
+			measured[i] = groupedSource{measuredSource{s, m}, g}
+		}
 	}
 	return measured
 }
@@ -38,6 +41,14 @@ type measuredSource struct {
 	collector.Source
 	metrics *sourceMetrics
 }
+
+type groupedSource struct {
+	measuredSource
+	grouped collector.Grouped
+}
+
+// Group is the group of the source below, where it has such.
+func (s groupedSource) Group(t collector.Target) string { return s.grouped.Group(t) }
 
 // Fetch asks the source below.
 func (s measuredSource) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {

@@ -34,6 +34,21 @@ var (
 	translated = netip.MustParsePrefix("64:ff9b::/96")
 )
 
+// metadata are the addresses in private ranges at which clouds hand out a machine's credentials.
+var metadata = [...]netip.Prefix{
+	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd00:c1::/32"), netip.MustParsePrefix("fd20:ce::/32"),
+}
+
+// isLocal reports whether addr is of this machine or of a private network, as a machine beside this one has it.
+func isLocal(addr netip.Addr) bool {
+	for _, prefix := range metadata {
+		if prefix.Contains(addr) {
+			return false
+		}
+	}
+	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
+}
+
 // whyNotPublic completes the sentence "the address is …"; "" for a public one.
 func whyNotPublic(addr netip.Addr) string {
 	switch {

@@ -1,0 +1,156 @@
+package fetch_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/outbound"
+)
+
+func TestEndpoint_wantsABaseAddress(t *testing.T) {
+	t.Parallel()
+	c := fetch.New(fetch.Options{})
+	for _, base := range []string{"", "127.0.0.1:9090", "/vendor", "ftp://127.0.0.1/", "http://", "http://:80/", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://user:pass@127.0.0.1/", "http://%zz/"} {
+		_, err := c.Endpoint(base, "")
+		require.ErrorContains(t, err, "must be an http or https address without query", base)
+	}
+	for base, want := range map[string]string{
+		"": "https://youtube.googleapis.com/", "http://127.0.0.1:9090/vendor": "http://127.0.0.1:9090/vendor/", "https://sandbox/": "https://sandbox/", "http://[::1]:9090": "http://[::1]:9090/",
+	} {
+		e, err := c.Endpoint(base, "https://youtube.googleapis.com/")
+		require.NoError(t, err, base)
+		require.Equal(t, want, e.Address())
+	}
+}
+
+func TestEndpoint_asksItsServerAlone(t *testing.T) {
+	t.Parallel()
+	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server was asked") })
+	base := serve(t, func(http.ResponseWriter, *http.Request) {})
+	e := newEndpoint(t, base+"/prefix", fetch.Options{})
+	for _, mine := range []string{base, base + "/prefix/x", base + "/other", strings.ToUpper(base[:4]) + base[4:]} {
+		_, err := e.Do(t.Context(), fetch.Request{URL: mine})
+		require.NoError(t, err, mine)
+	}
+	for _, elsewhere := range []string{other, "https" + base[4:], "http://127.0.0.1/", "http://user@" + base[7:], "http://localhost" + base[len("http://127.0.0.1"):], "http://x.example/"} {
+		_, err := e.Do(t.Context(), fetch.Request{URL: elsewhere})
+		var f *collector.Failure
+		require.ErrorAs(t, err, &f, elsewhere)
+		require.Equal(t, collector.BadRequest, f.Class)
+		var refused *outbound.RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.ErrorContains(t, err, "only "+base+" is asked")
+	}
+}
+
+// TestEndpoint_meansWhatTheSettingsName holds the rule of docs/decisions/0015.
+func TestEndpoint_meansWhatTheSettingsName(t *testing.T) {
+	t.Parallel()
+	const standard = "https://youtube.googleapis.com/"
+	for name, c := range map[string]struct {
+		base, standard, answer string
+		dialed                 string // "" where it is refused
+	}{
+		"a platform's own host":                       {"", standard, "93.184.215.14", "93.184.215.14:443"},
+		"a platform's own host that is private":       {"", standard, "10.0.0.1", ""},
+		"a platform's own host that is this machine":  {"", standard, "127.0.0.1", ""},
+		"a platform's own host that is the metadata":  {"", standard, "169.254.169.254", ""},
+		"a platform's own host, named by the setting": {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
+		"a platform's own host with a dot behind":     {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
+		"a name beside this machine":                  {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
+		"a name of a private network":                 {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
+		"a name of this machine":                      {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
+		"a name that is public":                       {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
+		"a name that is the metadata address":         {"https://gateway.example", standard, "169.254.169.254", ""},
+		"an address of this machine":                  {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
+		"a standard address of this machine":          {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
+		"the metadata address, written out":           {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
+		"a description of the operator's own":         {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var dialed string
+			stop := errors.New("dialled")
+			client := fetch.New(fetch.Options{
+				Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+					return []netip.Addr{netip.MustParseAddr(c.answer)}, nil
+				},
+				Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+					dialed = address
+					return nil, stop
+				},
+			})
+			e, err := client.Endpoint(c.base, c.standard)
+			require.NoError(t, err)
+			_, err = e.Do(t.Context(), fetch.Request{URL: e.Address()})
+			var f *collector.Failure
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, collector.Temporary, f.Class)
+			require.ErrorIs(t, err, fetch.ErrUnreachable)
+			require.Equal(t, c.dialed, dialed, f.Detail)
+			if c.dialed == "" {
+				require.Contains(t, f.Detail, "refused", "the operator reads why")
+			}
+		})
+	}
+}
+
+func TestEndpoint_leavesTheRestToTheProxy(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{"http://proxy.example:3128": "10.0.0.9:3128", "https://proxy.example": "10.0.0.9:443", "socks5://Proxy.example": "10.0.0.9:1080"} {
+		proxy, err := url.Parse(raw)
+		require.NoError(t, err)
+		var dialed string
+		client := fetch.New(fetch.Options{
+			Proxy: proxy,
+			Lookup: func(_ context.Context, _, host string) ([]netip.Addr, error) {
+				require.Equal(t, "proxy.example", strings.ToLower(host))
+				return []netip.Addr{netip.MustParseAddr("10.0.0.9")}, nil
+			},
+			Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+				dialed = address
+				return nil, errors.New("dialled")
+			},
+		})
+		e, err := client.Endpoint("", "https://youtube.googleapis.com/")
+		require.NoError(t, err)
+		_, err = e.Do(t.Context(), fetch.Request{URL: e.Address()})
+		require.ErrorIs(t, err, fetch.ErrUnreachable)
+		require.Equal(t, want, dialed)
+
+		dialed = ""
+		_, err = e.Do(t.Context(), fetch.Request{URL: "https://169.254.169.254/"})
+		require.ErrorContains(t, err, "refused", "nor is the proxy sent elsewhere")
+		require.Empty(t, dialed)
+	}
+}
+
+func TestEndpoint_showsTheServersClock(t *testing.T) {
+	t.Parallel()
+	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead {
+			t.Error(r.Method)
+		}
+		w.Header().Set("Date", "Fri, 31 Dec 2027 23:59:59 GMT")
+		w.WriteHeader(http.StatusNotFound)
+	})
+	at, err := newEndpoint(t, base, fetch.Options{}).Clock(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, time.Date(2027, 12, 31, 23, 59, 59, 0, time.UTC), at)
+
+	base = serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
+	at, err = newEndpoint(t, base, fetch.Options{}).Clock(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, at)
+}

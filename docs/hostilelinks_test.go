@@ -1,0 +1,34 @@
+package docs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHostileLinks_areCounted holds the numbers of evidence/hostile-links.md to the table of links.
+func TestHostileLinks_areCounted(t *testing.T) {
+	t.Parallel()
+	total, counts := 0, map[string]*[3]int{}
+	for line := range strings.Lines(read(t, "../outbound/outboundtest/links.txt")) {
+		words := strings.Fields(line)
+		if len(words) < 4 || words[0] == "#" {
+			continue
+		}
+		total++
+		for way, word := range words[:3] {
+			if counts[word] == nil {
+				counts[word] = &[3]int{}
+			}
+			counts[word][way]++
+		}
+	}
+	said := read(t, "evidence/hostile-links.md")
+	require.Contains(t, said, fmt.Sprintf("**%d links**", total))
+	require.Len(t, counts, 6)
+	for word, n := range counts {
+		require.Contains(t, said, fmt.Sprintf("| %s | %d | %d | %d |\n", word, n[0], n[1], n[2]))
+	}
+}

@@ -1,0 +1,66 @@
+package outboundtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Authority signs a certificate for whatever host is asked for, an attacker's included, so that certificates alone keep
+// nobody from anywhere.
+type Authority struct {
+	Roots *x509.CertPool
+
+	key    *ecdsa.PrivateKey
+	root   *x509.Certificate
+	mu     sync.Mutex
+	issued map[string]*tls.Certificate
+}
+
+// NewAuthority makes an authority of its own.
+func NewAuthority(t *testing.T) *Authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	root, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a := &Authority{Roots: x509.NewCertPool(), key: key, root: root, issued: map[string]*tls.Certificate{}}
+	a.Roots.AddCert(root)
+	return a
+}
+
+// ServerConfig makes a server be every host.
+func (a *Authority) ServerConfig() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return a.issue(hello.ServerName) }}
+}
+
+func (a *Authority) issue(host string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c, ok := a.issued[host]; ok {
+		return c, nil
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(int64(len(a.issued) + 2)), NotBefore: a.root.NotBefore, NotAfter: a.root.NotAfter, DNSNames: []string{host},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.root, &a.key.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	a.issued[host] = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
+	return a.issued[host], nil
+}

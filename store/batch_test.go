@@ -1,0 +1,47 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestResults_takeAsManyStatementsForManyOrganisationsAsForOne(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const videos, authors = 20, 5
+		statements := func(orgs, from int) (first, again int) {
+			links := make([]link.Link, videos)
+			for i := range links {
+				links[i] = parse(t, fmt.Sprintf("https://www.tiktok.com/@author%d/video/73012345678%08d", i%authors, from+i))
+			}
+			for range orgs {
+				_, err := newOrg(t, db).Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos, Enqueue: videos})
+				require.NoError(t, err)
+			}
+			write := func(views int64) int {
+				db.Clock.Advance(time.Hour)
+				at := store.InstantOf(db.Clock.Now())
+				outcomes := make([]store.Outcome, videos)
+				for i, l := range links {
+					outcomes[i] = store.Outcome{Source: "test", State: "active", NextAt: at, Target: store.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID},
+						Facts: &store.VideoFacts{Views: new(views + int64(i)), Username: new(fmt.Sprintf("author%d", i%authors))}}
+				}
+				db.Guard.Statements()
+				require.NoError(t, db.Acknowledge(t.Context(), store.Claim{}, at, outcomes))
+				return len(db.Guard.Statements())
+			}
+			return write(100), write(200)
+		}
+		_, one := statements(1, 0)
+		_, many := statements(20, 1000)
+		require.Equal(t, one, many)
+		require.LessOrEqual(t, many, 20)
+	})
+}

@@ -1,0 +1,90 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Server is a PostgreSQL server of one test's own, which may be crashed.
+type Server struct {
+	script *exec.Cmd
+	url    string
+}
+
+// NewServer starts a server, which is gone when the test ends.
+func NewServer(t testing.TB) *Server {
+	t.Helper()
+	root, err := filepath.Abs(".")
+	require.NoError(t, err)
+	for !isFile(filepath.Join(root, "go.mod")) {
+		require.NotEqual(t, root, filepath.Dir(root), "the tests run inside of the module")
+		root = filepath.Dir(root)
+	}
+	// The command ends with its input.
+	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), "sh", "-c", `echo "$`+PostgresURL+`"; exec cat`) //nolint:gosec // our own script
+	script.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, PostgresURL+"=") })
+	script.Stderr = os.Stderr
+	in, err := script.StdinPipe()
+	require.NoError(t, err)
+	out, err := script.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, script.Start())
+	t.Cleanup(func() {
+		require.NoError(t, in.Close())
+		require.NoError(t, script.Wait())
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	return &Server{script, strings.TrimSpace(line)}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// New returns a fresh, migrated database on the server.
+func (s *Server) New(t testing.TB, name string) *DB {
+	t.Helper()
+	admin, err := sql.Open("pgx", s.url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, admin.Close()) }()
+	// Unlike other tests', its commits outlive a crash of the server.
+	for _, statement := range []string{"CREATE DATABASE " + name, "ALTER DATABASE " + name + " SET synchronous_commit = on"} {
+		_, err = admin.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, migrate(database(s.url, name)))
+	return newDB(t, database(s.url, name), "postgres")
+}
+
+// Crash stops the server in the middle of what it does, with all its connections, and returns when it is up again on the
+// data that it had left.
+func (s *Server) Crash(t testing.TB) {
+	t.Helper()
+	admin, err := sql.Open("pgx", s.url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, admin.Close()) }()
+	started := func() string {
+		var at string
+		if err := admin.QueryRowContext(t.Context(), "SELECT pg_postmaster_start_time()::text").Scan(&at); err != nil {
+			return ""
+		}
+		return at
+	}
+	before := started()
+	require.NotEmpty(t, before)
+	require.NoError(t, s.script.Process.Signal(syscall.SIGUSR1))
+	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, time.Minute, 20*time.Millisecond, "the server does not come back")
+}
