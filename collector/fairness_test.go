@@ -43,7 +43,7 @@ type slowness struct {
 	refuses       bool // Facebook shows nothing
 }
 
-func each(d time.Duration) func(*http.Request) time.Duration {
+func everyCall(d time.Duration) func(*http.Request) time.Duration {
 	return func(*http.Request) time.Duration { return d }
 }
 
@@ -94,7 +94,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(r.URL.Path, "/vendor") {
 		delay = how.first
 		if how.hangs {
-			delay = each(time.Hour)
+			delay = everyCall(time.Hour)
 		}
 	}
 	if delay != nil {
@@ -311,8 +311,8 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 			}{
 				"all take a second to three":     {slowness{first: varied, vendor: varied}, link.Platforms},
 				"Facebook refuses all":           {slowness{first: varied, vendor: varied, refuses: true}, []link.Platform{link.Facebook}},
-				"the platforms take ten seconds": {slowness{first: each(10 * time.Second)}, []link.Platform{link.Instagram}},
-				"the vendors take ten seconds":   {slowness{vendor: each(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the platforms take ten seconds": {slowness{first: everyCall(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors take ten seconds":   {slowness{vendor: everyCall(10 * time.Second)}, []link.Platform{link.TikTok}},
 				"the platforms do not answer":    {slowness{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				timeout := fetch.DefaultTimeout

@@ -148,7 +148,7 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 		*killedVideos, *killedDays, *simulatedOrgs, rough.killed, rough.crashed, taken, rough.fell)
 	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", calm.total(), rough.total())
 	for name, rows := range want {
-		missing, more := without(rows, got[name]), without(got[name], rows)
+		missing, more := notIn(rows, got[name]), notIn(got[name], rows)
 		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(more)))
 		for i := range min(5, max(len(missing), len(more))) {
 			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(more, i))
@@ -163,13 +163,13 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 	}
 	require.Equal(t, len(want), len(got))
 	for name := range want {
-		require.Empty(t, without(want[name], got[name]), name)
-		require.Empty(t, without(got[name], want[name]), name)
+		require.Empty(t, notIn(want[name], got[name]), name)
+		require.Empty(t, notIn(got[name], want[name]), name)
 	}
 }
 
-// without are the sorted rows that are not in others, which are sorted too.
-func without(rows, others []string) []string {
+// notIn are the sorted rows that are not in others, which are sorted too.
+func notIn(rows, others []string) []string {
 	var left []string
 	for _, r := range rows {
 		if _, found := slices.BinarySearch(others, r); !found {
