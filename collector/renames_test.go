@@ -106,6 +106,12 @@ func TestRenames_areFollowedById(t *testing.T) {
 	}
 }
 
+// tellsNoAuthors has no video asked for its author within a time: what follows is about the account alone.
+func (w *world) tellsNoAuthors(within time.Duration) {
+	w.t.Helper()
+	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
+}
+
 // tracksTheStranger tracks a handle that was taken over: that is another account.
 func (w *world) tracksTheStranger(handle string, ref store.AccountRef) {
 	w.t.Helper()
@@ -135,6 +141,7 @@ func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
 					before := w.account(ref)
 
 					w.rename(p, handle, newHandle, stranger)
+					w.tellsNoAuthors(dayAndMore)
 					db.Clock.Advance(dayAndMore)
 					if stranger {
 						w.says("no number written", "kind=account", "platform="+string(p), "class=taken", "the handle "+handle+" belongs to another account now")

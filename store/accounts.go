@@ -100,9 +100,9 @@ type author struct {
 	name       *string
 }
 
-// accounts makes sure that each video whose source named an author has an account record, and returns the records'
-// ids by video.
-func (w writer) accounts(videos []Video) (map[rowKey]uuid.UUID, error) {
+// accounts makes sure that each video whose source named an author has an account record, and returns the records by video.
+// What repeats the handles of accounts that have changed theirs is left to follow, for when the videos have been written.
+func (w writer) accounts(videos []Video) (of map[rowKey]*Account, follow func() error, err error) {
 	authors := map[rowKey]author{}
 	for i := range videos {
 		if f := w.outcomes[videos[i].key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
@@ -115,10 +115,10 @@ func (w writer) accounts(videos []Video) (map[rowKey]uuid.UUID, error) {
 	}
 	known, err := w.knownAccounts(authors)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	books := map[uuid.UUID]*accountBook{}
-	of := make(map[rowKey]uuid.UUID, len(authors))
+	of = make(map[rowKey]*Account, len(authors))
 	for i := range videos { // in the videos' order: the same outcome gives the same records
 		v := &videos[i]
 		if a, ok := authors[v.key()]; ok {
@@ -128,12 +128,15 @@ func (w writer) accounts(videos []Video) (map[rowKey]uuid.UUID, error) {
 			of[v.key()] = books[v.OrganisationID].enter(a)
 		}
 	}
-	for _, org := range distinct(slices.Collect(maps.Keys(books))) {
-		if err := books[org].save(w.tx); err != nil {
-			return nil, err
+	each := func(do func(*accountBook, *gorm.DB) error) error {
+		for _, org := range distinct(slices.Collect(maps.Keys(books))) {
+			if err := do(books[org], w.tx); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return of, nil
+	return of, func() error { return each((*accountBook).follow) }, each((*accountBook).saveRows)
 }
 
 // knownAccounts reads and locks the accounts that bear an author's id or handle, by organisation, in the order of their ids.
@@ -186,7 +189,7 @@ type accountBook struct {
 	renamed []rename
 }
 
-func (b *accountBook) enter(a author) uuid.UUID {
+func (b *accountBook) enter(a author) *Account {
 	row := b.find(func(r *Account) bool {
 		return a.externalID != "" && r.ExternalID != nil && *r.ExternalID == a.externalID
 	}, a.platform)
@@ -231,7 +234,7 @@ func (b *accountBook) enter(a author) uuid.UUID {
 		row.Link = l
 		b.change(row)
 	}
-	return row.ID
+	return row
 }
 
 // is says whether an id tells the account to be an author.
@@ -269,8 +272,16 @@ func (b *accountBook) change(a *Account) {
 	}
 }
 
-// save writes what changed. Those that lost their handle go first, since two accounts cannot bear one at a time.
+// save writes what changed, and what follows from it.
 func (b *accountBook) save(tx *gorm.DB) error {
+	if err := b.saveRows(tx); err != nil {
+		return err
+	}
+	return b.follow(tx)
+}
+
+// saveRows writes the accounts that changed. Those that lost their handle go first, since two cannot bear one at a time.
+func (b *accountBook) saveRows(tx *gorm.DB) error {
 	if len(b.lost) > 0 {
 		ids := make([]uuid.UUID, len(b.lost))
 		for i, a := range b.lost {
@@ -283,13 +294,14 @@ func (b *accountBook) save(tx *gorm.DB) error {
 	if len(b.dirty) == 0 {
 		return nil
 	}
-	err := tx.Clauses(clause.OnConflict{
+	return tx.Clauses(clause.OnConflict{
 		Columns:   columns([]string{"organisation_id", "id"}),
 		DoUpdates: clause.AssignmentColumns([]string{"external_id", "source_id", "username", "handle_current", "name", "link"}),
 	}).CreateInBatches(b.dirty, insertChunk).Error
-	if err != nil {
-		return err
-	}
+}
+
+// follow brings what repeats the handles of renamed accounts up to date.
+func (b *accountBook) follow(tx *gorm.DB) error {
 	for _, r := range b.renamed {
 		if err := r.follow(tx, b.org, b.now); err != nil {
 			return err

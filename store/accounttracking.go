@@ -141,8 +141,7 @@ func (t tracking) accountRecords(links []link.Link) ([]*Account, error) {
 	}
 	out := make([]*Account, len(links))
 	for i, l := range links {
-		id := book.enter(author{platform: l.Platform, externalID: l.ID, username: l.Handle})
-		out[i] = book.find(func(a *Account) bool { return a.ID == id }, l.Platform)
+		out[i] = book.enter(author{platform: l.Platform, externalID: l.ID, username: l.Handle})
 	}
 	return out, book.save(t.tx)
 }

@@ -143,7 +143,7 @@ func (w writer) write(keys []rowKey) error {
 	if err != nil || len(videos) == 0 {
 		return err
 	}
-	accounts, err := w.accounts(videos)
+	accounts, follow, err := w.accounts(videos)
 	if err != nil {
 		return err
 	}
@@ -169,6 +169,9 @@ func (w writer) write(keys []rowKey) error {
 		return err
 	}
 	if err := w.saveVideos(videos); err != nil {
+		return err
+	}
+	if err := follow(); err != nil {
 		return err
 	}
 	if err := w.saveHashtags(renamed); err != nil {
@@ -231,7 +234,7 @@ func (w writer) load(keys []rowKey) ([]Video, error) {
 }
 
 // apply puts an outcome into the video and says whether it holds counts.
-func apply(v *Video, o *Outcome, accounts map[rowKey]uuid.UUID, fetchedAt Instant) bool {
+func apply(v *Video, o *Outcome, accounts map[rowKey]*Account, fetchedAt Instant) bool {
 	set(&v.Private, o.Private)
 	set(&v.NotSafe, o.NotSafe)
 	f := o.Facts
@@ -252,8 +255,8 @@ func apply(v *Video, o *Outcome, accounts map[rowKey]uuid.UUID, fetchedAt Instan
 	set(&v.Title, f.Title)
 	v.TitleFolded = strings.ToLower(v.Title)
 	set(&v.Username, f.Username)
-	if id, ok := accounts[v.key()]; ok {
-		v.LinkedAccountID = &id
+	if a, ok := accounts[v.key()]; ok {
+		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account may be known better than this answer does
 	}
 	if f.UploadedAt != nil {
 		day := DateOf(*f.UploadedAt)

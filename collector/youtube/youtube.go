@@ -41,7 +41,7 @@ const (
 	// statsPause is how long videos.list stands in after batchGetStats was refused: long enough not to waste a unit
 	// on every batch, short enough to notice when a project is given the method.
 	statsPause    = 6 * time.Hour
-	handleTTL     = 24 * time.Hour
+	handleTTL     = 10 * time.Minute // a former handle must not outlive what another process has learnt
 	handlesCached = 20_000
 )
 
