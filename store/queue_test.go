@@ -167,15 +167,16 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := parse(t, short)
-		track(t, newOrg(t, db), l)
+		o := newOrg(t, db)
+		track(t, o, l)
 		c := claimOne(t, db, link.YouTube, "video")
 		fresh := c.Targets[0]
 		require.Equal(t, store.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: store.LanePremium, State: "active",
-			RequestedAt: store.InstantOf(db.Clock.Now())}, fresh, "nothing was fetched yet")
+			RequestedAt: store.InstantOf(db.Clock.Now()), Organisation: o.ID()}, fresh, "nothing was fetched yet")
 
-		o := outcome(db, fresh, views(12))
-		o.Attempts, o.State, o.Pace, o.Suspect, o.NextAt = 2, "parked", store.PaceStill, new("0 views"), o.NextAt.Add(-24*time.Hour)
-		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+		first := outcome(db, fresh, views(12))
+		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", store.PaceStill, new("0 views"), first.NextAt.Add(-24*time.Hour)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{first}))
 		second := claimOne(t, db, link.YouTube, "video")
 		noted := second.Targets[0]
 		require.Equal(t, c.At, *noted.FetchedAt)

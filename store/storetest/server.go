@@ -86,5 +86,5 @@ func (s *Server) Crash(t testing.TB) {
 	before := started()
 	require.NotEmpty(t, before)
 	require.NoError(t, s.script.Process.Signal(syscall.SIGUSR1))
-	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, time.Minute, 20*time.Millisecond, "the server does not come back")
+	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not come back")
 }
