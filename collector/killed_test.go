@@ -92,7 +92,7 @@ func (w worker) run() error {
 		if _, err := file.ReadAt(content[:], 0); err != nil {
 			panic(err) // there is no time
 		}
-		return time.UnixMicro(int64(binary.LittleEndian.Uint64(content[:]))).UTC() //nolint:gosec // written by sharedClock
+		return time.UnixMicro(int64(binary.LittleEndian.Uint64(content[:]))).UTC()
 	}
 	s, err := store.Open(ctx, store.Options{URL: w.Database, Now: now})
 	if err != nil {
@@ -120,7 +120,7 @@ type sharedClock struct {
 func (c sharedClock) Set(at time.Time) {
 	c.Clock.Set(at)
 	var content [8]byte
-	binary.LittleEndian.PutUint64(content[:], uint64(at.UnixMicro())) //nolint:gosec // long after 1970
+	binary.LittleEndian.PutUint64(content[:], uint64(at.UnixMicro()))
 	if _, err := c.file.WriteAt(content[:], 0); err != nil {
 		panic(err)
 	}
@@ -243,7 +243,7 @@ func (k *killed) revive() {
 		}
 		said, err := json.Marshal(k.config)
 		require.NoError(k.t, err)
-		p = &process{cmd: exec.CommandContext(k.t.Context(), os.Args[0]), done: make(chan struct{})} //nolint:gosec // this test itself
+		p = &process{cmd: exec.CommandContext(k.t.Context(), os.Args[0]), done: make(chan struct{})}
 		p.cmd.Env = append(os.Environ(), workerVariable+"="+string(said))
 		p.cmd.Stderr = k.log
 		_, err = p.cmd.StdinPipe() // ends with this process

@@ -15,9 +15,9 @@ import (
 const newHandle = "quite.another"
 
 // rename gives an account another handle on its platform.
-func (w *world) rename(p link.Platform, handle, to string, stranger bool) {
+func (w *world) rename(p link.Platform, handle string, stranger bool) {
 	w.t.Helper()
-	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": to, "stranger": stranger})
+	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": stranger})
 }
 
 // another is another organisation of the same world.
@@ -86,7 +86,7 @@ func TestRenames_areFollowedById(t *testing.T) {
 					w.attempted()
 					w.isNow(ref, handle)
 
-					w.rename(tt.platform, handle, newHandle, stranger)
+					w.rename(tt.platform, handle, stranger)
 					db.Clock.Advance(dayAndMore)
 					for _, o := range []struct {
 						*world
@@ -140,7 +140,7 @@ func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
 					w.follows(ref, w.sandbox.World().Uploads(p, handle, db.Clock.Now())[:min(30, len(w.sandbox.World().Uploads(p, handle, db.Clock.Now())))])
 					before := w.account(ref)
 
-					w.rename(p, handle, newHandle, stranger)
+					w.rename(p, handle, stranger)
 					w.tellsNoAuthors(dayAndMore)
 					db.Clock.Advance(dayAndMore)
 					if stranger {
@@ -169,7 +169,7 @@ func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
 						return true
 					})
 					w.isNow(ref, newHandle)
-					require.EqualValues(t, map[bool]int64{true: 2, false: 1}[stranger], w.records())
+					require.Equal(t, map[bool]int64{true: 2, false: 1}[stranger], w.records())
 				})
 			})
 		}
@@ -196,7 +196,7 @@ func TestRenames_onInstagramsGraphAPIAreNoStrangersNumbers(t *testing.T) {
 				require.NotNil(t, before.SourceID)
 				require.EqualValues(t, 1, w.records(), "its videos are known to be its own")
 
-				w.rename(link.Instagram, handle, newHandle, stranger)
+				w.rename(link.Instagram, handle, stranger)
 				db.Clock.Advance(dayAndMore)
 				class := map[bool]string{true: "class=taken", false: "class=missing"}[stranger]
 				w.says("no number written", "kind=account", "platform=instagram", class)
@@ -223,7 +223,7 @@ func TestRenames_ofTheAccountThatHasLoggedInAreFollowed(t *testing.T) {
 		w.checked(ref, 0)
 		w.isNow(ref, handle)
 
-		w.rename(link.TikTok, handle, newHandle, true)
+		w.rename(link.TikTok, handle, true)
 		db.Clock.Advance(dayAndMore)
 		w.checked(ref, store.InstantOf(db.Clock.Now()))
 		w.isNow(ref, newHandle)
@@ -248,7 +248,7 @@ func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
 				stop()
 
 				if late > dayAndMore {
-					w.rename(link.Instagram, handle, newHandle, true)
+					w.rename(link.Instagram, handle, true)
 				}
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
@@ -266,7 +266,7 @@ func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
 				require.NotNil(t, a.ExternalID, "both are known from now on")
 				require.Equal(t, before.SourceID, a.SourceID)
 
-				w.rename(link.Instagram, handle, newHandle, true)
+				w.rename(link.Instagram, handle, true)
 				db.Clock.Advance(10 * 24 * time.Hour)
 				w.startWith(w.meta()...)
 				w.says("no number written", "source=instagram", "kind=account", "class=taken")

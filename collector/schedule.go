@@ -114,15 +114,15 @@ func (s stretch) next(t store.Target, pace store.Pace, now time.Time) time.Time 
 	}
 	next := slotOn(t, day)
 	// Of a mean of 2.7 turns, seven of ten targets have three.
-	turns := time.Duration(s.turns(t.BaseLane, pace) + 1 - share(t, "turn"))
+	turns := int(s.turns(t.BaseLane, pace) + 1 - share(t, "turn"))
 	if turns <= 1 {
 		return next
 	}
-	apart := 24 * time.Hour / turns
+	apart := 24 * time.Hour / time.Duration(turns)
 	soonest := now.Add(apart / 2) // this fetch may have come early
 	for _, slot := range []time.Time{slotOn(t, today-1), slotOn(t, today)} {
 		for k := range turns {
-			if at := slot.Add(k * apart); at.After(soonest) && at.Before(next) {
+			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {
 				return at
 			}
 		}
@@ -177,10 +177,10 @@ func needsDetails(t store.Target, now time.Time) bool {
 
 // detailsBy counts the times that a target's details were due.
 func detailsBy(t store.Target, at time.Time) int64 {
-	slot := store.SlotOf(t.Platform, t.ExternalID)
-	day := detailsDays * slot / (24 * time.Hour) // of the days, its own
-	const early = time.Hour                      // a turn may come before its time
-	return (at.Unix() - int64((slot-early+day*24*time.Hour)/time.Second)) / (detailsDays * 24 * 60 * 60)
+	const day, early = 24 * 60 * 60, 60 * 60 // a turn may come before its time
+	slot := int64(store.SlotOf(t.Platform, t.ExternalID) / time.Second)
+	own := detailsDays * slot / day // of the days
+	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
 // share is a target's place in [0, 1) by hash: another for each purpose.

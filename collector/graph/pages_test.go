@@ -151,7 +151,7 @@ func TestClient_aPagesTokenIsNotShown(t *testing.T) {
 		return http.StatusBadRequest, `{"error":{"message":"Error validating ` + q.Get("access_token") + ` ` + q.Get("appsecret_proof") + `","code":190}}`
 	})
 	_, err := c.GetAsPage(t.Context(), "1", "video", nil)
-	require.ErrorContains(t, err, "Error validating REDACTED REDACTED")
+	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // two of them
 }
 
 func TestClient_aPagesTokenGivesNoOther(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 	// everything else it may read.
 	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is that of the app that all tokens of the Graph API are of.
-	MetaAppSecret = "sandbox-meta-app-secret"
+	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // of nothing but the sandbox
 )
 
 // Header is borne by every response, with the value "true": made-up numbers never pass for real ones.
