@@ -66,7 +66,7 @@ e2e: ## the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
 # SIMULATE='-simulation.videos=2000 -simulation.days=30' for another size.
 SIMULATE ?= -simulation.videos=20000 -simulation.days=100
 .PHONY: simulate
-simulate: ## 100 days of 20,000 videos on the sandbox, drawn into docs/evidence/schedule.svg (hours; SIMULATE='…' for less)
+simulate: ## 100 days of 20,000 videos on the sandbox, drawn into docs/evidence/schedule.svg (an hour or two; SIMULATE='…' for less)
 	@mkdir -p docs/evidence
 	go test ./collector -count=1 -v -timeout=24h -run TestSimulation -args $(SIMULATE) -simulation.out=$(CURDIR)/docs/evidence
 

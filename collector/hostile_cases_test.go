@@ -147,7 +147,7 @@ func otherItems() []scenario {
 		{name: "an item with a neighbour's numbers", bend: copied, pair: true, want: fates{heldBack, "ok", "ok"}, lanes: inBatches},
 		{name: "items are left out", bend: leftOut, want: fates{"gone", "gone", "ok"}, by: leaving, lanes: inBatches},
 		{name: "another's item in place of one", bend: renamed(nextTo), want: items, by: notShown, lanes: named},
-		{name: "items with the id 0", bend: renamed(func(string) string { return "0" }), want: items, by: notShown, lanes: named},
+		{name: "items with the id 0", bend: renamed(func(string) string { return "0" }), want: items, lanes: named},
 		{name: "ids in another case", bend: renamed(strings.ToUpper), want: items, by: notShown, lanes: lettered},
 		{name: "items are null", bend: func(b *bending, s *sent) {
 			b.lists(s, func(list []any, isVictim func(any) bool) []any {

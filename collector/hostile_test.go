@@ -73,7 +73,8 @@ func (h *hostile) begin(t *testing.T) *turn {
 		require.Equal(t, turn.truth(i, h.db.Clock.Now()), turn.latest(i), "the platform says the truth: %s", h.said)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
-	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(h.db.Clock.Now()))
+	// Of none are details due again, so that those which can share a call do.
+	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	if !h.lane.counting {
 		turn.track(1)
 	}

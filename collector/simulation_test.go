@@ -34,7 +34,7 @@ import (
 // The simulation lets the real collector, store and sandbox live through weeks in minutes: the clock moves on only when
 // nothing is due. `make simulate` runs it at its full size and draws docs/evidence/schedule.svg.
 var (
-	simulatedVideos = flag.Int("simulation.videos", 200, "videos that are tracked")
+	simulatedVideos = flag.Int("simulation.videos", 120, "videos that are tracked")
 	simulatedDays   = flag.Int("simulation.days", 10, "days")
 	simulatedOrgs   = flag.Int("simulation.orgs", 50, "organisations")
 	simulationOut   = flag.String("simulation.out", "", "folder for the picture")
