@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -147,14 +148,12 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 	fmt.Fprintf(&report, "%d videos, %d days, %d organisations; %d kills of one of three collectors, %d crashes of the database; %d targets taken over from the dead, %d collectors ended by themselves\n",
 		*killedVideos, *killedDays, *simulatedOrgs, rough.killed, rough.crashed, taken, rough.fell)
 	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", calm.total(), rough.total())
-	for name, rows := range want {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		rows := want[name]
 		missing, more := notIn(rows, got[name]), notIn(got[name], rows)
 		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(more)))
 		for i := range min(5, max(len(missing), len(more))) {
 			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(more, i))
-		}
-		if name != "points of weeks" || *killedDays > store.DailyDays+7 {
-			require.NotEmpty(t, rows, name)
 		}
 	}
 	t.Log(report.String())
@@ -163,6 +162,10 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 	}
 	require.Len(t, got, len(want))
 	for name := range want {
+		// On PostgreSQL days roll up by months that are over.
+		if name != "points of weeks" || *killedDays > store.DailyDays+31 {
+			require.NotEmpty(t, want[name], name)
+		}
 		require.Empty(t, notIn(want[name], got[name]), name)
 		require.Empty(t, notIn(got[name], want[name]), name)
 	}

@@ -20,7 +20,7 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine+", a vendor alone", func(t *testing.T) {
 			t.Parallel()
-			burstDelaysNobodyElse(t, 5*time.Second, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID")
+			burstDelaysNobodyElse(t, 5*time.Second, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET")
 		})
 		t.Run(engine+", the Graph API before it", func(t *testing.T) {
 			t.Parallel()
