@@ -46,6 +46,7 @@ type hostile struct {
 
 // bending is what the platform does to the answers of a scenario.
 type bending struct {
+	one     sync.Mutex // answers are bent one at a time
 	lane    lane
 	victims []string // the ids whose numbers it is after
 	bend    bend
@@ -131,7 +132,9 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.header.Del("Content-Length")
 	if b := h.bending.Load(); b != nil && b.concerned(r.URL.String()+string(body), s.body) != b.side {
 		b.bent.Add(1)
+		b.one.Lock()
 		b.bend(b, s)
+		b.one.Unlock()
 	}
 	if s.write != nil {
 		s.write(w, r)
