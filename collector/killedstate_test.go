@@ -171,6 +171,10 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 		if name == "days of accounts" || name == "days of organisations" {
 			continue
 		}
+		// What describes a video is asked for once a week: by which call it first came shows until then.
+		if (name == "videos" || name == "accounts" || name == "hashtags") && *killedDays < 14 {
+			continue
+		}
 		require.Empty(t, notIn(want[name], got[name]), name)
 		require.Empty(t, notIn(got[name], want[name]), name)
 	}
