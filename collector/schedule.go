@@ -114,7 +114,7 @@ func (s stretch) next(t store.Target, pace store.Pace, now time.Time) time.Time 
 	}
 	next := slotOn(t, day)
 	// Of a mean of 2.7 turns, seven of ten targets have three.
-	turns := int(s.turns(t.BaseLane, pace) + 1 - share(t, "turn"))
+	turns := int(s.turns(t.BaseLane, pace) + share(t, "turn"))
 	if turns <= 1 {
 		return next
 	}
