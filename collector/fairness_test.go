@@ -253,7 +253,6 @@ func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error)
 
 // waited is what became of a single link.
 type waited struct {
-	what    string
 	idle    time.Duration // until it had numbers, but for the time in which it was being asked for
 	calls   []string      // in which it was
 	waiting int64         // links of the burst that then had none
@@ -296,15 +295,14 @@ func (w *fairWorld) single(org *store.Org, p link.Platform) waited {
 }
 
 // One organisation adds 500 links of each platform, and another one a single one: beyond the time in which that one is being asked
-// for, it waits for five seconds at the most, however slow the sources are.
+// for, it waits for five seconds at the most, however slow the sources are. It is about seconds, so that no other test of this
+// package runs meanwhile, and one burst at a time for each engine.
+//
+//nolint:paralleltest // see above
 func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
-	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			var all sync.WaitGroup
-			var mu sync.Mutex
-			var results []waited
 			for name, c := range map[string]struct {
 				how       slowness
 				platforms []link.Platform
@@ -315,41 +313,42 @@ func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 				"the vendors take ten seconds":   {slowness{vendor: everyCall(10 * time.Second)}, []link.Platform{link.TikTok}},
 				"the platforms do not answer":    {slowness{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
-				timeout := fetch.DefaultTimeout
-				if c.how.hangs {
-					timeout = hangsFor
-				}
-				w := newFairWorld(t, engine, timeout)
-				for _, p := range link.Platforms { // tokens and the like are there
-					w.measured(w.track(linkTo(p, 999)))
-				}
-				w.wire.slow(&c.how)
-				o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
-				require.NoError(t, err)
-				for _, p := range c.platforms {
-					for from := 0; from < 500; from += 50 {
-						_, err := w.add(w.org, links(p, from, 50)...)
-						require.NoError(t, err)
-					}
-				}
-				for _, p := range c.platforms {
-					all.Go(func() {
-						r := w.single(w.db.Org(o.ID), p)
-						r.what = name + ": a link of " + string(p)
-						mu.Lock()
-						defer mu.Unlock()
-						results = append(results, r)
-					})
-				}
-			}
-			all.Wait()
-			for _, r := range results {
-				require.NoError(t, r.err, r.what)
-				t.Logf("%s waited %s beside its calls %q; then %d of the burst waited", r.what, r.idle, r.calls, r.waiting)
-				require.LessOrEqual(t, r.idle, mayDelay, r.what)
-				require.NotEmpty(t, r.calls, r.what)
-				require.Greater(t, r.waiting, int64(100), "%s: the burst was over before, so that this says nothing", r.what)
+				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.how, c.platforms) })
 			}
 		})
+	}
+}
+
+func requireFairness(t *testing.T, engine string, how slowness, platforms []link.Platform) {
+	t.Helper()
+	timeout := fetch.DefaultTimeout
+	if how.hangs {
+		timeout = hangsFor
+	}
+	w := newFairWorld(t, engine, timeout)
+	for _, p := range link.Platforms { // tokens and the like are there
+		w.measured(w.track(linkTo(p, 999)))
+	}
+	w.wire.slow(&how)
+	o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	for _, p := range platforms {
+		for from := 0; from < 500; from += 50 {
+			_, err := w.add(w.org, links(p, from, 50)...)
+			require.NoError(t, err)
+		}
+	}
+	results := make([]waited, len(platforms))
+	var all sync.WaitGroup
+	for i, p := range platforms {
+		all.Go(func() { results[i] = w.single(w.db.Org(o.ID), p) })
+	}
+	all.Wait()
+	for i, r := range results {
+		require.NoError(t, r.err, platforms[i])
+		t.Logf("a link of %s waited %s beside its calls %q; then %d of the burst waited", platforms[i], r.idle, r.calls, r.waiting)
+		require.LessOrEqual(t, r.idle, mayDelay, platforms[i])
+		require.NotEmpty(t, r.calls, platforms[i])
+		require.Greater(t, r.waiting, int64(100), "%s: the burst was over before, so that this says nothing", platforms[i])
 	}
 }

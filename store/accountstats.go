@@ -177,17 +177,21 @@ type stamp struct {
 	source    *string
 }
 
-// saveAccountDays notes the accounts' numbers as the day's.
+// saveAccountDays notes the accounts' numbers as the day's or, like saveOrganisationDays, as those of the last day after it. The
+// newest fetch is the one that is named.
 func saveAccountDays(tx *gorm.DB, accounts []rowKey, of stamp) error {
 	list, args := withKeys(tx, accounts)
+	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
 	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
-SELECT a.organisation_id, a.id, CAST(? AS `+dateType(tx)+`), a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.total_views,
-  a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks, CAST(? AS bigint), CAST(? AS text)
+SELECT a.organisation_id, a.id,
+  COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id AND d.account_id = a.id AND d.day > ?), CAST(? AS `+dateType(tx)+`)),
+  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.total_views, a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks,
+  CAST(? AS bigint), CAST(? AS text)
   FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = wanted.organisation_id AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
   views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks,
-  fetched_at = COALESCE(excluded.fetched_at, account_days.fetched_at), source = COALESCE(excluded.source, account_days.source)`,
-		append(args, of.day, of.fetchedAt, of.source)...).Error
+  source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
+		append(args, of.day, of.day, of.fetchedAt, of.source)...).Error
 }
 
 // countUploads adds the videos whose upload date has just become known to the day's uploads.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 )
 
 // Access says who may see a collection's share page.
@@ -450,76 +449,4 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *Ins
 		}
 		return tx.Exec("DELETE FROM collections WHERE organisation_id = ? AND id = ?", o.id, id).Error
 	})
-}
-
-// collections returns the ids of the collections that a request names, making those that are only named and not there.
-func (t tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
-	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
-	if len(ids) > 0 {
-		var found []uuid.UUID
-		if err := scoped(t.tx, "collections", t.id).Where("collections.id IN ?", ids).Pluck("id", &found).Error; err != nil {
-			return nil, err
-		}
-		var missing []string
-		for _, id := range ids {
-			if !slices.Contains(found, id) {
-				missing = append(missing, id.String())
-			}
-		}
-		if len(missing) > 0 {
-			return nil, notFound("collection", missing...)
-		}
-	}
-	named, err := t.collectionsByName(r)
-	return append(ids, named...), err
-}
-
-// collectionRefs name collections by id, or by the name of a root collection that is made when there is none.
-type collectionRefs struct {
-	IDs       []uuid.UUID
-	Names     []string
-	CreatedBy uuid.UUID
-}
-
-func (t tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
-	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
-	if len(names) == 0 {
-		return nil, nil
-	}
-	// Names are not unique: it is the organisation's lock that keeps two requests from making the same collection.
-	var found []Collection
-	err := scoped(t.tx, "collections", t.id).Where("collections.parent_id IS NULL AND collections.name IN ?", names).Order("created_at, id").Find(&found).Error
-	if err != nil {
-		return nil, err
-	}
-	var ids []uuid.UUID
-	var fresh []Collection
-	for _, name := range names {
-		i := slices.IndexFunc(found, func(c Collection) bool { return c.Name == name })
-		if i >= 0 {
-			ids = append(ids, found[i].ID)
-			continue
-		}
-		c := Collection{OrganisationID: t.id, ID: NewID(), Name: name, Access: AccessPrivate, CreatedBy: r.CreatedBy,
-			CreatedAt: t.now, UpdatedAt: t.now}
-		ids, fresh = append(ids, c.ID), append(fresh, c)
-	}
-	if len(fresh) == 0 {
-		return ids, nil
-	}
-	return ids, t.tx.Create(&fresh).Error
-}
-
-var forUpdate = clause.Locking{Strength: clause.LockingStrengthUpdate}
-
-func doNothing(key ...string) clause.OnConflict {
-	return clause.OnConflict{Columns: columns(key), DoNothing: true}
-}
-
-func columns(names []string) []clause.Column {
-	out := make([]clause.Column, len(names))
-	for i, n := range names {
-		out[i] = clause.Column{Name: n}
-	}
-	return out
 }

@@ -122,18 +122,3 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 		return r.Error
 	})
 }
-
-// organisationTotals are the running sums of an organisation; every transaction that changes what they count changes
-// them too.
-type organisationTotals struct {
-	OrganisationID uuid.UUID `gorm:"primaryKey"`
-	Videos         int64     // tracked now
-	VideosRemoved  int64     // tracked once, stopped
-	Views          int64     // of the latest counts of all videos, also the stopped ones
-	Likes          int64
-	Comments       int64
-	Shares         int64
-	Bookmarks      int64
-}
-
-func (organisationTotals) TableName() string { return "organisation_totals" }

@@ -175,6 +175,7 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
 				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
 				"requested_at": gorm.Expr("CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
+				"details_at":   nil, // whoever asks now may have none of the details that others were given
 				"state":        stateActive,
 				"attempts":     0,
 			}),

@@ -206,6 +206,28 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 	})
 }
 
+// Whoever tracks a video that others have had for long, gets its title and author with the first numbers.
+func TestTarget_asksForDetailsForWhoeverComesLater(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), clip(t, 1)
+		track(t, o, l)
+		deliver(t, db, link.TikTok, views(1))
+		track(t, newOrg(t, db), l)
+		c := claimOne(t, db, link.TikTok, "video")
+		require.NotNil(t, c.Targets[0].FetchedAt)
+		require.Nil(t, c.Targets[0].DetailsAt)
+
+		// Another comes while this is under way, after what is written for was decided.
+		track(t, newOrg(t, db), l)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{outcome(db, c.Targets[0], views(1))}))
+		again := claimOne(t, db, link.TikTok, "video")
+		require.Nil(t, again.Targets[0].DetailsAt)
+		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []store.Outcome{outcome(db, again.Targets[0], views(1))}))
+		require.Equal(t, again.At, storetest.Column[store.Instant](t, db, "SELECT details_at FROM fetch_targets")[0])
+	})
+}
+
 func TestTarget_learnsAHandleThatItLacked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -423,70 +423,6 @@ func (w writer) saveHashtags(videos []retitled) error {
 	return w.tx.CreateInBatches(rows, insertChunk).Error
 }
 
-// sums adds up the latest counts of videos, by organisation.
-func sums(videos []Video) map[uuid.UUID]organisationTotals {
-	byOrg := map[uuid.UUID]organisationTotals{}
-	add := func(to *int64, n *int64) {
-		if n != nil {
-			*to += *n
-		}
-	}
-	for i := range videos {
-		t := byOrg[videos[i].OrganisationID]
-		add(&t.Views, videos[i].LatestViews)
-		add(&t.Likes, videos[i].LatestLikes)
-		add(&t.Comments, videos[i].LatestComments)
-		add(&t.Shares, videos[i].LatestShares)
-		add(&t.Bookmarks, videos[i].LatestBookmarks)
-		byOrg[videos[i].OrganisationID] = t
-	}
-	return byOrg
-}
-
-// addToTotals moves the organisations' sums by what changed and notes them as the day's.
-func (w writer) addToTotals(before, after map[uuid.UUID]organisationTotals) error {
-	if err := w.addSums(before, after); err != nil {
-		return err
-	}
-	return saveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
-}
-
-// addSums moves the organisations' sums by what changed.
-func (w writer) addSums(before, after map[uuid.UUID]organisationTotals) error {
-	for chunk := range slices.Chunk(distinct(slices.Collect(maps.Keys(after))), insertChunk) {
-		rows := make([][]any, len(chunk))
-		for i, org := range chunk {
-			from, to := before[org], after[org]
-			rows[i] = []any{org, to.Views - from.Views, to.Likes - from.Likes, to.Comments - from.Comments, to.Shares - from.Shares, to.Bookmarks - from.Bookmarks}
-		}
-		list, args := with(w.tx, "grown", []string{"organisation_id uuid", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}, rows)
-		err := w.tx.Exec(list+`UPDATE organisation_totals SET views = organisation_totals.views + grown.views, likes = organisation_totals.likes + grown.likes,
- comments = organisation_totals.comments + grown.comments, shares = organisation_totals.shares + grown.shares, bookmarks = organisation_totals.bookmarks + grown.bookmarks
- FROM grown WHERE organisation_totals.organisation_id = grown.organisation_id`, args...).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// saveOrganisationDays notes the organisations' sums as the day's.
-func saveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day Date) error {
-	for chunk := range slices.Chunk(distinct(orgs), insertChunk) {
-		list, args := withOrgs(tx, chunk)
-		err := tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, views, likes, comments, shares, bookmarks)
-SELECT t.organisation_id, CAST(? AS `+dateType(tx)+`), t.accounts, t.videos, t.followers, t.following, t.views, t.likes, t.comments, t.shares, t.bookmarks
-  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
-ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
- following = excluded.following, views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares,
- bookmarks = excluded.bookmarks`, append(args, day)...).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // soon is within which time a target that failed is still waited for by somebody.
 const soon = 5 * time.Minute
 
@@ -518,7 +454,8 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer"}, rows)
 		args = append(args, now, now.Add(soon), bucket, c.Token)
 		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
-  fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at), details_at = COALESCE(u.details_at, fetch_targets.details_at),
+  fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
+  details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   views = COALESCE(u.views, fetch_targets.views),
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END

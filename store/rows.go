@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // Statements over several organisations. Each row is named with its organisation, in a list of parameters that the statement
@@ -106,4 +107,18 @@ func lockOrganisations(tx *gorm.DB, d dialect, orgs []uuid.UUID) error {
 		}
 	}
 	return nil
+}
+
+var forUpdate = clause.Locking{Strength: clause.LockingStrengthUpdate}
+
+func doNothing(key ...string) clause.OnConflict {
+	return clause.OnConflict{Columns: columns(key), DoNothing: true}
+}
+
+func columns(names []string) []clause.Column {
+	out := make([]clause.Column, len(names))
+	for i, n := range names {
+		out[i] = clause.Column{Name: n}
+	}
+	return out
 }

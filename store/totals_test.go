@@ -126,6 +126,50 @@ func TestOrganisationHistory_keepsEachDayAsItEnded(t *testing.T) {
 	})
 }
 
+// An answer of before midnight that is written after it belongs to the day before, unless that day's sums would hold what has come since.
+func TestHistory_keepsADayAsItEndedWhateverIsWrittenLater(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		first := today(db)
+		track(t, o, clips(t, 2)...)
+		evening := db.Clock.Now().Truncate(24 * time.Hour).Add(23*time.Hour + 59*time.Minute)
+		history := func() (views []int64, ofAccount []int64) {
+			t.Helper()
+			points, err := o.OrganisationHistory(t.Context(), first, first+1)
+			require.NoError(t, err)
+			for _, p := range points {
+				views = append(views, p.Views)
+			}
+			accountPoints, err := o.AccountHistory(t.Context(), store.AccountRef{Link: parse(t, "https://www.tiktok.com/@someone")}, first, first+1)
+			require.NoError(t, err)
+			for _, p := range accountPoints {
+				ofAccount = append(ofAccount, *p.Views)
+			}
+			return views, ofAccount
+		}
+		is := func(want ...int64) {
+			t.Helper()
+			ofOrganisation, ofAccount := history()
+			require.Equal(t, want, ofOrganisation)
+			require.Equal(t, want, ofAccount)
+		}
+		measure(t, db, evening, map[link.Link]store.VideoFacts{clip(t, 0): views(10)})
+		db.Clock.Set(evening.Add(2 * time.Minute))
+		measure(t, db, evening.Add(time.Second), map[link.Link]store.VideoFacts{clip(t, 1): views(100)})
+		is(110)
+		measure(t, db, evening.Add(90*time.Second), map[link.Link]store.VideoFacts{clip(t, 0): views(1000)})
+		is(1100, 110)
+		measure(t, db, evening.Add(2*time.Second), map[link.Link]store.VideoFacts{clip(t, 1): views(200)})
+		is(1200, 110)
+		require.Equal(t, int64(200), *points(t, db, o, clip(t, 1))[0].Views)
+		require.Equal(t, first, points(t, db, o, clip(t, 1))[0].Day)
+		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: parse(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
+		require.NoError(t, err)
+		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the newest")
+	})
+}
+
 func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
