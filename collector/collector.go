@@ -36,12 +36,15 @@ type Options struct {
 	Logger *slog.Logger
 	// Workers is how many claims of one platform are worked on at once; 0 means 2.
 	Workers int
-	// Poll is how long an idle collector waits before it looks again; 0 means half a second.
+	// Poll is how long an idle collector waits before it looks again; 0 means DefaultPoll.
 	Poll time.Duration
 	// Heartbeat is how often it says that it lives; 0 means every two seconds. One that has not said so for deadAfter is
 	// taken for dead.
 	Heartbeat time.Duration
 }
+
+// DefaultPoll is how long an idle collector waits before it looks again.
+const DefaultPoll = 500 * time.Millisecond
 
 const (
 	lease = 2 * time.Minute
@@ -95,7 +98,7 @@ func New(o Options) (*Collector, error) {
 		c.workers = 2
 	}
 	if c.poll <= 0 {
-		c.poll = 500 * time.Millisecond
+		c.poll = DefaultPoll
 	}
 	if c.beats <= 0 {
 		c.beats = 2 * time.Second
