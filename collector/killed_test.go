@@ -273,15 +273,30 @@ func (k *killed) stop() {
 	}
 }
 
-// left is how many targets are due, or in somebody's hands; -1 while the database does not say.
-func (k *killed) left(by time.Time) int {
-	const query = `SELECT (SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL) + (SELECT COUNT(*) FROM fetch_targets
- WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3) AND next_at <= $1 AND claimed_by IS NULL)`
-	var left int
-	if err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), query, store.InstantOf(by)).Scan(&left); err != nil {
-		return -1
+const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
+ AND next_at <= $1 AND claimed_by IS NULL`
+
+// busy says whether something is due, or in somebody's hands.
+func (k *killed) busy(by time.Time) bool {
+	var busy bool
+	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
+		store.InstantOf(by)).Scan(&busy)
+	return err != nil || busy // the database may be away
+}
+
+// progress is how many calls there were, and how many targets are due or in somebody's hands: -1 while the database does not say.
+type progress struct {
+	calls, left int64
+}
+
+func (k *killed) progress(by time.Time) progress {
+	p := progress{calls: k.called.Load()}
+	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT (SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL) + (SELECT COUNT(*) FROM `+dueTargets+`)`,
+		store.InstantOf(by)).Scan(&p.left)
+	if err != nil {
+		p.left = -1
 	}
-	return left
+	return p
 }
 
 // tick moves the clock on and lets the collectors do all that is due.
@@ -298,12 +313,8 @@ func (k *killed) tick(at time.Time, strikes []strike) {
 	defer look.Stop()
 	late := time.NewTimer(15 * time.Minute)
 	defer late.Stop()
-	type progress struct {
-		calls int64
-		left  int
-	}
 	var before progress
-	for still := 0; ; still++ {
+	for n := 1; ; n++ {
 		select {
 		case <-look.C:
 		case <-k.crash:
@@ -313,18 +324,15 @@ func (k *killed) tick(at time.Time, strikes []strike) {
 			require.Fail(k.t, "it is not done", "%s", at)
 		}
 		k.revive()
-		now := progress{k.called.Load(), k.left(by())}
-		if now.left == 0 {
+		if !k.busy(by()) {
 			break
 		}
-		if now != before {
-			before, still = now, 0
-		}
-		if still == patience {
-			still = 0
-			if k.clock.Now().Add(lapse).Day() == at.Day() { // what is due today is done today
+		if n%patience == 0 {
+			now := k.progress(by())
+			if now == before && k.clock.Now().Add(lapse).Day() == at.Day() { // what is due today is done today
 				k.clock.Advance(lapse)
 			}
+			before = now
 		}
 	}
 	// What did not come to it while there was work comes now.
