@@ -57,7 +57,7 @@ test: ## every test on SQLite and PostgreSQL, race detector on (PKG=./store/... 
 	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
 	@CGO_ENABLED=1 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
-		test $(RACE) -shuffle=on -timeout=35m $(ARGS) $(or $(PKG),$(PACKAGES))
+		test $(RACE) -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: e2e
 e2e: ## the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
