@@ -79,10 +79,6 @@ simulate-killed: ## 100 days with collectors killed and the database crashed, co
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./collector -count=1 -v -timeout=24h -run TestKilled -args $(SIMULATE_KILLED) -killed.out=$(CURDIR)/docs/evidence/killed.txt
 
-.PHONY: fairness
-fairness: ## how long one organisation's 500 links delay another's single one: five seconds at the most (on a machine with nothing else to do)
-	$(WITH_POSTGRES) go test ./collector -count=1 -v -run TestFairness -args -fairness.delay=5s
-
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), in all packages or in PKG
 	@.ci/fuzz $(PKG)

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -252,7 +251,7 @@ func draw(lanes []store.Lane) []store.Lane {
 	return order
 }
 
-// collect fetches a claim, for as long as within, strand by strand at once.
+// collect fetches a claim, for as long as within.
 func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
@@ -263,83 +262,18 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 	if err != nil {
 		return err
 	}
-	var all sync.WaitGroup
-	failures := make(chan error, len(due))
-	for _, strand := range c.strands(ways, due) {
-		all.Go(func() { failures <- c.pursue(calls, writing, claim, ways, strand) })
-	}
-	all.Wait()
-	close(failures)
-	var errs []error
-	for err := range failures {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// pursue asks source after source for some of a claim's targets, and acknowledges each answer as it comes. What no source could
-// be asked for now goes back.
-func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, ways ways, left []store.Target) error {
-	var err error
-	refused := map[string]store.Outcome{} // by external id: no source tried so far can ever answer
-	failed := map[string]store.Outcome{}  // the last call failed
-	var errs []error
-	var unfinished []lacking
-	for i, w := range ways {
-		if unfinished, err = c.complete(calls, writing, claim, w, unfinished); err != nil {
-			errs = append(errs, err)
-		}
-		mine, others := split(left, func(t store.Target) bool {
-			_, ok := w.source.Serves(ask(t, c.now()))
-			return ok
-		})
-		a, err := c.fetch(calls, writing, claim, w, ways[i+1:], mine)
-		errs, unfinished = append(errs, err), append(unfinished, a.lacking...)
-		left = append(others, a.open...)
-		for _, o := range a.refused {
-			o.HandleLost = o.HandleLost || refused[o.Target.ExternalID].HandleLost
-			refused[o.Target.ExternalID] = o
-			if ways[i+1:].batch(ask(o.Target, c.now())) > 0 {
-				left = append(left, o.Target)
-			}
-		}
-		for _, o := range a.failed {
-			failed[o.Target.ExternalID] = o
-			if o.Target.Lane == store.LaneInteractive { // who waits is told what the next source knows
-				left = append(left, o.Target)
-			}
-		}
-	}
-	errs = append(errs, c.write(writing, claim, unfinished))
-	left = slices.DeleteFunc(left, func(t store.Target) bool { _, ok := failed[t.ExternalID]; return ok })
-	// Given back, what no source can ever be asked for would be claimed again and again.
-	left, unserved := split(left, c.served)
-	for _, t := range left {
-		delete(refused, t.ExternalID)
-	}
-	for _, t := range unserved {
-		if _, said := refused[t.ExternalID]; !said {
-			refused[t.ExternalID] = c.outcome(t, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
-		}
-	}
-	errs = append(errs, c.awaitPaused(writing, refused))
-	maps.Copy(refused, failed) // which changes nothing where another source has answered meanwhile
-	errs = append(errs, c.acknowledge(writing, claim, slices.Collect(maps.Values(refused))))
-	if len(left) > 0 {
-		errs = append(errs, c.store.Release(writing, store.Claim{Token: claim.Token, Targets: left}, c.now().Add(jitter(c.poll))))
-	}
-	return errors.Join(errs...)
+	return c.pursue(calls, writing, claim, ways, errands(due))
 }
 
 // putOff gives those of a claim's targets back whose turn has not come, and returns the others.
 func (c *Collector) putOff(ctx context.Context, claim store.Claim) ([]store.Target, error) {
 	var early []store.Outcome
-	due, _ := split(claim.Targets, func(t store.Target) bool {
+	due := slices.DeleteFunc(slices.Clone(claim.Targets), func(t store.Target) bool {
 		next, due := c.plan.of(t.Platform, Kind(t.Kind)).due(t, c.now())
 		if !due {
 			early = append(early, store.Outcome{Target: t, NextAt: store.InstantOf(next), Pace: t.Pace, State: t.State})
 		}
-		return due
+		return !due
 	})
 	return due, c.store.Acknowledge(ctx, claim, claim.At, early)
 }
@@ -347,53 +281,6 @@ func (c *Collector) putOff(ctx context.Context, claim store.Claim) ([]store.Targ
 // outcome is outcome with the stretch that is in force.
 func (c *Collector) outcome(t store.Target, r Result, source string, now time.Time) store.Outcome {
 	return outcome(t, r, source, c.plan.of(t.Platform, Kind(t.Kind)), now)
-}
-
-// served says whether any source, paused or not, can ask for a target.
-func (c *Collector) served(t store.Target) bool {
-	return slices.ContainsFunc(c.sources, func(s Source) bool {
-		_, ok := s.Serves(ask(t, c.now()))
-		return ok
-	})
-}
-
-// awaitPaused lets what was refused, but could still be answered by a source that is paused, wait for that one.
-func (c *Collector) awaitPaused(ctx context.Context, refused map[string]store.Outcome) error {
-	if len(refused) == 0 {
-		return nil
-	}
-	pauses, err := c.store.Pauses(ctx)
-	if err != nil {
-		return err
-	}
-	now := store.InstantOf(c.now())
-	for id, o := range refused {
-		for _, s := range c.sources {
-			if _, ok := s.Serves(ask(o.Target, c.now())); !ok {
-				continue
-			}
-			for _, bucket := range append([]string{""}, budgetNames(s)...) {
-				if p, known := pauses[bucketKey(s, bucket)]; known && p.BlockedUntil > now {
-					o.State, o.Attempts, o.NextAt = active, o.Target.Attempts, p.BlockedUntil
-					o.Detail += "; " + s.Name() + " could be asked, but is paused"
-					refused[id] = o
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// split parts targets by a condition.
-func split(targets []store.Target, is func(store.Target) bool) (yes, no []store.Target) {
-	for _, t := range targets {
-		if is(t) {
-			yes = append(yes, t)
-		} else {
-			no = append(no, t)
-		}
-	}
-	return yes, no
 }
 
 // answer is what became of a batch.

@@ -41,20 +41,14 @@ func take[T any](to **T, from *T) {
 	}
 }
 
-// complete asks a source for what outcomes lack, and writes those that it was asked for: completed or, where it cannot say, as they
-// are. It returns the others.
-func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w way, outcomes []lacking) ([]lacking, error) {
+// complete asks a source for what outcomes lack, and writes them: completed or, where it cannot say, as they are.
+func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w way, outcomes []lacking) error {
 	byID := map[string]lacking{}
-	var mine []store.Target
-	var others []lacking
-	for _, l := range outcomes {
-		if _, ok := w.source.Serves(ask(l.outcome.Target, c.now())); ok {
-			mine, byID[l.outcome.Target.ExternalID] = append(mine, l.outcome.Target), l
-		} else {
-			others = append(others, l)
-		}
+	targets := make([]store.Target, len(outcomes))
+	for i, l := range outcomes {
+		targets[i], byID[l.outcome.Target.ExternalID] = l.outcome.Target, l
 	}
-	return others, atOnce(c.batches(w.source, mine), func(batch []store.Target) error {
+	return atOnce(c.batches(w.source, targets), func(batch []store.Target) error {
 		results, err := c.askDetails(ctx, w, batch)
 		asked := make([]lacking, len(batch))
 		for i, t := range batch {

@@ -1,9 +1,7 @@
 package collector
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -16,7 +14,7 @@ import (
 // comes next. That is not enough where sources are slow: all workers may be busy with one organisation's links for long. So
 //
 //   - while all workers are busy, what an organisation waits for that has nothing in hand is claimed besides (welcome);
-//   - in a claim, no organisation waits for the calls of another, but for a call that they share (strands);
+//   - in a claim, no organisation waits for the calls of another, but for a call that they share, after which they part (strands);
 //   - of the calls that a source takes at once, the last is left for an organisation that has none (Slots).
 
 const (
@@ -126,46 +124,6 @@ func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands
 		defer give()
 		return c.collect(ctx, claim, ways, within)
 	}, nil
-}
-
-// strands parts a claim's targets into those that go from source to source together: those of an organisation that waits, and
-// those of all others. Where one call takes many targets, they share it. In a strand, who has fewest targets comes first.
-func (c *Collector) strands(ways ways, targets []store.Target) [][]store.Target {
-	count := map[uuid.UUID]int{}
-	for _, t := range targets {
-		count[waits(t)]++
-	}
-	sorted := slices.SortedStableFunc(slices.Values(targets), func(a, b store.Target) int {
-		return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(count[waits(a)], count[waits(b)]))
-	})
-	var order []uuid.UUID
-	parts := map[uuid.UUID][]store.Target{}
-	for _, t := range sorted {
-		key := uuid.Nil
-		if c.alone(ways, t) {
-			key = waits(t)
-		}
-		if parts[key] == nil {
-			order = append(order, key)
-		}
-		parts[key] = append(parts[key], t)
-	}
-	out := make([][]store.Target, len(order))
-	for i, key := range order {
-		out[i] = parts[key]
-	}
-	return out
-}
-
-// alone says whether the first source that can be asked for a target takes no others in the same call.
-func (c *Collector) alone(ways ways, t store.Target) bool {
-	for _, w := range ways {
-		if size, ok := w.source.Serves(ask(t, c.now())); ok {
-			_, grouped := w.source.(Grouped)
-			return grouped || size <= 1
-		}
-	}
-	return true
 }
 
 type askingKey struct{}

@@ -68,7 +68,7 @@ const workerVariable = "REELTALLY_TEST_COLLECTOR"
 func TestMain(m *testing.M) {
 	if said := os.Getenv(workerVariable); said != "" {
 		var w worker
-		if err := errors.Join(json.Unmarshal([]byte(said), &w), w.run()); err != nil {
+		if err := errors.Join(json.Unmarshal([]byte(said), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // it may be stopped while it starts, as cmd/collector
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -269,7 +269,10 @@ func (k *killed) stop() {
 	for _, p := range k.processes {
 		require.NoError(k.t, p.cmd.Process.Signal(syscall.SIGTERM))
 		<-p.done
-		require.True(k.t, p.cmd.ProcessState.Success(), "%s", p.cmd.ProcessState)
+		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		require.True(k.t, ok)
+		// One that was just begun does not listen to the signal yet.
+		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
 	}
 }
 

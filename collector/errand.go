@@ -1,0 +1,201 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// A claim's targets go from source to source until one has answered. Before each, they part (strands): nobody waits for another
+// organisation's calls, but for a call that they share.
+
+// errand is a target on this way, and what the sources that were asked have said.
+type errand struct {
+	target  store.Target
+	open    bool           // the next source is to be asked
+	lacking *lacking       // a source has answered, and the next ones may complete it; it is not open
+	failed  *store.Outcome // the last call for it failed
+	refused *store.Outcome // the last source that answered can never answer for it
+}
+
+// errands are those for targets that nobody was asked for yet.
+func errands(targets []store.Target) []errand {
+	out := make([]errand, len(targets))
+	for i, t := range targets {
+		out[i] = errand{target: t, open: true}
+	}
+	return out
+}
+
+// strands parts errands into those that go on together: those of an organisation that waits, and those of all others. Where one call of
+// the next source that can be asked takes many targets, they share it. In a strand, who has fewest targets comes first.
+func (c *Collector) strands(ways ways, all []errand) [][]errand {
+	count := map[uuid.UUID]int{}
+	for _, e := range all {
+		count[waits(e.target)]++
+	}
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b errand) int {
+		return cmp.Or(cmp.Compare(a.target.Lane, b.target.Lane), cmp.Compare(count[waits(a.target)], count[waits(b.target)]))
+	})
+	var order []uuid.UUID
+	parts := map[uuid.UUID][]errand{}
+	for _, e := range sorted {
+		key := uuid.Nil
+		if c.alone(ways, e.target) {
+			key = waits(e.target)
+		}
+		if parts[key] == nil {
+			order = append(order, key)
+		}
+		parts[key] = append(parts[key], e)
+	}
+	out := make([][]errand, len(order))
+	for i, key := range order {
+		out[i] = parts[key]
+	}
+	return out
+}
+
+// alone says whether the first source that can be asked for a target takes no others in the same call.
+func (c *Collector) alone(ways ways, t store.Target) bool {
+	for _, w := range ways {
+		if size, ok := w.source.Serves(ask(t, c.now())); ok {
+			_, grouped := w.source.(Grouped)
+			return grouped || size <= 1
+		}
+	}
+	return true
+}
+
+// pursue has the sources asked in their order, and acknowledges each answer as it comes.
+func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, ways ways, all []errand) error {
+	if len(ways) == 0 {
+		return c.settle(writing, claim, all)
+	}
+	strands := c.strands(ways, all)
+	failures := make([]error, len(strands))
+	var under sync.WaitGroup
+	for i, strand := range strands {
+		under.Go(func() {
+			left, err := c.consult(calls, writing, claim, ways[0], ways[1:], strand)
+			failures[i] = errors.Join(err, c.pursue(calls, writing, claim, ways[1:], left))
+		})
+	}
+	under.Wait()
+	return errors.Join(failures...)
+}
+
+// consult asks one source, and returns the errands that are not done.
+func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w way, behind ways, strand []errand) ([]errand, error) {
+	var left []errand
+	var wanted []store.Target
+	var unfinished []lacking
+	asked := map[string]errand{}
+	for _, e := range strand {
+		_, serves := w.source.Serves(ask(e.target, c.now()))
+		switch {
+		case !serves || !e.open && e.lacking == nil:
+			left = append(left, e)
+		case e.open:
+			wanted, asked[e.target.ExternalID] = append(wanted, e.target), e
+		default:
+			unfinished = append(unfinished, *e.lacking)
+		}
+	}
+	var completing sync.WaitGroup
+	var incomplete error
+	completing.Go(func() { incomplete = c.complete(calls, writing, claim, w, unfinished) })
+	a, err := c.fetch(calls, writing, claim, w, behind, wanted)
+	completing.Wait()
+
+	for _, t := range a.open {
+		left = append(left, asked[t.ExternalID])
+	}
+	for _, l := range a.lacking {
+		left = append(left, errand{target: l.outcome.Target, lacking: &l})
+	}
+	for _, o := range a.refused {
+		e := asked[o.Target.ExternalID]
+		o.HandleLost = o.HandleLost || e.refused != nil && e.refused.HandleLost
+		e.refused, e.open = &o, behind.batch(ask(o.Target, c.now())) > 0
+		left = append(left, e)
+	}
+	for _, o := range a.failed {
+		e := asked[o.Target.ExternalID]
+		e.failed, e.open = &o, o.Target.Lane == store.LaneInteractive // who waits is told what the next source knows
+		left = append(left, e)
+	}
+	return left, errors.Join(err, incomplete)
+}
+
+// settle ends errands that no source is left for: what was said is written. What no source could be asked for now goes back.
+func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand) error {
+	var unfinished []lacking
+	var failed []store.Outcome
+	var back []store.Target
+	refused := map[string]store.Outcome{} // by external id
+	for _, e := range all {
+		switch id := e.target.ExternalID; {
+		case e.lacking != nil:
+			unfinished = append(unfinished, *e.lacking)
+		case e.failed != nil:
+			failed = append(failed, *e.failed)
+		case e.open && c.served(e.target):
+			back = append(back, e.target)
+		case e.refused != nil:
+			refused[id] = *e.refused
+		default: // given back, it would be claimed again and again
+			refused[id] = c.outcome(e.target, Result{Class: Unsupported, Detail: "no configured source can ask for it"}, "", c.now())
+		}
+	}
+	errs := []error{c.write(ctx, claim, unfinished), c.awaitPaused(ctx, refused)}
+	for _, o := range refused {
+		failed = append(failed, o)
+	}
+	errs = append(errs, c.acknowledge(ctx, claim, failed))
+	if len(back) > 0 {
+		errs = append(errs, c.store.Release(ctx, store.Claim{Token: claim.Token, Targets: back}, c.now().Add(jitter(c.poll))))
+	}
+	return errors.Join(errs...)
+}
+
+// served says whether any source, paused or not, can ask for a target.
+func (c *Collector) served(t store.Target) bool {
+	return slices.ContainsFunc(c.sources, func(s Source) bool {
+		_, ok := s.Serves(ask(t, c.now()))
+		return ok
+	})
+}
+
+// awaitPaused lets what was refused, but could still be answered by a source that is paused, wait for that one.
+func (c *Collector) awaitPaused(ctx context.Context, refused map[string]store.Outcome) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	pauses, err := c.store.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	now := store.InstantOf(c.now())
+	for id, o := range refused {
+		for _, s := range c.sources {
+			if _, ok := s.Serves(ask(o.Target, c.now())); !ok {
+				continue
+			}
+			for _, bucket := range append([]string{""}, budgetNames(s)...) {
+				if p, known := pauses[bucketKey(s, bucket)]; known && p.BlockedUntil > now {
+					o.State, o.Attempts, o.NextAt = active, o.Target.Attempts, p.BlockedUntil
+					o.Detail += "; " + s.Name() + " could be asked, but is paused"
+					refused[id] = o
+				}
+			}
+		}
+	}
+	return nil
+}
