@@ -124,6 +124,29 @@ func TestChain_waitsForASourceThatIsPaused(t *testing.T) {
 	})
 }
 
+// Given back to be claimed at once, it would keep the database busy until the pause ends.
+func TestChain_leavesAloneWhatOnlyAPausedSourceCanBeAskedFor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		handle := w.sandbox.TikTokAccount()
+		w.startWith(append([]collector.Source{w.display()}, w.sources("ensembledata")...)...)
+		w.checked(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows whose accounts it need not be asked for
+		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		stranger := w.prolific(link.TikTok, 12)
+		ref := w.trackAccount(w.accountLink(link.TikTok, stranger), store.TrackLatest30)
+		w.says("source failed", "class=rate_limited")
+		w.until("it is left alone for minutes", func() bool {
+			db.Clock.Advance(50 * time.Millisecond) // it may have been given back for a moment
+			left := time.Duration(storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+stranger)[0].Time().Sub(db.Clock.Now()))
+			return left > 4*time.Minute && left <= 5*time.Minute
+		})
+		w.control(http.MethodDelete, "/_control/faults", nil)
+		db.Clock.Advance(65 * time.Minute)
+		w.checked(ref, 0)
+	})
+}
+
 func TestChain_parksWhatNoSourceKnows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "sqlite"))

@@ -46,14 +46,12 @@ type Options struct {
 const DefaultPoll = 500 * time.Millisecond
 
 const (
-	lease = 2 * time.Minute
-	// callTime bounds all calls of one claim, well below the lease.
-	callTime = 60 * time.Second
+	// leaseMargin is the time for writing what came of a claim's calls. These have the time of two of the most patient source's.
+	leaseMargin = time.Minute
 	// handleLife is for how long after an account was seen its handle is believed to be its own where no id tells.
 	handleLife = 3 * 24 * time.Hour
 	// An account may have thousands of videos, which a slow source lists ten at a time.
-	accountLease    = 15 * time.Minute
-	accountCallTime = 14 * time.Minute
+	accountCallTime = time.Hour
 	// callsAtOnce bounds the calls of one claim where a source takes few targets a call.
 	callsAtOnce = 8
 	// A claim takes mostClaimed targets at the most, or as many as one call. Where these take longer than claimTime it
@@ -81,6 +79,8 @@ type Collector struct {
 	poll    time.Duration
 	beats   time.Duration
 	plan    plan
+	// patience is that of the most patient source.
+	patience time.Duration
 }
 
 // New returns a collector; Run makes it work.
@@ -93,6 +93,9 @@ func New(o Options) (*Collector, error) {
 	}
 	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
 		beats: o.Heartbeat}
+	for _, s := range o.Sources {
+		c.patience = max(c.patience, s.Patience())
+	}
 	if c.workers <= 0 {
 		c.workers = 2
 	}
@@ -205,7 +208,7 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands
 	if err != nil || batch == 0 {
 		return false, err
 	}
-	held, within := times(k)
+	held, within := c.times(k)
 	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
 	if batch > 1 {
 		request.Ahead = fillAhead
@@ -228,12 +231,13 @@ func (c *Collector) ready(ctx context.Context, p link.Platform, k Kind) (ways, i
 	return ways, ways.batch(Target{Platform: p, Kind: k}), err
 }
 
-// times are how long a claim is kept, and its calls may take.
-func times(k Kind) (held, within time.Duration) {
-	if k == KindAccount {
-		return accountLease, accountCallTime
+// times are how long a claim is kept, and its calls may take. A collector that dies is noticed much earlier.
+func (c *Collector) times(k Kind) (held, within time.Duration) {
+	within = accountCallTime
+	if k == KindVideo {
+		within = 2 * c.patience
 	}
-	return lease, callTime
+	return within + leaseMargin, within
 }
 
 // draw puts lanes in an order by chance and weight.
@@ -327,7 +331,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		return a, err
 	}
 	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)) {
 		a.open = batch // we are stopping, or the claim's time is up: that says nothing of the source
 		return a, nil  //nolint:nilerr // the targets go back
 	}

@@ -76,7 +76,7 @@ func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target)
 	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
 	failure := (*Failure)(nil)
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)):
 		return nil, nil //nolint:nilerr // we are stopping, or the claim's time is up
 	case errors.As(err, &failure):
 		_, err = c.failed(context.WithoutCancel(ctx), w, batch, failure)

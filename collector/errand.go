@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -159,10 +160,55 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 		failed = append(failed, o)
 	}
 	errs = append(errs, c.acknowledge(ctx, claim, failed))
-	if len(back) > 0 {
-		errs = append(errs, c.store.Release(ctx, store.Claim{Token: claim.Token, Targets: back}, c.now().Add(jitter(c.poll))))
+	return errors.Join(append(errs, c.giveBack(ctx, claim.Token, back))...)
+}
+
+// giveBack ends the claim of targets that no source could be asked for. They are due again at once where one may be asked now, else when
+// the first pause ends: claimed again and again meanwhile, they would keep the database busy with nothing.
+func (c *Collector) giveBack(ctx context.Context, token uuid.UUID, targets []store.Target) error {
+	if len(targets) == 0 {
+		return nil
+	}
+	pauses, err := c.store.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	now := c.now()
+	byTime := map[time.Time][]store.Target{}
+	for _, t := range targets {
+		at := now.Add(jitter(c.poll))
+		if until := c.askable(ask(t, now), pauses, store.InstantOf(now)); until.Time().After(at) {
+			at = until.Time()
+		}
+		byTime[at] = append(byTime[at], t)
+	}
+	var errs []error
+	for at, together := range byTime {
+		errs = append(errs, c.store.Release(ctx, store.Claim{Token: token, Targets: together}, at))
 	}
 	return errors.Join(errs...)
+}
+
+// pausedAtMost is for how long a pause is believed without another look: operators end some early.
+const pausedAtMost = 5 * time.Minute
+
+// askable is when a source may be asked for a target, at most pausedAtMost from now; now when one may be already.
+func (c *Collector) askable(t Target, pauses map[string]store.Pause, now store.Instant) store.Instant {
+	soonest := now.Add(pausedAtMost)
+	for _, s := range c.sources {
+		if _, ok := s.Serves(t); !ok {
+			continue
+		}
+		source := max(now, pauses[s.Name()].BlockedUntil)
+		for _, plan := range s.Plan([]Target{t}) {
+			until := source
+			for _, call := range plan {
+				until = max(until, pauses[bucketKey(s, call.Bucket)].BlockedUntil)
+			}
+			soonest = min(soonest, until)
+		}
+	}
+	return soonest
 }
 
 // served says whether any source, paused or not, can ask for a target.

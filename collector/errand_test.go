@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,7 @@ type takes int
 
 func (takes) Name() string                { return "takes" }
 func (n takes) Serves(Target) (int, bool) { return int(n), true }
+func (takes) Patience() time.Duration     { return time.Second }
 func (takes) Budgets() []Budget           { return nil }
 func (takes) Plan([]Target) [][]Call      { return [][]Call{nil} }
 func (takes) Fetch(context.Context, []Target, []Call) ([]Result, error) {

@@ -110,7 +110,7 @@ func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands
 	for _, w := range waiting {
 		organisations[w.ExternalID], ids = w.Organisation, append(ids, w.ExternalID)
 	}
-	held, within := times(k)
+	held, within := c.times(k)
 	claim, err := c.store.Claim(ctx, store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: []store.Lane{store.LaneInteractive},
 		Only: ids, Limit: len(ids), Lease: held})
 	if err != nil || len(claim.Targets) == 0 {

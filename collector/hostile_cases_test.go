@@ -137,7 +137,7 @@ func otherItems() []scenario {
 	for _, l := range []string{"instagram", "tiktok display", "tiktok research"} {
 		missing[l] = fates{"missing", "missing", "ok"}
 	}
-	leaving := map[string]fates{"apify tiktok": items, "apify instagram": items}
+	leaving := map[string]fates{"apify tiktok": items, "apify instagram": items, "youtube counts": items}
 	maps.Copy(leaving, missing)
 	// Where an item's link names its video as well, an exchange shows at once.
 	linked := map[string]fates{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}

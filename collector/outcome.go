@@ -23,11 +23,18 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.Source = "sandbox"
 	}
 	wait := func(d time.Duration) { o.NextAt = store.InstantOf(after(t, d, now)) }
+	// What was said before counts only where it was the same; an outage in between says nothing of the target.
+	said := func(as string) {
+		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, as, 1
+		if t.RefusedAs == as {
+			o.Refusals += t.Refusals
+		}
+	}
 	refused := func() {
-		if o.Attempts = t.Attempts + 1; o.Attempts >= refusedParked {
+		if said("refused"); o.Refusals >= refusedParked {
 			o.State = parked
 		}
-		wait(step(refusedWaits, o.Attempts-1))
+		wait(step(refusedWaits, o.Refusals-1))
 	}
 	yes := true
 	switch r.Class {
@@ -53,11 +60,10 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 	case Gone, Missing, Taken:
 		o.HandleLost = r.Class == Taken
-		o.Attempts = t.Attempts + 1
-		if o.Attempts >= goneConfirmed {
+		if said(gone); o.Refusals >= goneConfirmed {
 			o.State = gone
 		}
-		wait(step(goneWaits, o.Attempts-1))
+		wait(step(goneWaits, o.Refusals-1))
 	case Private:
 		o.Private = &yes
 		refused()
@@ -68,7 +74,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		o.State = parked
 		wait(weekly)
 	case BadRequest, AuthFailed, QuotaSpent, RateLimited, Temporary:
-		o.Attempts = t.Attempts + 1
+		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
 		if o.Attempts >= parkedAfter {
 			o.State = parked
 		}
@@ -100,7 +106,7 @@ func wantedOf(r Result) *Facts {
 // ask turns a claimed target into what a source is asked.
 func ask(t store.Target, now time.Time) Target {
 	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
-		NeedDetails: needsDetails(t, now)}
+		NeedDetails: needsDetails(t, now), Again: t.Attempts > 0}
 	switch {
 	case t.NativeID != nil:
 		asked.AccountID = *t.NativeID

@@ -50,3 +50,42 @@ func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
 	claimed.Views = nil
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
+
+// An outage says nothing of a video: what is said of it after one is confirmed as at any other time.
+func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		class, other Class
+		confirmed    int
+		state        string
+		waits        []time.Duration
+	}{
+		{Gone, Private, goneConfirmed, gone, goneWaits},
+		{Private, Gone, refusedParked, parked, refusedWaits},
+	} {
+		target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", State: active}
+		answer := func(class Class) (store.Outcome, time.Duration) {
+			o := outcome(target, Result{Class: class}, "vendor", 0, someDay)
+			target.Attempts, target.RefusedAs, target.Refusals, target.State = o.Attempts, o.RefusedAs, o.Refusals, o.State
+			return o, o.NextAt.Time().Sub(someDay)
+		}
+		for range 5 {
+			answer(Temporary)
+		}
+		answer(c.other)
+		for n := range c.confirmed {
+			o, wait := answer(c.class)
+			require.Equal(t, n+1 >= c.confirmed, o.State == c.state, "%s, time %d: %s", c.class, n+1, o.State)
+			require.Less(t, wait, c.waits[n]+12*time.Hour, "%s, time %d", c.class, n+1)
+			if n+1 < c.confirmed {
+				before := target.Attempts
+				o, _ = answer(Temporary)
+				require.Equal(t, before+1, o.Attempts, "an outage makes the waits longer, and confirms nothing")
+			}
+		}
+		back := outcome(target, Result{Class: OK, Facts: &Facts{Views: new(int64(5))}}, "vendor", 0, someDay)
+		require.Equal(t, active, back.State)
+		require.Zero(t, back.Attempts+back.Refusals)
+		require.Empty(t, back.RefusedAs)
+	}
+}

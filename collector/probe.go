@@ -44,7 +44,7 @@ func (c *Collector) Probe(ctx context.Context, s Source) (Probe, error) {
 }
 
 func (c *Collector) probe(ctx context.Context, s Source, t Target) (Probe, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.Patience())
 	defer cancel()
 	pauses, err := c.store.Pauses(ctx)
 	if err != nil {

@@ -209,7 +209,7 @@ func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
 			}
 			require.Equal(t, store.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in its own second of the day")
 			require.Equal(t, store.PaceFast, o.Pace)
-			target.Attempts = o.Attempts
+			target.Attempts, target.RefusedAs, target.Refusals = o.Attempts, o.RefusedAs, o.Refusals
 		}
 		back := outcome(target, Result{Class: OK, Facts: &Facts{Views: new(int64(5))}}, "vendor", 0, someDay)
 		require.Equal(t, active, back.State)

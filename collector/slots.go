@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -29,8 +30,17 @@ func NewSlots(n int) *Slots {
 	return &Slots{free: max(1, n), keep: min(1, max(0, n-1)), held: map[uuid.UUID]int{}}
 }
 
-// Take waits for a slot, and returns what gives it back. The error is that of ctx.
-func (s *Slots) Take(ctx context.Context) (give func(), err error) {
+// Take waits for a slot in which a call that may take so long has its time, and returns what gives it back. The error is that of
+// ctx, or ErrNoTime.
+func (s *Slots) Take(ctx context.Context, call time.Duration) (give func(), err error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, deadline.Add(-call), ErrNoTime)
+		defer cancel()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
 	who, _ := ctx.Value(askingKey{}).(uuid.UUID)
 	t := &ticket{who, make(chan struct{})}
 	s.mu.Lock()
@@ -47,7 +57,7 @@ func (s *Slots) Take(ctx context.Context) (give func(), err error) {
 		} else {
 			s.giveBack(who)
 		}
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	return func() {
 		s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestSlots_keepTheLastForWhoHasNone(t *testing.T) {
 		var mu sync.Mutex
 		ask := func(ctx context.Context, org uuid.UUID) {
 			go func() {
-				if give, err := s.Take(asking(ctx, org)); err == nil {
+				if give, err := s.Take(asking(ctx, org), time.Second); err == nil {
 					mu.Lock()
 					defer mu.Unlock()
 					granted[org] = append(granted[org], give)
@@ -66,12 +67,12 @@ func TestSlots_giveASingleOneByTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, org := NewSlots(1), store.NewID()
-		give, err := s.Take(asking(t.Context(), org))
+		give, err := s.Take(asking(t.Context(), org), time.Second)
 		require.NoError(t, err)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			again, err := s.Take(asking(t.Context(), org))
+			again, err := s.Take(asking(t.Context(), org), time.Second)
 			if err == nil {
 				again()
 			}
@@ -80,5 +81,32 @@ func TestSlots_giveASingleOneByTurns(t *testing.T) {
 		give()
 		<-done
 		require.Equal(t, 1, s.free)
+	})
+}
+
+func TestSlots_leaveEachCallItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		claim, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s := NewSlots(1)
+		give, err := s.Take(claim, 20*time.Second)
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = s.Take(claim, 20*time.Second)
+		require.ErrorIs(t, err, ErrNoTime)
+		require.Equal(t, 40*time.Second, time.Since(began), "whoever waits is told as soon as it is too late")
+		give()
+		_, err = s.Take(claim, 30*time.Second)
+		require.ErrorIs(t, err, ErrNoTime, "though there is a slot")
+		again, err := s.Take(claim, 10*time.Second)
+		require.NoError(t, err)
+		again()
+		require.Equal(t, 1, s.free)
+
+		stopped, stop := context.WithCancel(claim)
+		stop()
+		_, err = s.Take(stopped, time.Second)
+		require.ErrorIs(t, err, context.Canceled)
 	})
 }

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
@@ -27,6 +28,8 @@ type Target struct {
 	// NeedDetails is true when title, account, upload date and the like are wanted as well as the counts.
 	// A source whose cheaper call gives counts alone may use that call when no target of a batch needs details.
 	NeedDetails bool
+	// Again is true when it has no answer since it was last asked for: a source that may ask in a surer way then does.
+	Again bool
 	// Of an account: the platform's own id and the one that this kind of source has (AccountFacts.SourceID), each "" until it
 	// is known, and how many of its newest videos are wanted at the least. A source may give more where they come in
 	// the same call.
@@ -143,6 +146,10 @@ type Grouped interface {
 	Group(t Target) string
 }
 
+// ErrNoTime says that a call was not made, since the time of the claim would have ended it half-way: a call that is broken off
+// is paid for, and says nothing of its source.
+var ErrNoTime = errors.New("not enough of the claim's time is left for a call")
+
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
 // methods may be called concurrently.
 type Source interface {
@@ -151,6 +158,8 @@ type Source interface {
 	// Serves says whether this source can answer for a target, and how many such targets fit into one call. A target
 	// without ExternalID stands for all of its platform and kind.
 	Serves(t Target) (batch int, ok bool)
+	// Patience is for how long one call may take before the source itself gives up. A claim leaves time for two.
+	Patience() time.Duration
 	// Budgets lists the source's budgets.
 	Budgets() []Budget
 	// Plan says what Fetch would spend on the batch, in the order in which ways of asking are preferred. The

@@ -110,6 +110,8 @@ type fetchTarget struct {
 	NextAt      Instant
 	RequestedAt Instant
 	Attempts    int
+	RefusedAs   string
+	Refusals    int
 	State       string
 	Detail      string
 	Depth       int
@@ -178,6 +180,8 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 				"details_at":   nil, // whoever asks now may have none of the details that others were given
 				"state":        stateActive,
 				"attempts":     0,
+				"refused_as":   "",
+				"refusals":     0,
 			}),
 		}).Create(&targets).Error
 		if err != nil {
@@ -204,12 +208,16 @@ type Target struct {
 	Lane       Lane
 	BaseLane   Lane // where it goes back to when nobody waits for it any more
 	Pace       Pace
-	Attempts   int      // fetches that failed since the last that succeeded
-	FetchedAt  *Instant // the last fetch that succeeded
-	DetailsAt  *Instant // the last that gave title, account and the like as well
-	Views      *int64   // the last views written, of an account the last followers
-	State      string
-	Suspect    *string // the collector's note on a number held back
+	Attempts   int // fetches that failed since the last that succeeded
+	// RefusedAs is what sources said last that ends asking (gone, refused), and Refusals how often in a row. What failed in between
+	// neither counts nor ends it.
+	RefusedAs string
+	Refusals  int
+	FetchedAt *Instant // the last fetch that succeeded
+	DetailsAt *Instant // the last that gave title, account and the like as well
+	Views     *int64   // the last views written, of an account the last followers
+	State     string
+	Suspect   *string // the collector's note on a number held back
 	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
 	RequestedAt Instant
 	// Of an account: the platform's own id and the source's (AccountFacts.SourceID), once they are known, and how many of its
@@ -294,7 +302,7 @@ WITH due AS MATERIALIZED (
 UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
  WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
    AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
-RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, fetched_at, details_at, views, state, suspect, requested_at, native_id, source_id, depth`
+RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, refused_as, refusals, fetched_at, details_at, views, state, suspect, requested_at, native_id, source_id, depth`
 	for len(c.Targets) < r.Limit {
 		var taken []Target
 		args := append(slices.Clone(selected), r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, bucket)

@@ -43,7 +43,7 @@ func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant) error {
 		`UPDATE videos SET username = @to WHERE organisation_id = @org AND linked_account_id = @id AND username = @from`,
 		`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
-		`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0,
+		`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0,
   next_at = CASE WHEN (attempts > 0 OR state <> @active) AND claimed_by IS NULL THEN @now ELSE next_at END,
   requested_at = CASE WHEN attempts > 0 OR state <> @active THEN requested_at + 1 ELSE requested_at END
  WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND handle <> @to AND external_id IN

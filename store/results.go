@@ -51,13 +51,15 @@ type Outcome struct {
 	Private, NotSafe *bool
 	// Source names where the facts come from, for provenance.
 	Source string
-	// NextAt is when the target is due again; Pace, Attempts, State, Suspect and Detail replace the target's.
-	NextAt   Instant
-	Pace     Pace
-	Attempts int
-	State    string
-	Suspect  *string
-	Detail   string
+	// NextAt is when the target is due again; Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail replace the target's.
+	NextAt    Instant
+	Pace      Pace
+	Attempts  int
+	RefusedAs string
+	Refusals  int
+	State     string
+	Suspect   *string
+	Detail    string
 	// HandleLost says of an account that another one answers to its handle.
 	HandleLost bool
 
@@ -447,13 +449,13 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			if o.account { // by whose followers its next answer is weighed, as a video's by its views
 				fetched, views = &fetchedAt, o.followers
 			}
-			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.State, o.Detail, o.Suspect,
+			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
 				fetched, details, views, o.Pace}
 		}
-		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "state text",
+		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer"}, rows)
 		args = append(args, now, now.Add(soon), bucket, c.Token)
-		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, state = u.state, detail = u.detail, suspect = u.suspect,
+		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   views = COALESCE(u.views, fetch_targets.views),

@@ -119,6 +119,9 @@ func (e *Endpoint) elsewhere(u *url.URL) *collector.Failure {
 // Address is the base address, with a slash at its end.
 func (e *Endpoint) Address() string { return e.base }
 
+// Timeout is the client's, for a request that has none of its own.
+func (e *Endpoint) Timeout() time.Duration { return e.client.timeout }
+
 // Clock asks the server for its time, which any answer of its has. It returns the zero time when the server has none to
 // show, and the error of Do when it cannot be reached.
 func (e *Endpoint) Clock(ctx context.Context) (time.Time, error) {

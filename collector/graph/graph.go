@@ -70,6 +70,9 @@ func New(o Options) (*Client, error) {
 // Address is the version's base address.
 func (c *Client) Address() string { return c.api.Address() }
 
+// Timeout is the client's.
+func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
+
 // Clock is the server's.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 

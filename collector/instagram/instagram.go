@@ -91,6 +91,9 @@ func (s *Source) Address() string { return s.graph.Address() }
 // Clock is the server's.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
+// Patience is the client's.
+func (s *Source) Patience() time.Duration { return s.graph.Timeout() }
+
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
 func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
 

@@ -88,6 +88,9 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 // Name returns DisplayName, or the name that was chosen.
 func (d *Display) Name() string { return d.name }
 
+// Patience is the client's.
+func (d *Display) Patience() time.Duration { return d.api.Timeout() }
+
 // Budgets lists the calls of a minute.
 func (d *Display) Budgets() []collector.Budget { return d.budget }
 

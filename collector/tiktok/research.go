@@ -69,6 +69,9 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
+// Patience is the client's.
+func (r *Research) Patience() time.Duration { return r.api.Timeout() }
+
 // Budgets lists the requests and the records of a UTC day.
 func (r *Research) Budgets() []collector.Budget { return r.budgets }
 

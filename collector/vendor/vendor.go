@@ -252,14 +252,16 @@ func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Resul
 	return answers, err
 }
 
+// Patience is what the description says, or else the client's.
+func (s *Source) Patience() time.Duration {
+	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
+}
+
 // ask makes the call when one of the vendor's slots is free.
 func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response, error) {
-	give, err := s.slots.Take(ctx)
-	switch {
-	case errors.Is(err, context.Canceled):
-		return nil, fmt.Errorf("the call was abandoned: %w", context.Canceled)
-	case err != nil:
-		return nil, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "no free slot before the caller's deadline"}
+	give, err := s.slots.Take(ctx, s.Patience())
+	if err != nil {
+		return nil, fmt.Errorf("the call was not made: %w", err)
 	}
 	defer give()
 	return s.api.Do(ctx, r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), f))

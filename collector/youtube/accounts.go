@@ -26,7 +26,7 @@ type name struct{ parameter, value string }
 // accountOf says how a target can be asked for; false when it names no YouTube account.
 //
 // The name in a link of the older forms may belong to another channel as a handle: /user/NAME is never a handle, /c/NAME
-// and /NAME mostly became one.
+// and /NAME mostly became one. No /c/NAME is a user name, which may be another channel's.
 func accountOf(t collector.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -39,7 +39,7 @@ func accountOf(t collector.Target) (account, bool) {
 	switch first, _, _ := strings.Cut(path(t.Link), "/"); {
 	case first == "user":
 		return account{names: []name{user}}, true
-	case first == "" || strings.HasPrefix(first, "@"):
+	case first == "" || first == "c" || strings.HasPrefix(first, "@"):
 		return account{names: []name{handle}}, true
 	default:
 		return account{names: []name{handle, user}}, true

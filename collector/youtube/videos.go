@@ -56,7 +56,9 @@ func (s *Source) askVideos(ctx context.Context, budget string, ids []string) (vi
 	if err != nil {
 		return videos{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
 	}
-	answer.sandbox = res.Sandbox
+	if answer.sandbox = res.Sandbox; kind == kindStats && answer.doubtful == "" {
+		answer.doubtful = "left out of batchGetStats, which does not answer for every video that is there: videos.list is asked next"
+	}
 	return answer, nil
 }
 

@@ -132,6 +132,9 @@ func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 // Clock is the server's.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
+// Patience is the client's.
+func (s *Source) Patience() time.Duration { return s.api.Timeout() }
+
 // Budgets lists the common budget and that of batchGetStats, both for a Pacific day.
 func (s *Source) Budgets() []collector.Budget { return s.budgets }
 
@@ -164,9 +167,9 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 	}
 	stats := []collector.Call{{Bucket: BudgetStats, Units: 1}}
 	list := []collector.Call{{Bucket: BudgetCommon, Units: 1}}
-	details := false
+	details, again := false, false
 	for _, t := range batch {
-		details = details || t.NeedDetails
+		details, again = details || t.NeedDetails, again || t.Again
 	}
 	if details {
 		list[0].Units = 2
@@ -174,7 +177,7 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 	switch {
 	case s.statsRefused():
 		return [][]collector.Call{list}
-	case details:
+	case details, again: // batchGetStats may leave out what is there
 		return [][]collector.Call{list, stats}
 	default:
 		return [][]collector.Call{stats, list}

@@ -435,28 +435,45 @@ func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 
 func TestSource_doubtsStrangeAnswers(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{target(pancakes, false), target(train, false)}
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]collector.Class{
-		`{"kind":"youtube#batchGetStatsResponse"}`:                                                                                     {collector.Gone, collector.Gone},
-		`{"kind":"youtube#batchGetStatsResponse","items":null}`:                                                                        {collector.Gone, collector.Gone},
-		`{"kind":"youtube#batchGetStatsResponse","items":[` + item + `]}`:                                                              {collector.Gone, collector.OK},
-		`{"kind":"youtube#searchListResponse","items":[` + item + `]}`:                                                                 {collector.Temporary, collector.OK},
-		`{"items":[` + item + `]}`:                                                                                                     {collector.Temporary, collector.OK},
-		`{"kind":"youtube#batchGetStatsResponse","items":[{"statistics":{}},` + item + `]}`:                                            {collector.Temporary, collector.OK},
-		`{"kind":"youtube#batchGetStatsResponse","items":[7,` + item + `]}`:                                                            {collector.Temporary, collector.OK},
-		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `","statistics":{"viewCount":1.5}}]}`:                     {collector.Gone, collector.Temporary},
-		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `","statistics":{"viewCount":"1","likeCount":[]}}]}`:      {collector.Gone, collector.Temporary},
-		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `","statistics":{"viewCount":"1","commentCount":"-1"}}]}`: {collector.Gone, collector.Temporary},
-		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":7},` + item + `]}`:                                                     {collector.Temporary, collector.OK},
-		`{"kind":"youtube#batchGetStatsResponse","items":[{"id":"` + train + `"}]}`:                                                    {collector.Gone, collector.Temporary},
+		`{"kind":"KIND"}`:                                                                                     {collector.Gone, collector.Gone},
+		`{"kind":"KIND","items":null}`:                                                                        {collector.Gone, collector.Gone},
+		`{"kind":"KIND","items":[` + item + `]}`:                                                              {collector.Gone, collector.OK},
+		`{"kind":"youtube#searchListResponse","items":[` + item + `]}`:                                        {collector.Temporary, collector.OK},
+		`{"items":[` + item + `]}`:                                                                            {collector.Temporary, collector.OK},
+		`{"kind":"KIND","items":[{"statistics":{}},` + item + `]}`:                                            {collector.Temporary, collector.OK},
+		`{"kind":"KIND","items":[7,` + item + `]}`:                                                            {collector.Temporary, collector.OK},
+		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":1.5}}]}`:                     {collector.Gone, collector.Temporary},
+		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":"1","likeCount":[]}}]}`:      {collector.Gone, collector.Temporary},
+		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":"1","commentCount":"-1"}}]}`: {collector.Gone, collector.Temporary},
+		`{"kind":"KIND","items":[{"id":7},` + item + `]}`:                                                     {collector.Temporary, collector.OK},
+		`{"kind":"KIND","items":[{"id":"` + train + `"}]}`:                                                    {collector.Gone, collector.Temporary},
 	} {
-		s := newSource(t, serve(t, map[string]http.Handler{
-			"videos:batchGetStats": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }),
-		}).base, nil)
-		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-		require.NoError(t, err, answer)
-		require.Equal(t, want, [2]collector.Class{results[0].Class, results[1].Class}, answer)
+		for _, way := range []struct {
+			method, kind string
+			again        bool
+			leftOut      collector.Class
+		}{
+			{"videos", "youtube#videoListResponse", true, collector.Gone},
+			// It does not answer for every video that is there.
+			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, collector.Temporary},
+		} {
+			said := strings.Replace(answer, "KIND", way.kind, 1)
+			s := newSource(t, serve(t, map[string]http.Handler{
+				way.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(said)) }),
+			}).base, nil)
+			batch := []collector.Target{target(pancakes, false), target(train, false)}
+			batch[0].Again = way.again
+			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			require.NoError(t, err, said)
+			for i, class := range want {
+				if class == collector.Gone {
+					class = way.leftOut
+				}
+				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, said)
+			}
+		}
 	}
 }
 
