@@ -38,9 +38,12 @@ type Retained struct {
 
 // ApplyRetention rolls up and drops what is not kept any more, and makes room for the months to come. It calls alive
 // after each transaction and stops with its error. It may be interrupted and repeated at any time, and runs while points
-// are written; two at once only do the same work twice.
+// are written; two at once only do the same work twice. It does nothing when the clock is wrong (see Options.RealTime).
 func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
 	var done Retained
+	if err := s.checkClock(ctx); err != nil {
+		return done, err
+	}
 	today := s.now().Day()
 	if err := s.ensureDays(ctx, today-31, today+62); err != nil {
 		return done, err
