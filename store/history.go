@@ -16,6 +16,9 @@ type Counts struct {
 	Bookmarks *int64
 }
 
+// countColumns are the counts as columns, in that order.
+var countColumns = []string{"views", "likes", "comments", "shares", "bookmarks"}
+
 // Engagement is likes + comments + bookmarks + shares, of those that are known; nil when none is.
 func (c Counts) Engagement() *int64 {
 	var sum int64
@@ -103,9 +106,11 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 const maxDate Date = 2932896 // 9999-12-31
 
 // storedPoints is the union of the daily and the weekly points of a video in a range of days. A week's point that is
-// still there as a daily one as well (between roll-up and drop) counts once.
-const storedPoints = `SELECT day, views, likes, comments, shares, bookmarks, source, fetched_at FROM snapshots_daily
- WHERE organisation_id = ? AND video_id = ? AND day BETWEEN ? AND ?
+// still there as a daily one as well (between roll-up and drop) counts once, with what it has from days that are dropped.
+const storedPoints = `SELECT d.day, COALESCE(d.views, w.views) AS views, COALESCE(d.likes, w.likes) AS likes, COALESCE(d.comments, w.comments) AS comments,
+ COALESCE(d.shares, w.shares) AS shares, COALESCE(d.bookmarks, w.bookmarks) AS bookmarks, d.source, d.fetched_at FROM snapshots_daily d
+ LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
+ WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
 UNION
 SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.fetched_at FROM snapshots_weekly w
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?

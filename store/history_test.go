@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"maps"
 	"math/big"
 	"slices"
@@ -60,10 +61,25 @@ func (s series) keep(t *testing.T, db *storetest.DB, o *store.Org, video uuid.UU
 	}
 }
 
+// over are counts, and where they are silent, those under them.
+func over(c, under store.Counts) store.Counts {
+	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
+		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
+}
+
+// points are those of both tables: a day that is in both counts once, with all that is known of it.
+func (s series) points() map[store.Date]store.Counts {
+	known := map[store.Date]store.Counts{}
+	maps.Copy(known, s.weekly)
+	for day, c := range s.daily {
+		known[day] = over(c, s.weekly[day])
+	}
+	return known
+}
+
 // read is the plain reading of the rules, one day after the other.
 func (s series) read(from, to store.Date) []store.Point {
-	known := maps.Clone(s.weekly)
-	maps.Copy(known, s.daily)
+	known := s.points()
 	days := slices.Sorted(maps.Keys(known))
 	out := []store.Point{}
 	for day := to; day >= from; day-- {
