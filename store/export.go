@@ -73,7 +73,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 
 // filled keeps the days that are wanted, the oldest first, and interpolates where that is.
 func (q ExportQuery) filled(stored []Point) []Point {
-	points := fill(stored, q.From, q.To)
+	points := fill(Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)
 	if q.Interpolated {
 		return points
