@@ -56,9 +56,13 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := &out[at[r.VideoID]]
-			if n := len(of.Points); n == 0 || of.Points[n-1].Day != r.Day {
-				of.Points = append(of.Points, r.Point)
+			// A week's point that is still there as a daily one as well counts once, with what it has from days that are dropped.
+			if n := len(of.Points); n > 0 && of.Points[n-1].Day == r.Day {
+				r.update(of.Points[n-1].Counts)
+				of.Points[n-1].Counts = r.Counts
+				continue
 			}
+			of.Points = append(of.Points, r.Point)
 		}
 	}
 	for n := range out {
@@ -69,7 +73,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 
 // filled keeps the days that are wanted, the oldest first, and interpolates where that is.
 func (q ExportQuery) filled(stored []Point) []Point {
-	points := fill(stored, q.From, q.To)
+	points := fill(Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)
 	if q.Interpolated {
 		return points

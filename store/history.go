@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -15,6 +17,9 @@ type Counts struct {
 	Shares    *int64
 	Bookmarks *int64
 }
+
+// countColumns are the counts as columns, in that order.
+var countColumns = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
 // Engagement is likes + comments + bookmarks + shares, of those that are known; nil when none is.
 func (c Counts) Engagement() *int64 {
@@ -37,7 +42,7 @@ type Quality string
 // The qualities.
 const (
 	QualityMeasured     Quality = "measured"     // what the source said
-	QualityCorrected    Quality = "corrected"    // what the source said, and less than before: the platform took counts back
+	QualityCorrected    Quality = "corrected"    // what the source said, and less than was known last: the platform took counts back
 	QualityInterpolated Quality = "interpolated" // between two days with a point; nobody measured it
 )
 
@@ -71,7 +76,11 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to Date) ([]Point
 	if err != nil {
 		return nil, err
 	}
-	return fill(points, from, to), nil
+	known, err := o.knownBefore(ctx, v.ID, points, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return fill(known, points, from, to), nil
 }
 
 // usualGap is the most days between two points of a video that is being tracked, unless its source was out of order.
@@ -102,10 +111,43 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 
 const maxDate Date = 2932896 // 9999-12-31
 
+// knownBefore returns each count as it was known last before the first of the points, which points has read for the days
+// from..to: a point is judged by it where the points before it lack the count. So its quality is the same in every range.
+func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to Date) (Counts, error) {
+	var seen, before Counts
+	wanted := false
+	for _, p := range points {
+		was := seen.all()
+		for n, count := range p.all() {
+			wanted = wanted || (count != nil && was[n] == nil && p.Day >= from && p.Day <= to)
+		}
+		seen.update(p.Counts)
+	}
+	if !wanted || points[0].Day >= from { // the latter when there is none before
+		return before, nil
+	}
+	// Each walks back along the key, at most over the points that are kept of one video.
+	const last = `(SELECT k.%[1]s FROM (
+SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS d
+UNION ALL
+SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS w
+) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
+	var lasts []string
+	var args []any
+	for _, count := range countColumns {
+		lasts = append(lasts, fmt.Sprintf(last, count))
+		args = append(args, o.id, video, points[0].Day, o.id, video, points[0].Day)
+	}
+	err := o.s.read.WithContext(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
+	return before, translate(err)
+}
+
 // storedPoints is the union of the daily and the weekly points of a video in a range of days. A week's point that is
-// still there as a daily one as well (between roll-up and drop) counts once.
-const storedPoints = `SELECT day, views, likes, comments, shares, bookmarks, source, fetched_at FROM snapshots_daily
- WHERE organisation_id = ? AND video_id = ? AND day BETWEEN ? AND ?
+// still there as a daily one as well (between roll-up and drop) counts once, with what it has from days that are dropped.
+const storedPoints = `SELECT d.day, COALESCE(d.views, w.views) AS views, COALESCE(d.likes, w.likes) AS likes, COALESCE(d.comments, w.comments) AS comments,
+ COALESCE(d.shares, w.shares) AS shares, COALESCE(d.bookmarks, w.bookmarks) AS bookmarks, d.source, d.fetched_at FROM snapshots_daily d
+ LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
+ WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
 UNION
 SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.fetched_at FROM snapshots_weekly w
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
@@ -117,14 +159,19 @@ func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, fro
 	return points, translate(err)
 }
 
-// fill turns stored points, the oldest first, into the points of the days from..to, the newest first.
-func fill(stored []Point, from, to Date) []Point {
-	out := make([]Point, 0, len(stored))
-	for i, p := range slices.Backward(stored) {
+// fill turns stored points, the oldest first, into the points of the days from..to, the newest first. A point is corrected
+// when any of its counts is lower than that was known last, in an earlier point or in known, what was known before the first.
+func fill(known Counts, stored []Point, from, to Date) []Point {
+	for i := range stored {
+		p := &stored[i]
 		p.Quality = QualityMeasured
-		if i > 0 && p.fellFrom(stored[i-1].Counts) {
+		if p.fellFrom(known) {
 			p.Quality = QualityCorrected
 		}
+		known.update(p.Counts)
+	}
+	out := make([]Point, 0, len(stored))
+	for i, p := range slices.Backward(stored) {
 		if p.Day >= from && p.Day <= to {
 			out = append(out, p)
 		}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"maps"
 	"math/big"
 	"slices"
@@ -60,17 +61,35 @@ func (s series) keep(t *testing.T, db *storetest.DB, o *store.Org, video uuid.UU
 	}
 }
 
+// over are counts, and where they are silent, those under them.
+func over(c, under store.Counts) store.Counts {
+	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
+		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
+}
+
+// points are those of both tables: a day that is in both counts once, with all that is known of it.
+func (s series) points() map[store.Date]store.Counts {
+	known := map[store.Date]store.Counts{}
+	maps.Copy(known, s.weekly)
+	for day, c := range s.daily {
+		known[day] = over(c, s.weekly[day])
+	}
+	return known
+}
+
 // read is the plain reading of the rules, one day after the other.
 func (s series) read(from, to store.Date) []store.Point {
-	known := maps.Clone(s.weekly)
-	maps.Copy(known, s.daily)
+	known, before := s.points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))
+	for i := 1; i < len(days); i++ {
+		before[days[i]] = over(known[days[i-1]], before[days[i-1]])
+	}
 	out := []store.Point{}
 	for day := to; day >= from; day-- {
 		later, _ := slices.BinarySearch(days, day)
 		if c, ok := known[day]; ok {
 			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
-			if later > 0 && lower(c, known[days[later-1]]) {
+			if lower(c, before[day]) {
 				p.Quality = store.QualityCorrected
 			}
 			out = append(out, p)
@@ -154,6 +173,10 @@ func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 			if at := slices.Sorted(maps.Keys(s.weekly)); len(at) > 0 {
 				ranges = append(ranges, [2]store.Date{at[0] + 1, at[0] + 1}) // a single day between two points
 			}
+			if at := slices.Sorted(maps.Keys(s.points())); len(at) > 0 {
+				day := rapid.SampledFrom(at).Draw(rt, "day of a point")
+				ranges = append(ranges, [2]store.Date{day, day}, [2]store.Date{day, today})
+			}
 			for _, r := range ranges {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, r[0], r[1])
 				require.NoError(rt, err)
@@ -188,6 +211,42 @@ func TestHistory_interpolatesWhatLiesBetweenTwoPoints(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, got, "none before the first point")
 	})
+}
+
+// A count that another source did not give, or that was hidden for a time, is compared with what it was before.
+func TestHistory_comparesWithWhatWasKnownLast(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		room(t, db, 200)
+		o, today := newOrg(t, db), today(db)
+		likes := func(n int64) store.Counts { return store.Counts{Likes: &n} }
+		at := func(views, likes int64) store.Counts { return store.Counts{Views: &views, Likes: &likes} }
+		for n, s := range []series{
+			{daily: map[store.Date]store.Counts{today - 2: at(1000, 5), today - 1: likes(6), today: at(900, 7)}},
+			{daily: map[store.Date]store.Counts{today - 60: at(1000, 5), today - 20: likes(6), today - 1: likes(7), today: at(900, 8)}},
+			{daily: map[store.Date]store.Counts{today - 60: likes(6), today: at(900, 8)}, weekly: map[store.Date]store.Counts{today - 150: at(1000, 5), today - 120: likes(5)}},
+		} {
+			id := track(t, o, clip(t, n))[0].VideoID
+			s.keep(t, db, o, id)
+			for _, days := range []store.Date{0, 1, 2, 19, 100, 200} {
+				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
+				require.NoError(t, err)
+				require.Equal(t, store.QualityCorrected, got[0].Quality, "case %d, as read from %d days ago", n, days)
+				require.NotContains(t, qualities(got[1:]), store.QualityCorrected, "case %d", n)
+			}
+			exported, err := o.Export(t.Context(), store.ExportQuery{From: today, To: today, Limit: 10})
+			require.NoError(t, err)
+			require.Equal(t, store.QualityCorrected, exported[n].Points[0].Quality)
+		}
+	})
+}
+
+func qualities(points []store.Point) []store.Quality {
+	var out []store.Quality
+	for _, p := range points {
+		out = append(out, p.Quality)
+	}
+	return out
 }
 
 func TestHistory_neverFallsBetweenTwoPointsThatRise(t *testing.T) {

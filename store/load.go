@@ -342,16 +342,20 @@ func (l *loading) video(v *Video, in *LoadVideo) {
 	}
 }
 
-// points turns points into rows: of the days that are old, the last of each week.
+// points turns points into rows: of the days that are old, one a week, as retention leaves it.
 func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	oldest := l.oldestDaily()
+	var known Counts // last in the week
 	for i, p := range points {
 		day := p.At.Day()
-		switch {
-		case day >= oldest:
+		if day >= oldest {
 			l.daily = append(l.daily, []any{l.id, video, day, day.Week(), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, l.source})
-		case i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week():
-			l.weekly = append(l.weekly, []any{l.id, video, day.Week(), day, p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, l.source})
+			continue
+		}
+		known.update(p.Counts)
+		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
+			l.weekly = append(l.weekly, []any{l.id, video, day.Week(), day, known.Views, known.Likes, known.Comments, known.Shares, known.Bookmarks, p.At, l.source})
+			known = Counts{}
 		}
 	}
 }

@@ -330,7 +330,7 @@ func (w writer) savePoints(videos []*Video) error {
 		return nil
 	}
 	assignments := clause.AssignmentColumns([]string{"fetched_at", "source"})
-	for _, c := range []string{"views", "likes", "comments", "shares", "bookmarks"} {
+	for _, c := range countColumns {
 		assignments = append(assignments, clause.Assignments(map[string]any{c: gorm.Expr("COALESCE(excluded." + c + ", snapshots_daily." + c + ")")})...)
 	}
 	return w.tx.Table("snapshots_daily").Clauses(clause.OnConflict{

@@ -11,7 +11,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Retention: every day's point for DailyDays, then the last one of each week until WeeklyDays.
+// Retention: every day's point for DailyDays, then one of each week until WeeklyDays: the last, in which a count that it
+// lacks is the week's last known one. So a source that is silent on a Sunday takes nothing away.
 //
 // A week's point is written before the days that it stands for are dropped: in the same transaction where rows are
 // deleted, and where months are dropped whole, in transactions of its own that a last look before the drop checks again.
@@ -38,9 +39,12 @@ type Retained struct {
 
 // ApplyRetention rolls up and drops what is not kept any more, and makes room for the months to come. It calls alive
 // after each transaction and stops with its error. It may be interrupted and repeated at any time, and runs while points
-// are written; two at once only do the same work twice.
+// are written; two at once only do the same work twice. It does nothing when the clock is wrong (see Options.RealTime).
 func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
 	var done Retained
+	if err := s.checkClock(ctx); err != nil {
+		return done, err
+	}
 	today := s.now().Day()
 	if err := s.ensureDays(ctx, today-31, today+62); err != nil {
 		return done, err
@@ -87,15 +91,28 @@ func (s *Store) rollUp(ctx context.Context, orgs []uuid.UUID, before Date, done 
 	return nil
 }
 
-const upsertWeeks = `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, likes, comments, shares, bookmarks, fetched_at, source)
-SELECT r.organisation_id, r.video_id, r.week, r.day, r.views, r.likes, r.comments, r.shares, r.bookmarks, r.fetched_at, r.source FROM (
-  SELECT d.organisation_id, d.video_id, d.week, d.day, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetched_at, d.source,
+// upsertWeeks writes the points of the weeks of some days. Where a week's point is there already, from its part in another
+// month, the later part's counts go before the earlier one's, whichever comes first; one that has all of this changes nothing.
+var upsertWeeks = func() string {
+	var columns, last, set, changed strings.Builder
+	for _, c := range countColumns {
+		columns.WriteString(", " + c)
+		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
+		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)
+		fmt.Fprintf(&changed, " OR (snapshots_weekly.%[1]s IS NULL AND excluded.%[1]s IS NOT NULL) OR (snapshots_weekly.day = excluded.day AND snapshots_weekly.%[1]s <> excluded.%[1]s)", c)
+	}
+	for _, c := range []string{"fetched_at", "source", "day"} {
+		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN snapshots_weekly.%[1]s ELSE excluded.%[1]s END, ", c)
+	}
+	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day` + columns.String() + `, fetched_at, source)
+SELECT r.organisation_id, r.video_id, r.week, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
+  SELECT d.organisation_id, d.video_id, d.week, d.day, d.fetched_at, d.source` + last.String() + `,
     ROW_NUMBER() OVER (PARTITION BY d.video_id, d.week ORDER BY d.day DESC) AS place
     FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id > ? AND d.video_id <= ? AND d.day >= ? AND d.day < ?) AS r
  WHERE r.place = 1
-ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET day = excluded.day, views = excluded.views, likes = excluded.likes,
-  comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks, fetched_at = excluded.fetched_at, source = excluded.source
- WHERE snapshots_weekly.day < excluded.day`
+ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuffix(set.String(), ", ") + `
+ WHERE snapshots_weekly.day < excluded.day` + changed.String()
+}()
 
 // rollUpDays writes the weekly points of the days from..before, and deletes the days unless they are dropped by the month.
 func (s *Store) rollUpDays(ctx context.Context, orgs []uuid.UUID, from, before Date, done *Retained, alive func() error) error {
@@ -177,7 +194,8 @@ var (
 	errMonthGone = errors.New("month gone")   // another process has dropped it
 )
 
-// dropMonth drops a month's partition, once it is sure that each of its points lies in a week that has a weekly one.
+// dropMonth drops a month's partition, once it is sure that each of its points lies in a week whose point is no older and
+// has all the counts that it has.
 func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
 	partition := dailyPartition + month.Time().Format("200601")
 	err := s.tx(ctx, func(tx *gorm.DB) error {
@@ -191,7 +209,9 @@ func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Dat
 		for _, org := range orgs {
 			var missing int64
 			err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
-SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day)`,
+SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
+   AND (d.views IS NULL OR w.views IS NOT NULL) AND (d.likes IS NULL OR w.likes IS NOT NULL) AND (d.comments IS NULL OR w.comments IS NOT NULL)
+   AND (d.shares IS NULL OR w.shares IS NOT NULL) AND (d.bookmarks IS NULL OR w.bookmarks IS NOT NULL))`,
 				org, month, next).Scan(&missing).Error
 			if err != nil {
 				return err

@@ -2,6 +2,9 @@ package store_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,26 +19,27 @@ import (
 
 func goOn() error { return nil }
 
-// reduced is the plain reading of what is kept of a series: all days from one on, and of those before it the last of each
-// week, unless that is too old.
+// reduced is the plain reading of what is kept of a series: all days from one on, and of each week before it a point on its
+// last day with each count as it was known last in the week, unless that is too old.
 func (s series) reduced(daily, oldest store.Date) series {
 	kept := series{daily: map[store.Date]store.Counts{}, weekly: map[store.Date]store.Counts{}}
-	last := map[store.Date]store.Date{} // by week
+	last, known := map[store.Date]store.Date{}, s.points() // by week
 	for day, c := range s.daily {
 		if day >= daily {
 			kept.daily[day] = c
-		} else {
+		}
+	}
+	for day := range known {
+		if _, stays := kept.daily[day]; !stays {
 			last[day.Week()] = max(last[day.Week()], day)
 		}
 	}
-	for day := range s.weekly {
-		last[day.Week()] = max(last[day.Week()], day)
-	}
-	for _, day := range last {
-		if c, ok := s.daily[day]; ok && day >= oldest {
-			kept.weekly[day] = c
-		} else if day >= oldest {
-			kept.weekly[day] = s.weekly[day]
+	for week, day := range last {
+		if day < oldest {
+			continue
+		}
+		for d := week; d <= day; d++ {
+			kept.weekly[day] = over(known[d], kept.weekly[day])
 		}
 	}
 	return kept
@@ -104,7 +108,7 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 			s.keep(t, db, o, id)
 			kept := s.reduced(dailyFrom(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays
-			read := func() []store.Point {
+			read := func(from store.Date) []store.Point {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, from, now)
 				require.NoError(rt, err)
 				return got
@@ -115,14 +119,23 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 				_, _ = killed.ApplyRetention(t.Context(), goOn)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}
-				for _, p := range read() {
+				for _, p := range read(from - 7) {
 					byDay[p.Day] = p
 				}
 				for _, want := range kept.read(from, now) {
-					if want.Quality != store.QualityInterpolated {
-						require.Equal(rt, want.Counts, byDay[want.Day].Counts, "%s is lost", want.Day)
-					}
 					require.Contains(rt, byDay, want.Day)
+					if want.Quality == store.QualityInterpolated {
+						continue
+					}
+					got := byDay[want.Day].Counts
+					if _, week := kept.weekly[want.Day]; week { // what it lacks may still be where it was measured
+						for d := want.Day - 1; d >= want.Day.Week(); d-- {
+							if byDay[d].Quality != store.QualityInterpolated {
+								got = over(got, byDay[d].Counts)
+							}
+						}
+					}
+					require.Equal(rt, want.Counts, got, "%s is lost", want.Day)
 				}
 			}
 			var both sync.WaitGroup
@@ -134,7 +147,7 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 				})
 			}
 			both.Wait()
-			require.Equal(rt, kept.read(from, now), read())
+			require.Equal(rt, kept.read(from, now), read(from))
 			again, err := db.ApplyRetention(t.Context(), goOn)
 			require.NoError(rt, err)
 			require.Zero(rt, again.Weeks+again.Days+again.Expired)
@@ -175,6 +188,98 @@ func TestRetention_keepsNinetyDaysAndThenAPointAWeek(t *testing.T) {
 			}
 		}
 	})
+}
+
+// silentSunday is a week of which the last day has likes alone, long ago, cut by the end of a month if that is wanted.
+func silentSunday(db *storetest.DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
+	monday = (today(db) - 150).Week()
+	for ((monday + 6).Time().Day() < 7) != cut {
+		monday -= 7
+	}
+	days = map[store.Date]store.Counts{monday + 6: {Likes: new(int64(70))}}
+	for n := range store.Date(6) {
+		days[monday+n] = store.Counts{Views: new(1000 + 100*int64(n)), Likes: new(int64(n))}
+	}
+	return monday, days
+}
+
+func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, n := newOrg(t, db), 0
+		for _, cut := range []bool{false, true} {
+			monday, days := silentSunday(db, cut)
+			sunday := monday + 6
+			early, late := map[store.Date]store.Counts{}, map[store.Date]store.Counts{}
+			for day, c := range days {
+				if day.Time().Day() > 20 {
+					early[day] = c
+				} else {
+					late[day] = c
+				}
+			}
+			lastAlone := map[store.Date]store.Counts{sunday: days[sunday]}
+			rolledUp := func(daily map[store.Date]store.Counts) map[store.Date]store.Counts {
+				return series{daily: daily}.reduced(sunday+1, 0).weekly
+			}
+			for name, s := range map[string]series{
+				"as it is":                         {daily: days},
+				"rolled up by its last day alone":  {daily: days, weekly: lastAlone},
+				"its later part is rolled up":      {daily: early, weekly: rolledUp(late)},
+				"its later part knew nothing more": {daily: early, weekly: lastAlone},
+				"its earlier part is rolled up":    {daily: late, weekly: rolledUp(early)},
+				"its later part is the last day":   {daily: lastAlone, weekly: rolledUp(early)},
+			} {
+				if !cut && strings.HasPrefix(name, "its") {
+					continue
+				}
+				want := rolledUp(s.points())[sunday]
+				require.EqualValues(t, 70, *want.Likes)
+				require.NotNil(t, want.Views)
+				room(t, db, 250) // again, as months are dropped
+				id := track(t, o, clip(t, n))[0].VideoID
+				n++
+				s.keep(t, db, o, id)
+				for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
+					db.Exec(t, "UPDATE "+table+" SET fetched_at = 7, source = 'other' WHERE organisation_id = ? AND day = ?", o.ID(), sunday)
+				}
+				_, err := db.ApplyRetention(t.Context(), goOn)
+				require.NoError(t, err)
+				got, err := o.History(t.Context(), store.VideoRef{ID: id}, sunday, sunday)
+				require.NoError(t, err)
+				require.Equal(t, []store.Point{{Day: sunday, Counts: want,
+					Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("other"), FetchedAt: new(store.Instant(7))}}}, got, name)
+				again, err := db.ApplyRetention(t.Context(), goOn)
+				require.NoError(t, err)
+				require.Zero(t, again.Weeks)
+			}
+		}
+		require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0])
+	})
+}
+
+// What comes in between the roll-up and the last look before the drop is rolled up the next time.
+func TestRetention_dropsNoMonthWithACountThatItsWeekLacks(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	room(t, db, 250)
+	o := newOrg(t, db)
+	_, days := silentSunday(db, false)
+	series{daily: days}.keep(t, db, o, track(t, o, clip(t, 1))[0].VideoID)
+	db.Guard.Before("LOCK TABLE "+partitionOf(days), func() {
+		db.Exec(t, "UPDATE snapshots_daily SET shares = 5 WHERE organisation_id = ?", o.ID())
+	})
+	done, err := db.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+	require.Len(t, done.Busy, 1)
+	again, err := db.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+	require.Equal(t, done.Busy, again.Months)
+	require.Equal(t, []int64{5}, storetest.Column[int64](t, db, "SELECT shares FROM snapshots_weekly WHERE organisation_id = ?", o.ID()))
+}
+
+func partitionOf(days map[store.Date]store.Counts) string {
+	return "snapshots_daily_" + slices.Min(slices.Collect(maps.Keys(days))).Time().Format("200601")
 }
 
 func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {

@@ -20,6 +20,9 @@ type Options struct {
 	URL string
 	// Now gives the time; the only clock that the store knows.
 	Now func() time.Time
+	// RealTime says that Now is meant to be the real time: jobs and retention are then refused while it and the clock of
+	// PostgreSQL are apart. Tests set their own time.
+	RealTime bool
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
 	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
@@ -31,6 +34,7 @@ type Store struct {
 	connections
 	dialect    dialect
 	now        func() Instant
+	realTime   bool
 	logger     *slog.Logger
 	partitions partitionCache
 }
@@ -48,7 +52,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: d, logger: o.Logger, now: func() Instant { return InstantOf(o.Now()) }}
+	s := &Store{dialect: d, logger: o.Logger, realTime: o.RealTime, now: func() Instant { return InstantOf(o.Now()) }}
 	if s.connections, err = d.open(ctx, o); err != nil {
 		_ = s.Close()
 		return nil, translate(err)

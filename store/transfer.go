@@ -278,15 +278,17 @@ func (i *importing) merge(m *mergedVideo) {
 	oldest := i.oldestDaily()
 	for n, p := range m.added {
 		day := p.At.Day()
-		row := []any{p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, ImportSource}
+		row := func(c Counts) []any {
+			return []any{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks, p.At, ImportSource}
+		}
 		switch {
 		case day >= oldest:
-			i.daily = append(i.daily, append([]any{i.id, m.after.ID, day, day.Week()}, row...))
+			i.daily = append(i.daily, append([]any{i.id, m.after.ID, day, day.Week()}, row(p.Counts)...))
 		case m.standsForWeek(n, oldest):
 			if m.weekOf(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
 			}
-			i.weekly = append(i.weekly, append([]any{i.id, m.after.ID, day.Week(), day}, row...))
+			i.weekly = append(i.weekly, append([]any{i.id, m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
 		}
 	}
 }

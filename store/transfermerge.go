@@ -52,7 +52,8 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today Date) PointFate {
 		return PointBeforeUpload
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
-		if m.stored[n].equal(p.Counts) {
+		// What a point that stands for a week has beyond this one's counts is from an earlier day of the week.
+		if s := m.stored[n]; s.equal(p.Counts) || s.Weekly && s.holds(p.Counts) {
 			return PointThere
 		}
 		return PointKept
@@ -90,6 +91,13 @@ func (c Counts) equal(o Counts) bool {
 	return same(c.Views, o.Views) && same(c.Likes, o.Likes) && same(c.Comments, o.Comments) && same(c.Shares, o.Shares) && same(c.Bookmarks, o.Bookmarks)
 }
 
+// holds says whether all counts that o knows are these.
+func (c Counts) holds(o Counts) bool {
+	known := c
+	known.update(o)
+	return c.equal(known)
+}
+
 // standsForWeek says whether the n-th added point is the last that is added of the old part of its week.
 func (m *mergedVideo) standsForWeek(n int, oldest Date) bool {
 	if n+1 == len(m.added) {
@@ -97,6 +105,22 @@ func (m *mergedVideo) standsForWeek(n int, oldest Date) bool {
 	}
 	next := m.added[n+1].At.Day()
 	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
+}
+
+// weekCounts are the counts of the point that stands for the week of the n-th added one, which is the last of it: of each
+// the last that is known in the week, also from the point that it replaces.
+func (m *mergedVideo) weekCounts(n int) Counts {
+	var known Counts
+	week := m.added[n].At.Day().Week()
+	if w := m.weekOf(week); w != nil {
+		known = w.Counts
+	}
+	for _, p := range m.added[:n+1] {
+		if p.At.Day().Week() == week {
+			known.update(p.Counts)
+		}
+	}
+	return known
 }
 
 // weekOf returns the point that stands for a day's week.

@@ -657,8 +657,8 @@ type AccountHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
-	// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
+	// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
 	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
@@ -956,8 +956,8 @@ type FaultLocation string
 // HistoryInclude What a history point may have in addition.
 type HistoryInclude string
 
-// HistoryQuality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
-// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+// HistoryQuality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
+// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
 // two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
@@ -1794,8 +1794,8 @@ type VideoHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than in
-	// the point before (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
+	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
+	// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
 	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 

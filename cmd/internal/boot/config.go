@@ -60,7 +60,7 @@ const (
 // Open opens the database. Unless m is MigrateNothing, the schema is then this program's own: another one is refused
 // with a *store.SchemaError.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
-	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, Logger: logger})
+	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Logger: logger})
 	if err != nil {
 		return nil, err
 	}
