@@ -165,12 +165,14 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	case d.isStranger(a):
 		return 0, d.leave(a)
 	}
+	if d.outcome.Account != nil {
+		if a, err = d.identify(a); err != nil {
+			return 0, err
+		}
+	}
 	before := *a
 	set(&a.Private, d.outcome.Private)
 	if f := d.outcome.Account; f != nil {
-		if err := d.identify(a); err != nil {
-			return 0, err
-		}
 		a.CheckedAt = &d.at
 		set(&a.Private, f.Private)
 		setPointer(&a.Bio, f.Bio)
@@ -187,7 +189,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 			}
 		}
 	}
-	err = scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", id).Updates(map[string]any{
+	err = scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(map[string]any{
 		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
 		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt}).Error
 	if err != nil {
@@ -197,7 +199,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if d.outcome.Account != nil {
 		of.fetchedAt, of.source = &d.at, &d.outcome.Source
 	}
-	if err := refreshAccounts(d.tx, []rowKey{{d.org, id}}, of); err != nil {
+	if err := refreshAccounts(d.tx, []rowKey{{d.org, a.ID}}, of); err != nil {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)
@@ -214,8 +216,9 @@ func (d discovery) missing(a *Account) int {
 	return 0
 }
 
-// identify brings id, handle and name of the account's record up to what the source says.
-func (d discovery) identify(a *Account) error {
+// identify brings id, handle and name of the account's record up to what the source says, and returns the record, which is another
+// one where two turn out to be the same account.
+func (d discovery) identify(a *Account) (*Account, error) {
 	f := d.outcome.Account
 	as := author{platform: a.Platform, name: f.Name}
 	set(&as.externalID, f.ID)
@@ -229,7 +232,7 @@ func (d discovery) identify(a *Account) error {
 	}
 	if as.externalID == "" && as.username == "" {
 		if !a.HandleCurrent {
-			return nil // the source names nobody, and the handle is another's by now
+			return a, nil // the source names nobody, and the handle is another's by now
 		}
 		as.username = a.Username // what it was asked by
 	}
@@ -238,20 +241,24 @@ func (d discovery) identify(a *Account) error {
 	var rows []*Account
 	err := others.Find(&rows).Error
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Another record may bear the id already, or the handle and nothing that is known of it otherwise: made when one of its
-	// videos was tracked before the account, or because the account is tracked by another link as well. Its videos come over,
-	// since this record is the one that was asked for.
+	// videos was tracked before the account, or because the account is tracked by another link as well, perhaps that of a new
+	// handle.
+	asked := a
 	rows = slices.DeleteFunc(rows, func(r *Account) bool {
 		same := r.is(as) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
 		if same && err == nil {
-			err = d.absorb(a, r)
+			a, err = d.merge(a, r)
 		}
 		return same
 	})
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if a != asked && as.username == "" && asked.HandleCurrent {
+		as.username = asked.Username // it was found by that
 	}
 	book := accountBook{org: d.org, now: d.at, rows: append([]*Account{a}, rows...)}
 	if a.ExternalID == nil && as.externalID != "" {
@@ -265,41 +272,7 @@ func (d discovery) identify(a *Account) error {
 		book.change(a)
 	}
 	book.enter(as)
-	return book.save(d.tx)
-}
-
-// absorb moves the videos and the memberships of another record of the same account to the account's own, and drops it.
-func (d discovery) absorb(a, other *Account) error {
-	var tracked, removed int
-	switch {
-	case other.Tracked:
-		tracked = 1
-	case other.Removed:
-		removed = 1
-	}
-	if err := d.addFollowers(*other, Account{}); err != nil {
-		return err
-	}
-	err := d.tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
-		tracked, removed, d.org).Error
-	if err != nil {
-		return err
-	}
-	statements := []string{
-		`DELETE FROM fetch_subscriptions WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
-		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
-		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
-SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
-ON CONFLICT (organisation_id, collection_id, account_id) DO NOTHING`,
-		`DELETE FROM accounts WHERE organisation_id = @org AND id = @from`,
-	}
-	for _, statement := range statements {
-		err := d.tx.Exec(statement, map[string]any{"org": d.org, "from": other.ID, "to": gorm.Expr("CAST(? AS "+uuidType(d.tx)+")", a.ID)}).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return a, book.save(d.tx)
 }
 
 // wanted returns which of the listed videos the account's tracking type takes: at first the newest so many, and always
