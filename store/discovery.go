@@ -165,28 +165,23 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	case d.isStranger(a):
 		return 0, d.leave(a)
 	}
-	if d.outcome.Account != nil {
+	f := d.outcome.Account
+	if f != nil {
 		if a, err = d.identify(a); err != nil {
 			return 0, err
 		}
 	}
-	before := *a
-	set(&a.Private, d.outcome.Private)
-	if f := d.outcome.Account; f != nil {
-		a.CheckedAt = &d.at
-		set(&a.Private, f.Private)
-		setPointer(&a.Bio, f.Bio)
-		setPointer(&a.ProfileLink, f.ProfileLink)
-		setPointer(&a.LatestFollowersCount, f.Followers)
-		setPointer(&a.LatestFollowingCount, f.Following)
-		if f.Listed {
-			a.Empty = len(f.Videos) == 0
-			if err := d.track(a); err != nil {
-				return 0, err
-			}
-			if missing = d.missing(a); missing == 0 {
-				a.DiscoveredAt = &d.at
-			}
+	before, late := *a, d.isLate(a)
+	if !late {
+		d.profile(a)
+	}
+	// A late list still shows videos, each of which is taken once.
+	if f != nil && f.Listed {
+		if err := d.track(a); err != nil {
+			return 0, err
+		}
+		if missing = d.missing(a); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+			a.DiscoveredAt = &d.at
 		}
 	}
 	err = scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(map[string]any{
@@ -196,7 +191,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 		return 0, err
 	}
 	of := stamp{day: d.at.Day()}
-	if d.outcome.Account != nil {
+	if f != nil && !late {
 		of.fetchedAt, of.source = &d.at, &d.outcome.Source
 	}
 	if err := refreshAccounts(d.tx, []rowKey{{d.org, a.ID}}, of); err != nil {
@@ -214,6 +209,27 @@ func (d discovery) missing(a *Account) int {
 		return want
 	}
 	return 0
+}
+
+// isLate says whether something newer is known of the account than this answer: its lease ended before it came.
+func (d discovery) isLate(a *Account) bool { return a.CheckedAt != nil && *a.CheckedAt > d.at }
+
+// profile brings the account up to what the source says of it.
+func (d discovery) profile(a *Account) {
+	set(&a.Private, d.outcome.Private)
+	f := d.outcome.Account
+	if f == nil {
+		return
+	}
+	a.CheckedAt = &d.at
+	set(&a.Private, f.Private)
+	setPointer(&a.Bio, f.Bio)
+	setPointer(&a.ProfileLink, f.ProfileLink)
+	setPointer(&a.LatestFollowersCount, f.Followers)
+	setPointer(&a.LatestFollowingCount, f.Following)
+	if f.Listed {
+		a.Empty = len(f.Videos) == 0
+	}
 }
 
 // identify brings id, handle and name of the account's record up to what the source says, and returns the record, which is another
