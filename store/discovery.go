@@ -118,25 +118,22 @@ func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) e
 	return keepIdentity(tx, o, depth)
 }
 
-// keepIdentity notes the account's ids in its target, and its handle where none was known, and, once its videos have been listed, how deep the next list has to
-// go: no deeper than a page, unless an organisation has joined that has seen too few. Then the target is due again
-// at once, which is what a later requested_at means to acknowledge.
+// keepIdentity notes the account's ids in its target, its handle where none was known, and how deep the next list has to go:
+// no deeper than a page, unless an organisation has joined that has seen too few, or has seen none that it knows. Then the
+// target is due again at once, which is what a later requested_at means to acknowledge. An answer without a list ends a
+// deeper one too, which would be reserved from the budget each time: the first page that comes asks for it again.
 func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
 	}
 	var handle string
 	set(&handle, o.Account.Username)
-	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END`
-	args := []any{o.Account.ID, o.Account.SourceID, handle}
-	if o.Account.Listed {
-		statement, args = statement+`, depth = ?`, append(args, depth)
-		if depth > 0 {
-			statement += `, requested_at = requested_at + 1`
-		}
+	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END, depth = ?`
+	if depth > 0 {
+		statement += `, requested_at = requested_at + 1`
 	}
 	return tx.Exec(statement+` WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND requested_at <= ?`,
-		append(args, bucket, o.Target.Platform, targetAccount, o.Target.ExternalID, o.Target.RequestedAt)...).Error
+		o.Account.ID, o.Account.SourceID, handle, depth, bucket, o.Target.Platform, targetAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
 // discovery writes an account's outcome to one organisation.
@@ -177,10 +174,14 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	}
 	// A late list still shows videos, each of which is taken once.
 	if f != nil && f.Listed {
-		if err := d.track(a); err != nil {
+		reach, err := d.reach(a)
+		if err != nil {
 			return 0, err
 		}
-		if missing = d.missing(a); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+		if err := d.track(a, d.wanted(a, reach)); err != nil {
+			return 0, err
+		}
+		if missing = d.missing(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
 			a.DiscoveredAt = &d.at
 		}
 	}
@@ -198,17 +199,6 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)
-}
-
-// missing is the depth that the account's tracking type wants when the list did not go so deep: the organisation joined while
-// another's, less deep, was under way, or nobody had asked for it to be fetched at once.
-func (d discovery) missing(a *Account) int {
-	kind := TrackLatest30
-	set(&kind, a.TrackingType)
-	if want := depths[kind]; a.DiscoveredAt == nil && d.outcome.Target.Depth < want && len(d.outcome.Account.Videos) < want {
-		return want
-	}
-	return 0
 }
 
 // isLate says whether something newer is known of the account than this answer: its lease ended before it came.
@@ -291,27 +281,8 @@ func (d discovery) identify(a *Account) (*Account, error) {
 	return a, book.save(d.tx)
 }
 
-// wanted returns which of the listed videos the account's tracking type takes: at first the newest so many, and always
-// what was uploaded since it is tracked.
-func wanted(a *Account, listed []FoundVideo) []FoundVideo {
-	kind := TrackLatest30
-	set(&kind, a.TrackingType)
-	since := a.CreatedAt
-	set(&since, a.TrackedAt)
-	var out []FoundVideo
-	for i, v := range listed {
-		first := a.DiscoveredAt == nil && i < depths[kind]
-		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) || (v.UploadedAt == nil && kind != TrackNewOnly) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// track saves the videos that the account's tracking type wants and that the organisation has never had, and asks for
-// their numbers. A video that was stopped by itself stays stopped.
-func (d discovery) track(a *Account) error {
-	found := wanted(a, d.outcome.Account.Videos)
+// track saves those of the videos found that the organisation has never had, and asks for their numbers. A video that was stopped by itself stays stopped.
+func (d discovery) track(a *Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
 	}

@@ -78,13 +78,18 @@ func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
 
 		db.Clock.Advance(25 * time.Hour)
 		c := claimOne(t, db, link.TikTok, "account")
-		require.Equal(t, 200, c.Targets[0].Depth)
+		require.Zero(t, c.Targets[0].Depth, "a long list is not reserved from the budget while there is none")
 		require.Equal(t, "42", *c.Targets[0].NativeID)
 		facts := listed(found(t, 60, db.Clock.Now()))
 		facts.Private = new(false)
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []store.AccountOutcome{accountOutcome(db, c.Targets[0], facts)}))
 		require.False(t, account(t, o, parse(t, someone)).Private)
-		require.Equal(t, 60, tracked(t, o))
+		c = claimOne(t, db, link.TikTok, "account")
+		require.Equal(t, 200, c.Targets[0].Depth, "and comes at once when there is one")
+		facts = listed(found(t, 90, db.Clock.Now()))
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []store.AccountOutcome{accountOutcome(db, c.Targets[0], facts)}))
+		require.Equal(t, 90, tracked(t, o))
+		require.Empty(t, claim(t, db, link.TikTok, "account"))
 	})
 }
 
