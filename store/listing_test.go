@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 			uploaded[i].UploadedAt = new(store.InstantOf(db.Clock.Now().Add(-time.Duration(i+1) * time.Hour)))
 		}
 	}
-	ch.videos = append(uploaded, ch.videos...)
+	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
 // turn answers what is due of the channel until nothing is, and returns the depths that were asked for.
@@ -48,7 +49,7 @@ func (ch *channel) turn(t *testing.T, db *storetest.DB) []int {
 		asked = append(asked, target.Depth)
 		require.Less(t, len(asked), 5, "it asks without an end: %v", asked)
 		n := min(max(target.Depth, ch.page), ch.most, len(ch.videos))
-		facts := listed(append(append([]store.FoundVideo{}, ch.pinned...), ch.videos[:n]...))
+		facts := listed(slices.Concat(ch.pinned, ch.videos[:n]))
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []store.AccountOutcome{accountOutcome(db, target, facts)}))
 		db.Clock.Advance(time.Second)
 	}
