@@ -205,7 +205,7 @@ func (b *accountBook) enter(a author) *Account {
 		b.rows = append(b.rows, row)
 		b.change(row)
 	}
-	// An answer that is older than the account's own, and written late, brings no former handle back.
+	// An answer that is older than the account's own, and written late, brings no former handle or name back.
 	late := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.username != "" && !late && (row.Username != a.username || !row.HandleCurrent) {
 		if bearer != nil && bearer != row {
@@ -226,7 +226,7 @@ func (b *accountBook) enter(a author) *Account {
 		row.SourceID = &a.sourceID
 		b.change(row)
 	}
-	if a.name != nil && (row.Name == nil || *row.Name != *a.name) {
+	if a.name != nil && (row.Name == nil || !late && *row.Name != *a.name) {
 		row.Name = a.name
 		b.change(row)
 	}

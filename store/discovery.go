@@ -118,25 +118,22 @@ func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) e
 	return keepIdentity(tx, o, depth)
 }
 
-// keepIdentity notes the account's ids in its target, and its handle where none was known, and, once its videos have been listed, how deep the next list has to
-// go: no deeper than a page, unless an organisation has joined that has seen too few. Then the target is due again
-// at once, which is what a later requested_at means to acknowledge.
+// keepIdentity notes the account's ids in its target, its handle where none was known, and how deep the next list has to go:
+// no deeper than a page, unless an organisation has joined that has seen too few, or has seen none that it knows. Then the
+// target is due again at once, which is what a later requested_at means to acknowledge. An answer without a list ends a
+// deeper one too, which would be reserved from the budget each time: the first page that comes asks for it again.
 func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
 	}
 	var handle string
 	set(&handle, o.Account.Username)
-	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END`
-	args := []any{o.Account.ID, o.Account.SourceID, handle}
-	if o.Account.Listed {
-		statement, args = statement+`, depth = ?`, append(args, depth)
-		if depth > 0 {
-			statement += `, requested_at = requested_at + 1`
-		}
+	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END, depth = ?`
+	if depth > 0 {
+		statement += `, requested_at = requested_at + 1`
 	}
 	return tx.Exec(statement+` WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND requested_at <= ?`,
-		append(args, bucket, o.Target.Platform, targetAccount, o.Target.ExternalID, o.Target.RequestedAt)...).Error
+		o.Account.ID, o.Account.SourceID, handle, depth, bucket, o.Target.Platform, targetAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
 // discovery writes an account's outcome to one organisation.
@@ -165,57 +162,69 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	case d.isStranger(a):
 		return 0, d.leave(a)
 	}
-	before := *a
-	set(&a.Private, d.outcome.Private)
-	if f := d.outcome.Account; f != nil {
-		if err := d.identify(a); err != nil {
+	f := d.outcome.Account
+	if f != nil {
+		if a, err = d.identify(a); err != nil {
 			return 0, err
 		}
-		a.CheckedAt = &d.at
-		set(&a.Private, f.Private)
-		setPointer(&a.Bio, f.Bio)
-		setPointer(&a.ProfileLink, f.ProfileLink)
-		setPointer(&a.LatestFollowersCount, f.Followers)
-		setPointer(&a.LatestFollowingCount, f.Following)
-		if f.Listed {
-			a.Empty = len(f.Videos) == 0
-			if err := d.track(a); err != nil {
-				return 0, err
-			}
-			if missing = d.missing(a); missing == 0 {
-				a.DiscoveredAt = &d.at
-			}
+	}
+	before, late := *a, d.isLate(a)
+	if !late {
+		d.profile(a)
+	}
+	// A late list still shows videos, each of which is taken once.
+	if f != nil && f.Listed {
+		reach, err := d.reach(a)
+		if err != nil {
+			return 0, err
+		}
+		if err := d.track(a, d.wanted(a, reach)); err != nil {
+			return 0, err
+		}
+		if missing = d.missing(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+			a.DiscoveredAt = &d.at
 		}
 	}
-	err = scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", id).Updates(map[string]any{
+	err = scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(map[string]any{
 		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
 		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt}).Error
 	if err != nil {
 		return 0, err
 	}
 	of := stamp{day: d.at.Day()}
-	if d.outcome.Account != nil {
+	if f != nil && !late {
 		of.fetchedAt, of.source = &d.at, &d.outcome.Source
 	}
-	if err := refreshAccounts(d.tx, []rowKey{{d.org, id}}, of); err != nil {
+	if err := refreshAccounts(d.tx, []rowKey{{d.org, a.ID}}, of); err != nil {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)
 }
 
-// missing is the depth that the account's tracking type wants when the list did not go so deep: the organisation joined while
-// another's, less deep, was under way, or nobody had asked for it to be fetched at once.
-func (d discovery) missing(a *Account) int {
-	kind := TrackLatest30
-	set(&kind, a.TrackingType)
-	if want := depths[kind]; a.DiscoveredAt == nil && d.outcome.Target.Depth < want && len(d.outcome.Account.Videos) < want {
-		return want
+// isLate says whether something newer is known of the account than this answer: its lease ended before it came.
+func (d discovery) isLate(a *Account) bool { return a.CheckedAt != nil && *a.CheckedAt > d.at }
+
+// profile brings the account up to what the source says of it.
+func (d discovery) profile(a *Account) {
+	set(&a.Private, d.outcome.Private)
+	f := d.outcome.Account
+	if f == nil {
+		return
 	}
-	return 0
+	a.CheckedAt = &d.at
+	set(&a.Private, f.Private)
+	setPointer(&a.Bio, f.Bio)
+	setPointer(&a.ProfileLink, f.ProfileLink)
+	setPointer(&a.LatestFollowersCount, f.Followers)
+	setPointer(&a.LatestFollowingCount, f.Following)
+	if f.Listed {
+		a.Empty = len(f.Videos) == 0
+	}
 }
 
-// identify brings id, handle and name of the account's record up to what the source says.
-func (d discovery) identify(a *Account) error {
+// identify brings id, handle and name of the account's record up to what the source says, and returns the record, which is another
+// one where two turn out to be the same account.
+func (d discovery) identify(a *Account) (*Account, error) {
 	f := d.outcome.Account
 	as := author{platform: a.Platform, name: f.Name}
 	set(&as.externalID, f.ID)
@@ -229,7 +238,7 @@ func (d discovery) identify(a *Account) error {
 	}
 	if as.externalID == "" && as.username == "" {
 		if !a.HandleCurrent {
-			return nil // the source names nobody, and the handle is another's by now
+			return a, nil // the source names nobody, and the handle is another's by now
 		}
 		as.username = a.Username // what it was asked by
 	}
@@ -238,20 +247,24 @@ func (d discovery) identify(a *Account) error {
 	var rows []*Account
 	err := others.Find(&rows).Error
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Another record may bear the id already, or the handle and nothing that is known of it otherwise: made when one of its
-	// videos was tracked before the account, or because the account is tracked by another link as well. Its videos come over,
-	// since this record is the one that was asked for.
+	// videos was tracked before the account, or because the account is tracked by another link as well, perhaps that of a new
+	// handle.
+	asked := a
 	rows = slices.DeleteFunc(rows, func(r *Account) bool {
 		same := r.is(as) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
 		if same && err == nil {
-			err = d.absorb(a, r)
+			a, err = d.merge(a, r)
 		}
 		return same
 	})
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if a != asked && as.username == "" && asked.HandleCurrent {
+		as.username = asked.Username // it was found by that
 	}
 	book := accountBook{org: d.org, now: d.at, rows: append([]*Account{a}, rows...)}
 	if a.ExternalID == nil && as.externalID != "" {
@@ -265,64 +278,11 @@ func (d discovery) identify(a *Account) error {
 		book.change(a)
 	}
 	book.enter(as)
-	return book.save(d.tx)
+	return a, book.save(d.tx)
 }
 
-// absorb moves the videos and the memberships of another record of the same account to the account's own, and drops it.
-func (d discovery) absorb(a, other *Account) error {
-	var tracked, removed int
-	switch {
-	case other.Tracked:
-		tracked = 1
-	case other.Removed:
-		removed = 1
-	}
-	if err := d.addFollowers(*other, Account{}); err != nil {
-		return err
-	}
-	err := d.tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
-		tracked, removed, d.org).Error
-	if err != nil {
-		return err
-	}
-	statements := []string{
-		`DELETE FROM fetch_subscriptions WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
-		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
-		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
-SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
-ON CONFLICT (organisation_id, collection_id, account_id) DO NOTHING`,
-		`DELETE FROM accounts WHERE organisation_id = @org AND id = @from`,
-	}
-	for _, statement := range statements {
-		err := d.tx.Exec(statement, map[string]any{"org": d.org, "from": other.ID, "to": gorm.Expr("CAST(? AS "+uuidType(d.tx)+")", a.ID)}).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wanted returns which of the listed videos the account's tracking type takes: at first the newest so many, and always
-// what was uploaded since it is tracked.
-func wanted(a *Account, listed []FoundVideo) []FoundVideo {
-	kind := TrackLatest30
-	set(&kind, a.TrackingType)
-	since := a.CreatedAt
-	set(&since, a.TrackedAt)
-	var out []FoundVideo
-	for i, v := range listed {
-		first := a.DiscoveredAt == nil && i < depths[kind]
-		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) || (v.UploadedAt == nil && kind != TrackNewOnly) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// track saves the videos that the account's tracking type wants and that the organisation has never had, and asks for
-// their numbers. A video that was stopped by itself stays stopped.
-func (d discovery) track(a *Account) error {
-	found := wanted(a, d.outcome.Account.Videos)
+// track saves those of the videos found that the organisation has never had, and asks for their numbers. A video that was stopped by itself stays stopped.
+func (d discovery) track(a *Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,13 +78,18 @@ func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
 
 		db.Clock.Advance(25 * time.Hour)
 		c := claimOne(t, db, link.TikTok, "account")
-		require.Equal(t, 200, c.Targets[0].Depth)
+		require.Zero(t, c.Targets[0].Depth, "a long list is not reserved from the budget while there is none")
 		require.Equal(t, "42", *c.Targets[0].NativeID)
 		facts := listed(found(t, 60, db.Clock.Now()))
 		facts.Private = new(false)
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []store.AccountOutcome{accountOutcome(db, c.Targets[0], facts)}))
 		require.False(t, account(t, o, parse(t, someone)).Private)
-		require.Equal(t, 60, tracked(t, o))
+		c = claimOne(t, db, link.TikTok, "account")
+		require.Equal(t, 200, c.Targets[0].Depth, "and comes at once when there is one")
+		facts = listed(found(t, 90, db.Clock.Now()))
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []store.AccountOutcome{accountOutcome(db, c.Targets[0], facts)}))
+		require.Equal(t, 90, tracked(t, o))
+		require.Empty(t, claim(t, db, link.TikTok, "account"))
 	})
 }
 
@@ -124,4 +130,70 @@ func TestDiscovery_whereTheSourceNamesNobodyIsOfTheAccountThatWasAskedFor(t *tes
 		require.EqualValues(t, 7, *page.Accounts[0].LatestFollowersCount)
 		require.Equal(t, "Some One", *page.Accounts[0].Name)
 	})
+}
+
+func TestDiscovery_ofALateAnswerWritesNothingOfTheProfile(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		db.Clock.Advance(today(db).Time().Add(24*time.Hour - 10*time.Second).Sub(db.Clock.Now()))
+		follow(t, o, store.TrackLatest30, parse(t, someone))
+		slow := claimOne(t, db, link.TikTok, "account") // and stalls
+		videos := found(t, 3, db.Clock.Now())
+		facts := func(followers int64, videos []store.FoundVideo) store.AccountFacts {
+			f := listed(videos)
+			f.Followers, f.Following, f.Name, f.Bio, f.Private = &followers, new(followers/10), new(fmt.Sprint("Named at ", followers)), new(fmt.Sprint(followers)), new(followers == 1000)
+			return f
+		}
+		db.Clock.Advance(2 * time.Minute)
+		deliverAccount(t, db, facts(1010, videos[:2]))
+		before, point := account(t, o, parse(t, someone)), organisationToday(t, db, o)
+		days := func() []store.AccountPoint {
+			points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: before.ID}, today(db)-1, today(db))
+			require.NoError(t, err)
+			return points
+		}
+		noted := days()
+
+		late := accountOutcome(db, slow.Targets[0], facts(1000, videos[:2]))
+		late.Private = new(true)
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []store.AccountOutcome{late}))
+		require.Equal(t, before, account(t, o, parse(t, someone)))
+		require.Equal(t, noted, days())
+		require.Equal(t, point, organisationToday(t, db, o))
+
+		lost := accountOutcome(db, store.Target{Platform: link.TikTok, Kind: "account", ExternalID: "42", Handle: "someone"}, store.AccountFacts{})
+		lost.Account, lost.HandleLost = nil, true
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []store.AccountOutcome{lost}))
+		require.Equal(t, before, account(t, o, parse(t, someone)))
+	})
+}
+
+func TestDiscovery_ofALateListTakesEachVideoOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		follow(t, o, store.TrackLatest30, parse(t, someone))
+		videos := found(t, 5, db.Clock.Now())
+		deliverAccount(t, db, listed(videos[2:]))
+		db.Clock.Advance(25 * time.Hour)
+		slow := claimOne(t, db, link.TikTok, "account")
+		db.Clock.Advance(2 * time.Minute)
+		videos[0].UploadedAt, videos[1].UploadedAt = &slow.At, &slow.At
+		deliverAccount(t, db, listed(videos[1:])) // the newest is deleted by now
+		discovered := account(t, o, parse(t, someone)).DiscoveredAt
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []store.AccountOutcome{accountOutcome(db, slow.Targets[0], listed(videos))}))
+		require.Equal(t, 5, tracked(t, o))
+		require.Equal(t, discovered, account(t, o, parse(t, someone)).DiscoveredAt)
+		consistent(t, db, o)
+	})
+}
+
+// organisationToday are the organisation's sums of today.
+func organisationToday(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
+	t.Helper()
+	points, err := o.OrganisationHistory(t.Context(), today(db), today(db))
+	require.NoError(t, err)
+	require.Len(t, points, 1)
+	return points[0]
 }

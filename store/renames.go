@@ -127,7 +127,7 @@ func (d discovery) isStranger(a *Account) bool {
 
 // loseHandle notes that somebody else bears an account's handle, so that whoever tracks the handle from now on tracks that one.
 func (d discovery) loseHandle(a *Account) error {
-	if !a.HandleCurrent || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
+	if !a.HandleCurrent || d.isLate(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
 	}
 	return scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
