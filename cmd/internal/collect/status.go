@@ -26,6 +26,8 @@ type Status struct {
 	Queue      []QueueStatus  `json:"queue"`
 	Freshness  []Freshness    `json:"freshness"`
 	Sources    []SourceStatus `json:"sources"`
+
+	pauses map[string]PauseStatus // those of all sources and budgets, also of such as are configured elsewhere alone
 }
 
 // QueueStatus is one lane of the queue.
@@ -97,6 +99,12 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source
 	}
 	for i, source := range sources {
 		s.Sources[i] = sourceStatus(c, source)
+	}
+	s.pauses = map[string]PauseStatus{}
+	for name := range c.Pauses {
+		if p := pauseStatus(c, name); p != nil {
+			s.pauses[name] = *p
+		}
 	}
 	return s, nil
 }
@@ -193,7 +201,7 @@ const (
 	statusWithin = 20 * time.Second
 	// statusFor is for how long a status is given out again at the least.
 	statusFor = 5 * time.Second
-	// statusShare bounds the time that readings take: they cost a pass over the queue.
+	// statusShare bounds the time that readings take in each process: they cost a pass over the queue.
 	statusShare = 20
 )
 
@@ -209,7 +217,8 @@ type Monitor struct {
 	until time.Time
 }
 
-// NewMonitor returns a monitor and registers it. The registry is where Measured counts.
+// NewMonitor returns a monitor and registers it. The registry is where Measured counts. A process that does not collect has no
+// sources: what the store knows it tells all the same, above all that nobody collects, which no collector can tell.
 func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, results: registry, logger: logger}
 	registry.MustRegister(statusMetrics{m})
@@ -324,14 +333,12 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, f.Kind, seconds(age))
 		}
 	}
+	for name, p := range s.pauses {
+		source, budget, _ := strings.Cut(name, "/")
+		gauge(pausedDesc, float64(p.Until.Unix()), source, budget, p.Class)
+	}
 	for _, source := range s.Sources {
-		if p := source.Pause; p != nil {
-			gauge(pausedDesc, float64(p.Until.Unix()), source.Source, "", p.Class)
-		}
 		for _, b := range source.Budgets {
-			if p := b.Pause; p != nil {
-				gauge(pausedDesc, float64(p.Until.Unix()), source.Source, b.Budget, p.Class)
-			}
 			gauge(usedDesc, float64(b.Used), source.Source, b.Budget)
 			if b.Limit != nil {
 				gauge(limitDesc, float64(*b.Limit), source.Source, b.Budget)
