@@ -54,7 +54,7 @@ type Collecting struct {
 	Collectors []Instant
 }
 
-// Collecting reads the state of all collecting. It reads the whole queue: about 0.3 s for a million targets. Callers keep
+// Collecting reads the state of all collecting. It reads the whole queue: for a million targets some tenths of a second, on SQLite seconds. Callers keep
 // the answer for a while.
 func (s *Store) Collecting(ctx context.Context) (Collecting, error) {
 	c := Collecting{At: s.now()}

@@ -281,7 +281,8 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	s, err := ReadStatus(ctx, m.store, m.sources)
 	m.last, m.failed, m.until = s, err, time.Now().Add(max(statusFor, statusShare*time.Since(began)))
 	if err != nil {
-		m.until = time.Now().Add(statusFor) // a database that is back is not to wait long for the word of it
+		// A database that is too slow is not asked all the time; one that is back is not to wait long for the word of it.
+		m.until = time.Now().Add(min(time.Minute, max(statusFor, statusShare*time.Since(began))))
 	}
 	return s, err
 }

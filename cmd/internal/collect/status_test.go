@@ -96,6 +96,29 @@ reeltally_collectors 1
 	})
 }
 
+// A reading that fails has cost as much as any: whoever asks at once is told the same.
+func TestMonitor_doesNotReadAgainAtOnceWhatFailed(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	read := 0
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string) error {
+		if !strings.Contains(statement, "FROM fetch_targets") {
+			return nil
+		}
+		read++
+		return context.DeadlineExceeded
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	monitor := collect.NewMonitor(st, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	for range 3 {
+		answer := httptest.NewRecorder()
+		monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	}
+	require.Equal(t, 1, read)
+}
+
 func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
