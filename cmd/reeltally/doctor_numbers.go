@@ -35,6 +35,7 @@ func probed(p collector.Probe) finding {
 			"The credential may lack a permission, so that no number comes in: docs/sources.md says which it needs. To read own pages of Facebook, set REELTALLY_FACEBOOK_PAGE_ID: then it is tried on them."}
 	case collector.AuthFailed:
 		return finding{check, broken, found, "The credential is wrong, expired, or lacks the right to this interface: docs/sources.md says where it comes from."}
+	case collector.Temporary, collector.BadRequest:
 	}
 	if p.Asked {
 		return finding{check, odd, found, "Ask again in a while. If it stays so, the source has changed its answers: no number comes in from it."}
