@@ -12,10 +12,20 @@ import (
 // Probe is what came of asking a source for something that nobody is expected to have made.
 type Probe struct {
 	Source string
-	// Class is OK when the source answered, whatever it said of the target, and Unsupported when there is nothing to ask it for.
-	Class   Class
+	// Class is what the source said of the target, or why it could not be asked; Unsupported also when there is nothing to ask it for.
+	Class Class
+	// Asked is whether it was asked and answered, so that its credential was taken.
+	Asked bool
+	// Own is whether it answers for the operator's own accounts alone: that it does not for anybody else's is no fault.
+	Own     bool
 	Detail  string    // never holds a credential
 	RetryAt time.Time // until when the source wants to be left alone; zero when it did not say
+}
+
+// Own is a source that may answer for the operator's own accounts alone.
+type Own interface {
+	// OwnAlone says that Unsupported for a stranger's video is no fault of the credential's.
+	OwnAlone() bool
 }
 
 // nobodys are links of the right shape, one for each platform.
@@ -60,7 +70,7 @@ func (c *Collector) probe(ctx context.Context, s Source, t Target) (Probe, error
 	if !ok {
 		return Probe{Source: s.Name(), Class: QuotaSpent, Detail: "our own count has reached the limit"}, nil
 	}
-	_, err = s.Fetch(ctx, []Target{t}, plan)
+	results, err := s.Fetch(ctx, []Target{t}, plan)
 	failure := (*Failure)(nil)
 	switch {
 	case errors.As(err, &failure):
@@ -68,5 +78,9 @@ func (c *Collector) probe(ctx context.Context, s Source, t Target) (Probe, error
 	case err != nil:
 		return Probe{Source: s.Name(), Class: Temporary, Detail: "no answer in time"}, nil // only the context ends it otherwise
 	}
-	return Probe{Source: s.Name(), Class: OK}, nil
+	if len(results) != 1 {
+		return Probe{Source: s.Name(), Class: Temporary, Detail: "an answer without the video that was asked for"}, nil
+	}
+	own, ok := s.(Own)
+	return Probe{Source: s.Name(), Class: results[0].Class, Detail: results[0].Detail, Asked: true, Own: ok && own.OwnAlone()}, nil
 }

@@ -22,6 +22,7 @@ func TestCollecting_countsTheQueue(t *testing.T) {
 		track(t, o, clip(t, 1), clip(t, 2), clip(t, 3))
 		wish(t, o, store.LaneFree, clip(t, 4)) // whose slot has not come
 		due := store.InstantOf(db.Clock.Now())
+		db.Exec(t, "UPDATE fetch_targets SET requested_at = ? WHERE lane = ?", due.Add(-37*time.Hour), store.LaneFree)
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), clip(t, 1).ID)
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ?, attempts = 2 WHERE external_id = ?", due.Add(-8*24*time.Hour), clip(t, 2).ID)
 		db.Exec(t, "UPDATE fetch_targets SET state = 'gone' WHERE external_id = ?", clip(t, 3).ID)
@@ -42,11 +43,30 @@ func TestCollecting_countsTheQueue(t *testing.T) {
 				{Platform: link.TikTok, Kind: "video", Lane: store.LaneInteractive, State: "active", Targets: 2, Failing: 1, Due: 2, OldestDue: &due,
 					Fresh: [8]int64{0, 1, 1, 1, 1, 1, 1, 1}},
 				{Platform: link.TikTok, Kind: "video", Lane: store.LaneInteractive, State: "gone", Targets: 1, Due: 1, OldestDue: &due, Never: 1},
-				{Platform: link.TikTok, Kind: "video", Lane: store.LaneFree, State: "active", Targets: 1, Never: 1},
+				{Platform: link.TikTok, Kind: "video", Lane: store.LaneFree, State: "active", Targets: 1, Never: 1, Overdue: 1},
 			},
 			Pauses: map[string]store.Pause{"youtube": pause}, Quotas: []store.QuotaUse{{Source: "youtube/common", Window: "2026-02-20", Used: 7}},
 			Collectors: []store.Instant{now},
 		}, got)
+	})
+}
+
+func TestWhyFailing_isOfOneThatIsParkedOrFailed(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		track(t, newOrg(t, db), clip(t, 1))
+		why := func(p link.Platform) string {
+			detail, err := db.WhyFailing(t.Context(), p)
+			require.NoError(t, err)
+			return detail
+		}
+		db.Exec(t, "UPDATE fetch_targets SET detail = 'held back'")
+		require.Empty(t, why(link.TikTok), "nothing has failed")
+		db.Exec(t, "UPDATE fetch_targets SET attempts = 1")
+		require.Equal(t, "held back", why(link.TikTok))
+		require.Empty(t, why(link.YouTube))
+		db.Exec(t, "UPDATE fetch_targets SET attempts = 0, state = 'parked', detail = 'code 10'")
+		require.Equal(t, "code 10", why(link.TikTok))
 	})
 }
 

@@ -26,7 +26,7 @@ type doctorCommand struct {
 
 // Help says what kong prints below the flags.
 func (doctorCommand) Help() string {
-	return "Give it the settings of server and collector. Each source is asked once, which may cost a unit of its budget. It ends with status 1 when something is broken."
+	return "Give it the settings of server and collector. Each source is asked once, which may cost a unit of its budget. It ends with status 1 when something is broken, with 0 when there are warnings at most."
 }
 
 // The states of a finding.
@@ -209,7 +209,7 @@ func examineClocks(ctx context.Context, st *store.Store, sources []collector.Sou
 
 func examineSources(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
 	if len(sources) == 0 {
-		return []finding{{"sources", odd, "none is configured here", "Give this command the collector's settings, for example REELTALLY_YOUTUBE_API_KEY."}}
+		return []finding{{"sources", odd, "none is configured here", "Give this command the collector's settings: no credential is tried without. Where the collector has none either, no number comes in: docs/sources.md has each source's."}}
 	}
 	c, err := collector.New(collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -222,23 +222,7 @@ func examineSources(ctx context.Context, st *store.Store, sources []collector.So
 		if err != nil {
 			return append(out, finding{check, broken, err.Error(), "Look at the log of the database."})
 		}
-		until := ""
-		if !p.RetryAt.IsZero() {
-			until = ", until " + instant(p.RetryAt)
-		}
-		found := fmt.Sprintf("%s: %s%s", p.Class, p.Detail, until)
-		switch p.Class {
-		case collector.OK:
-			out = append(out, finding{check, healthy, "answers, and takes the credential", ""})
-		case collector.QuotaSpent, collector.RateLimited:
-			out = append(out, finding{check, odd, found, "Nothing to do but wait, or buy more."})
-		case collector.Unsupported:
-			out = append(out, finding{check, odd, found, "Its credential was not tried."})
-		case collector.AuthFailed:
-			out = append(out, finding{check, broken, found, "The credential is wrong, expired, or lacks the right to this interface: docs/sources.md says where it comes from."})
-		default:
-			out = append(out, finding{check, broken, found, "The source is down, or cannot be reached from here."})
-		}
+		out = append(out, probed(p))
 	}
 	return out
 }
@@ -273,7 +257,7 @@ func examineCollecting(ctx context.Context, st *store.Store, sources []collector
 	default:
 		out = append(out, finding{"queue", healthy, found, ""})
 	}
-	return out
+	return append(out, examineNumbers(ctx, st, s.Platforms)...)
 }
 
 func examineAccess(ctx context.Context, st *store.Store) []finding {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -139,6 +141,32 @@ func TestDoctor_saysWhatIsBroken(t *testing.T) {
 		require.Equal(t, 1, status)
 		require.Contains(t, found["sources"].Found, "REELTALLY_VENDOR is not")
 	})
+	t.Run("a token that may read nothing", func(t *testing.T) {
+		t.Parallel()
+		fresh := storetest.New(t, "sqlite")
+		meta := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error":{"message":"(#10) This endpoint requires the 'pages_read_engagement' permission","code":10}}`))
+		}))
+		t.Cleanup(meta.Close)
+		settings := map[string]string{"REELTALLY_DATABASE_URL": fresh.URL, "REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_BASE_URL": meta.URL + "/v25.0/"}
+		status, found := doctor(t, settings)
+		require.Zero(t, status, "nothing is tracked yet")
+		require.Equal(t, odd, found["source facebook"].State)
+		require.Contains(t, found["source facebook"].Found, "pages_read_engagement")
+		require.Contains(t, found["source facebook"].Advice, "docs/sources.md")
+		settings["REELTALLY_FACEBOOK_PAGE_ID"] = "100064550044307"
+		status, found = doctor(t, settings)
+		require.Equal(t, 1, status, "not even its own page")
+		require.Equal(t, broken, found["source facebook"].State)
+	})
+	t.Run("no source", func(t *testing.T) {
+		t.Parallel()
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
+		require.Zero(t, status)
+		require.Equal(t, odd, found["sources"].State)
+		require.Contains(t, found["sources"].Advice, "docs/sources.md")
+	})
 	t.Run("a spent quota is no fault", func(t *testing.T) {
 		t.Parallel()
 		fresh := storetest.New(t, "sqlite")
@@ -151,6 +179,43 @@ func TestDoctor_saysWhatIsBroken(t *testing.T) {
 		status, found := doctor(t, own)
 		require.Zero(t, status)
 		require.Equal(t, odd, found["source youtube"].State)
+	})
+}
+
+// A platform whose numbers have stopped has nothing that is due: only its targets tell.
+func TestDoctor_saysWhichNumbersHaveStopped(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		now := store.InstantOf(time.Now())
+		hoursAgo := func(h int) *store.Instant { return new(now.Add(-time.Duration(h) * time.Hour)) }
+		add := func(platform, state string, attempts, n int, fetched *store.Instant, detail string) {
+			for i := range n {
+				db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail, fetched_at)
+ VALUES (0, ?, 'video', ?, '', '', 1, 1, ?, ?, ?, ?, ?, ?)`, platform, fmt.Sprint(state, attempts, fetched == nil, i), now.Add(time.Hour), hoursAgo(48), attempts, state, detail, fetched)
+			}
+		}
+		add("facebook", "parked", 0, 3, nil, "HTTP 400, code 10/0: permission")
+		add("instagram", "active", 2, 2, hoursAgo(50), "a number of the wrong type")
+		add("instagram", "active", 0, 8, hoursAgo(5), "")
+		add("tiktok", "active", 0, 9, hoursAgo(200), "")
+		add("youtube", "active", 0, 30, hoursAgo(5), "")
+		add("youtube", "parked", 4, 1, hoursAgo(500), "private")
+		add("youtube", "gone", 3, 9, hoursAgo(500), "left out")
+
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
+		require.Equal(t, 1, status)
+		require.Equal(t, finding{"numbers of facebook", broken, "none within 36h; of 3, 3 are parked: given up but for a look once a week; 3 were never fetched, a day and a half after they were asked for; one of them: HTTP 400, code 10/0: permission",
+			found["numbers of facebook"].Advice}, found["numbers of facebook"])
+		require.Equal(t, finding{"numbers of instagram", odd, "of 10, 2 failed at the last fetch; 2 have numbers older than 48h; one of them: a number of the wrong type",
+			found["numbers of instagram"].Advice}, found["numbers of instagram"])
+		require.Equal(t, broken, found["numbers of tiktok"].State)
+		require.Contains(t, found["numbers of tiktok"].Found, "9 have numbers older than 48h")
+		require.Equal(t, finding{"numbers of youtube", healthy, "come in: 30 of 31 within 36h", ""}, found["numbers of youtube"], "single videos are nothing to worry about")
+		require.Equal(t, "nothing is due", found["queue"].Found)
+
+		_, stdout, _ := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "status")
+		require.Regexp(t, `tiktok +video +9 +0 +> 168h0m0s +> 168h0m0s +> 168h0m0s`, stdout)
+		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "what was never fetched has no age")
 	})
 }
 

@@ -47,7 +47,7 @@ func writeStatus(w io.Writer, s collect.Status, sources []collector.Source) erro
 	}
 	fresh := [][]any{{"PLATFORM", "KIND", "TARGETS", "NEVER FETCHED", "HALF WITHIN", "95 % WITHIN", "99 % WITHIN"}}
 	for _, f := range s.Freshness {
-		fresh = append(fresh, []any{f.Platform, f.Kind, f.Targets, f.NeverFetched, ago(f.P50), ago(f.P95), ago(f.P99)})
+		fresh = append(fresh, []any{f.Platform, f.Kind, f.Targets, f.NeverFetched, within(f, f.P50), within(f, f.P95), within(f, f.P99)})
 	}
 	budgets := [][]any{{"SOURCE", "BUDGET", "USED", "LEFT", "RETURNS", "PAUSED UNTIL"}}
 	for _, source := range s.Sources {
@@ -81,6 +81,14 @@ func ago(seconds *float64) string {
 		return "-"
 	}
 	return (time.Duration(*seconds) * time.Second).String()
+}
+
+// within writes a percentile; one that lies beyond the oldest age that is counted is not to pass for none.
+func within(f collect.Freshness, percentile *float64) string {
+	if percentile == nil && f.Targets > f.NeverFetched {
+		return "> " + ago(new(store.FreshWithin[len(store.FreshWithin)-1].Seconds()))
+	}
+	return ago(percentile)
 }
 
 func instant(t time.Time) string {

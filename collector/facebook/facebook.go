@@ -124,6 +124,9 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	return 0, false
 }
 
+// OwnAlone is so where there are own pages: that others' may not be read is said only after an own one could be.
+func (s *Source) OwnAlone() bool { return len(s.own) > 0 }
+
 // pathOf is what an account is asked for by: its id, else its name; "" when it has neither.
 func pathOf(t collector.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {

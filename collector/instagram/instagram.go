@@ -110,6 +110,9 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	return 0, false
 }
 
+// OwnAlone is so for a video whose link does not name its account, such as a probe's.
+func (s *Source) OwnAlone() bool { return true }
+
 // Group is the handle of the account in whose list a target stands, "" where it is not known.
 func (s *Source) Group(t collector.Target) string { return accountOf(t, "") }
 

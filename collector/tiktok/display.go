@@ -112,6 +112,9 @@ func (d *Display) Serves(t collector.Target) (int, bool) {
 	return 0, false
 }
 
+// OwnAlone is so: TikTok shows it the videos of the account that has logged in.
+func (d *Display) OwnAlone() bool { return true }
+
 // Plan counts a call for videos, and for an account the profile and every page of its list, with some to spare, since
 // TikTok's pages may be short.
 func (d *Display) Plan(batch []collector.Target) [][]collector.Call {

@@ -15,7 +15,7 @@ import (
 
 // Metrics are where Prometheus finds its numbers.
 type Metrics struct {
-	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics is served, and by a collector /status; not served without. Keep it away from the public."`
+	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served; not served without. Keep it away from the public."`
 }
 
 // NewRegistry returns a registry that knows the process and what was built.

@@ -25,7 +25,10 @@ type Status struct {
 	Collectors int            `json:"collectors"` // that were seen in the last ten seconds
 	Queue      []QueueStatus  `json:"queue"`
 	Freshness  []Freshness    `json:"freshness"`
+	Platforms  []Platform     `json:"platforms"`
 	Sources    []SourceStatus `json:"sources"`
+
+	pauses map[string]PauseStatus // those of all sources and budgets, also of such as are configured elsewhere alone
 }
 
 // QueueStatus is one lane of the queue.
@@ -50,6 +53,19 @@ type Freshness struct {
 	P50          *float64         `json:"p50_seconds_at_most"`
 	P95          *float64         `json:"p95_seconds_at_most"`
 	P99          *float64         `json:"p99_seconds_at_most"`
+}
+
+// Platform tells how many of a platform's videos and accounts numbers are missing of, whatever their state. Those that are gone
+// count in Gone and in NeverFetched alone.
+type Platform struct {
+	Platform     string `json:"platform"`
+	Targets      int64  `json:"targets"`
+	Gone         int64  `json:"gone"`
+	Parked       int64  `json:"parked"`        // given up but for a look now and then
+	Failing      int64  `json:"failing"`       // active, and the last fetch failed
+	NeverFetched int64  `json:"never_fetched"` // though asked for more than 36 hours ago
+	Stale        int64  `json:"stale"`         // active, and the numbers are older than 48 hours
+	Fresh        int64  `json:"fresh"`         // fetched within 36 hours
 }
 
 // SourceStatus is one source and its budgets.
@@ -89,7 +105,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Sources: make([]SourceStatus, len(sources))}
+	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources))}
 	for _, seen := range c.Collectors {
 		if c.At.Sub(seen) <= aliveWithin {
 			s.Collectors++
@@ -97,6 +113,12 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source
 	}
 	for i, source := range sources {
 		s.Sources[i] = sourceStatus(c, source)
+	}
+	s.pauses = map[string]PauseStatus{}
+	for name := range c.Pauses {
+		if p := pauseStatus(c, name); p != nil {
+			s.pauses[name] = *p
+		}
 	}
 	return s, nil
 }
@@ -141,6 +163,35 @@ func freshness(c store.Collecting) []Freshness {
 	for i := range out {
 		f := &out[i]
 		f.P50, f.P95, f.P99 = f.percentile(0.5), f.percentile(0.95), f.percentile(0.99)
+	}
+	return out
+}
+
+// The places in store.FreshWithin by which numbers are fresh, and beyond which they are stale.
+var (
+	freshBy    = slices.Index(store.FreshWithin[:], store.FetchedBy)
+	staleAfter = slices.Index(store.FreshWithin[:], 48*time.Hour)
+)
+
+func platforms(c store.Collecting) []Platform {
+	out := []Platform{}
+	for _, q := range c.Queue {
+		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
+			out = append(out, Platform{Platform: string(q.Platform)})
+		}
+		p := &out[len(out)-1]
+		p.Targets += q.Targets
+		p.NeverFetched += q.Overdue
+		p.Fresh += q.Fresh[freshBy]
+		switch q.State {
+		case "gone":
+			p.Gone += q.Targets
+		case "parked":
+			p.Parked += q.Targets
+		default:
+			p.Failing += q.Failing
+			p.Stale += q.Targets - q.Never - q.Fresh[staleAfter]
+		}
 	}
 	return out
 }
@@ -193,7 +244,7 @@ const (
 	statusWithin = 20 * time.Second
 	// statusFor is for how long a status is given out again at the least.
 	statusFor = 5 * time.Second
-	// statusShare bounds the time that readings take: they cost a pass over the queue.
+	// statusShare bounds the time that readings take in each process: they cost a pass over the queue.
 	statusShare = 20
 )
 
@@ -204,12 +255,14 @@ type Monitor struct {
 	results prometheus.Gatherer
 	logger  *slog.Logger
 
-	mu    sync.Mutex
-	last  Status
-	until time.Time
+	mu     sync.Mutex
+	last   Status
+	failed error
+	until  time.Time
 }
 
-// NewMonitor returns a monitor and registers it. The registry is where Measured counts.
+// NewMonitor returns a monitor and registers it. The registry is where Measured counts. A process that does not collect has no
+// sources: what the store knows it tells all the same, above all that nobody collects, which no collector can tell.
 func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, results: registry, logger: logger}
 	registry.MustRegister(statusMetrics{m})
@@ -221,16 +274,17 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	defer m.mu.Unlock()
 	began := time.Now()
 	if began.Before(m.until) {
-		return m.last, nil
+		return m.last, m.failed
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusWithin) // the answer is for others as well
 	defer cancel()
 	s, err := ReadStatus(ctx, m.store, m.sources)
+	m.last, m.failed, m.until = s, err, time.Now().Add(max(statusFor, statusShare*time.Since(began)))
 	if err != nil {
-		return s, err
+		// A database that is too slow is not asked all the time; one that is back is not to wait long for the word of it.
+		m.until = time.Now().Add(min(time.Minute, max(statusFor, statusShare*time.Since(began))))
 	}
-	m.last, m.until = s, time.Now().Add(max(statusFor, statusShare*time.Since(began)))
-	return s, nil
+	return s, err
 }
 
 // ServeHTTP answers with the Status as JSON.
@@ -324,14 +378,12 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, f.Kind, seconds(age))
 		}
 	}
+	for name, p := range s.pauses {
+		source, budget, _ := strings.Cut(name, "/")
+		gauge(pausedDesc, float64(p.Until.Unix()), source, budget, p.Class)
+	}
 	for _, source := range s.Sources {
-		if p := source.Pause; p != nil {
-			gauge(pausedDesc, float64(p.Until.Unix()), source.Source, "", p.Class)
-		}
 		for _, b := range source.Budgets {
-			if p := b.Pause; p != nil {
-				gauge(pausedDesc, float64(p.Until.Unix()), source.Source, b.Budget, p.Class)
-			}
 			gauge(usedDesc, float64(b.Used), source.Source, b.Budget)
 			if b.Limit != nil {
 				gauge(limitDesc, float64(*b.Limit), source.Source, b.Budget)

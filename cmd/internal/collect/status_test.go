@@ -74,6 +74,7 @@ func TestMonitor_tellsTheSameByPrometheusAndJSON(t *testing.T) {
 			Freshness: []collect.Freshness{{Platform: "tiktok", Kind: "video", Targets: 1,
 				Within: map[string]int64{"1h": 0, "3h": 0, "6h": 1, "12h": 1, "24h": 1, "36h": 1, "48h": 1, "168h": 1},
 				P50:    new(21600.0), P95: new(21600.0), P99: new(21600.0)}},
+			Platforms: []collect.Platform{{Platform: "tiktok", Targets: 1, Fresh: 1}},
 			Sources: []collect.SourceStatus{{Source: "test", Results: map[string]int64{"gone": 1}, Budgets: []collect.BudgetStatus{
 				{Budget: "common", Window: "today", Used: 30, Limit: new(int64(100)), Left: new(int64(70)), ResetsAt: resets,
 					Pause: &collect.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
@@ -93,6 +94,29 @@ reeltally_quota_used{budget="free",source="test"} 0
 reeltally_collectors 1
 `), "reeltally_queue_oldest_due_seconds", "reeltally_quota_used", "reeltally_collectors"))
 	})
+}
+
+// A reading that fails has cost as much as any: whoever asks at once is told the same.
+func TestMonitor_doesNotReadAgainAtOnceWhatFailed(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	read := 0
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string) error {
+		if !strings.Contains(statement, "FROM fetch_targets") {
+			return nil
+		}
+		read++
+		return context.DeadlineExceeded
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	monitor := collect.NewMonitor(st, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	for range 3 {
+		answer := httptest.NewRecorder()
+		monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	}
+	require.Equal(t, 1, read)
 }
 
 func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
@@ -188,7 +189,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	parts := []boot.Part{}
-	metrics, wanted, err := settings.Part(ctx, registry, nil, logger)
+	metrics, wanted, err := settings.Part(ctx, registry, collect.NewMonitor(st, nil, registry, logger), logger)
 	switch {
 	case err != nil:
 		return errors.Join(err, api.Close())

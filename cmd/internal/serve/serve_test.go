@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/cmd/internal/serve"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -58,6 +61,41 @@ func TestCommand_servesOnAFreePort(t *testing.T) {
 	p.Stderr.Await(t, soon, "serving metrics")
 	require.Zero(t, p.Stop())
 	p.Stderr.Await(t, soon, "stopped serving")
+}
+
+// A collector that is dead tells nobody so: who still lives has to.
+func TestCommand_saysThatNobodyCollects(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	now := store.InstantOf(time.Now())
+	db.Exec(t, "INSERT INTO collectors (id, seen_at) VALUES (?, ?)", store.NewID(), now.Add(-time.Minute)) // killed: it did not say goodbye
+	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
+	p := boottest.Start(t, serve.Command, nil, map[string]string{
+		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_METRICS_LISTEN": "127.0.0.1:0"})
+	address(t, p)
+	var line struct{ Address string }
+	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, soon, "serving metrics")), &line))
+	text := read(t, line.Address)
+	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
+	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the store knows it, whatever is configured here")
+	var s collect.Status
+	require.NoError(t, json.Unmarshal([]byte(read(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
+	require.Zero(t, s.Collectors)
+}
+
+// read returns the body of a good answer.
+func read(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	require.NoError(t, err)
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	return string(body)
 }
 
 func TestCommand_refusesASchemaThatIsNotThere(t *testing.T) {

@@ -1,0 +1,56 @@
+package collect_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+var (
+	alertBlock  = regexp.MustCompile("(?ms)^```promql\n(.*?)^```$")
+	alertMetric = regexp.MustCompile(`reeltally_\w+`)
+	alertLabels = regexp.MustCompile(`by \(([^)]*)\) \((reeltally_\w+)`)
+	labelName   = regexp.MustCompile(`\w+`)
+)
+
+// What a process without sources, such as a server, exports is all that the recommended alerts need: a collector may be dead.
+func TestDocs_alertsAreOfWhatAServerExports(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
+	require.NoError(t, err)
+	block := alertBlock.FindSubmatch(text)
+	require.NotNil(t, block)
+
+	db := storetest.New(t, "sqlite")
+	now := store.InstantOf(db.Clock.Now())
+	db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail)
+ VALUES (0, 'tiktok', 'video', '1', '', '', 1, 1, ?, ?, 0, 'active', '')`, now, now)
+	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
+	registry := prometheus.NewRegistry()
+	collect.NewMonitor(db.Store, nil, registry, slog.New(slog.DiscardHandler))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	labels := map[string][]string{}
+	for _, f := range families {
+		labels[f.GetName()] = []string{}
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels[f.GetName()] = append(labels[f.GetName()], l.GetName())
+		}
+	}
+	for _, metric := range alertMetric.FindAllString(string(block[1]), -1) {
+		require.Contains(t, labels, metric)
+	}
+	for _, by := range alertLabels.FindAllStringSubmatch(string(block[1]), -1) {
+		require.Subset(t, labels[by[2]], labelName.FindAllString(by[1], -1), by[2])
+	}
+}
