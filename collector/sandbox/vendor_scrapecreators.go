@@ -142,7 +142,7 @@ func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	case !ok || t.State == Deleted:
 		rep = creatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
-		rep = creatorsError(http.StatusOK, "This account is private")
+		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // without error
 	default:
 		return nil
 	}
