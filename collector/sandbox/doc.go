@@ -6,7 +6,7 @@
 //
 //	/youtube/youtube/v3/METHOD   YouTube Data API v3: videos, videos:batchGetStats, channels, playlistItems. Key: YouTubeAPIKey.
 //	/tiktok/v2/METHOD/           TikTok's own APIs. Display, for TikTokAccount alone: user/info, video/query, video/list. Research, as it was two
-//	                             days ago: research/video/query (by ids and names), research/user/info. Tokens: oauth/token, see below.
+//	                             days ago: research/video/query (by ids and names, 60 rows a page at the most), research/user/info. Tokens: oauth/token, see below.
 //	/instagram/VERSION/PATH      Instagram Graph API: the own account with its media and insights, business discovery. Token: InstagramToken.
 //	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Tokens: FacebookToken;
 //	                             FacebookUserToken, which me/accounts gives those of its pages.
