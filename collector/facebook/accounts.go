@@ -22,8 +22,9 @@ const (
 // lists are the lists of a page's videos. Reels have one of their own.
 var lists = []string{"videos", "video_reels"}
 
-// listPages is how many pages of a list hold so many videos.
-func listPages(depth int) int { return min(max(1, (depth+pageSize-1)/pageSize), maxPages) }
+// listPages is how many pages of a list are asked for at the most to find so many videos: the platform filters a page after cutting
+// it, so that it may be short, or empty, though there are more.
+func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
 // page is a page's node.
 type page struct {
@@ -103,9 +104,10 @@ func newestFirst(found []store.FoundVideo) []store.FoundVideo {
 	return found
 }
 
-// list gives the newest videos of a list of a page, part by part.
+// list gives the newest videos of a list of a page, part by part, until there are as many as the depth or no more.
 func (s *Source) list(ctx context.Context, page, list string, depth int) ([]store.FoundVideo, error) {
 	var found []store.FoundVideo
+	seen := map[string]bool{}
 	after := ""
 	for range listPages(depth) {
 		parameters := []string{"fields", "id,created_time,permalink_url", "limit", strconv.Itoa(pageSize)}
@@ -129,13 +131,14 @@ func (s *Source) list(ctx context.Context, page, list string, depth int) ([]stor
 			if v, ok := s.entry(raw); ok {
 				understood++
 				found = append(found, v)
+				seen[v.ID] = true
 			}
 		}
 		if understood == 0 && len(*answer.Data) > 0 {
 			return nil, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a video with an id"}
 		}
 		next := answer.After(true)
-		if next == "" || next == after {
+		if next == "" || next == after || len(seen) >= max(depth, 1) {
 			break
 		}
 		after = next

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type Options struct {
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
 	Now                     func() time.Time
+	Logger                  *slog.Logger // nil means none
 }
 
 // Source asks Facebook's Graph API.
@@ -59,9 +61,11 @@ type Source struct {
 	own         []string
 	reel, video string
 	now         func() time.Time
+	log         *slog.Logger
 
-	mu    sync.Mutex
-	names map[string]pageName
+	mu     sync.Mutex
+	names  map[string]pageName
+	warned map[string]time.Time // by own page, of the last word on its insights
 }
 
 // pageName is a page's handle, its id when it has none.
@@ -84,7 +88,10 @@ func New(o Options) (*Source, error) {
 			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, as 100064550044307, not %q", fetch.Redact(id, o.Token, o.AppSecret))
 		}
 	}
-	s := &Source{graph: c, own: o.PageIDs, reel: o.ReelMetric, video: o.VideoMetric, now: o.Now, names: map[string]pageName{}}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Source{graph: c, own: o.PageIDs, reel: o.ReelMetric, video: o.VideoMetric, now: o.Now, log: o.Logger, names: map[string]pageName{}, warned: map[string]time.Time{}}
 	for metric, standard := range map[*string]string{&s.reel: DefaultReelMetric, &s.video: DefaultVideoMetric} {
 		if *metric == "" {
 			*metric = standard
@@ -296,7 +303,7 @@ func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.
 	id := string(v.From.ID)
 	f.AccountID, f.AccountName = &id, fetch.Name(v.From.Name)
 	if slices.Contains(s.own, id) {
-		if err := s.addInsights(ctx, id, v, f); err != nil {
+		if r.Detail, err = s.addInsights(ctx, id, v, f); err != nil {
 			return collector.Result{}, err
 		}
 	}
@@ -346,74 +353,4 @@ func (s *Source) keepName(id, handle string) {
 		clear(s.names)
 	}
 	s.names[id] = pageName{handle: handle, at: s.now()}
-}
-
-// unknownMetric is what a call gets that names a metric which the platform does not have (any more).
-var unknownMetric = graph.Verdicts{{Main: 100}: collector.Unsupported}
-
-// addInsights puts in place of the views what the owner alone is told, and adds shares. Of what the platform does not have yet,
-// nothing is said.
-func (s *Source) addInsights(ctx context.Context, page string, v video, f *collector.Facts) error {
-	f.Views = nil // another count than the insights', between which a series would jump
-	views := s.video
-	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
-		views = s.reel
-	}
-	values, err := s.insights(ctx, page, string(v.ID), views+","+metricActions)
-	if _, ok := graph.AsRefusal(err); ok { // one unknown metric fails all
-		values = map[string]json.RawMessage{}
-		for _, metric := range []string{views, metricActions} {
-			one, err := s.insights(ctx, page, string(v.ID), metric)
-			if _, ok := graph.AsRefusal(err); ok {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			values[metric] = one[metric]
-		}
-	} else if err != nil {
-		return err
-	}
-	var plays, shares fetch.Count
-	var actions struct {
-		Shares fetch.Count `json:"SHARE"`
-	}
-	if raw := values[views]; raw != nil {
-		_ = plays.UnmarshalJSON(raw) // which never fails
-	}
-	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
-		shares = actions.Shares
-	}
-	if plays.Wrong() || shares.Wrong() {
-		return &collector.Failure{Class: collector.Temporary, Detail: "the insights have a count that is no whole number"}
-	}
-	f.Views, f.Shares = plays.Value(), shares.Value()
-	return nil
-}
-
-// insights are the values of a video's metrics, by their names.
-func (s *Source) insights(ctx context.Context, page, id, metrics string) (map[string]json.RawMessage, error) {
-	res, err := s.graph.GetAsPage(ctx, page, id+"/video_insights", unknownMetric, "metric", metrics)
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Data []struct {
-			Name   string `json:"name"`
-			Values []struct {
-				Value json.RawMessage `json:"value"`
-			} `json:"values"`
-		} `json:"data"`
-	}
-	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
-		return nil, graph.ErrShape
-	}
-	values := map[string]json.RawMessage{}
-	for _, metric := range answer.Data {
-		if len(metric.Values) > 0 {
-			values[metric.Name] = metric.Values[0].Value
-		}
-	}
-	return values, nil
 }

@@ -316,14 +316,17 @@ type List struct {
 }
 
 // After is the cursor of what follows, "" when nothing does. A list that was asked for by itself says so by an address, which
-// holds the token and is not used; one inside another object has the cursor alone.
+// holds the token and is not used: the platform filters a page after cutting it, so that an empty one is not the end. One inside another
+// object has the cursor alone.
 func (l *List) After(itself bool) string {
-	switch p := l.Paging; {
-	case p == nil, l.Data == nil, len(*l.Data) == 0, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor, itself && p.Next == nil:
+	p := l.Paging
+	switch {
+	case p == nil, l.Data == nil, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor:
 		return ""
-	default:
-		return *p.Cursors.After
+	case itself && p.Next == nil, !itself && len(*l.Data) == 0:
+		return ""
 	}
+	return *p.Cursors.After
 }
 
 // Each asks for the targets of a batch one after the other. When a call fails after others have been answered, the targets

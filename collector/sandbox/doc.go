@@ -6,7 +6,7 @@
 //
 //	/youtube/youtube/v3/METHOD   YouTube Data API v3: videos, videos:batchGetStats, channels, playlistItems. Key: YouTubeAPIKey.
 //	/tiktok/v2/METHOD/           TikTok's own APIs. Display, for TikTokAccount alone: user/info, video/query, video/list. Research, as it was two
-//	                             days ago: research/video/query (by ids and names), research/user/info. Tokens: oauth/token, see below.
+//	                             days ago: research/video/query (by ids and names, 60 rows a page at the most), research/user/info. Tokens: oauth/token, see below.
 //	/instagram/VERSION/PATH      Instagram Graph API: the own account with its media and insights, business discovery. Token: InstagramToken.
 //	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Tokens: FacebookToken;
 //	                             FacebookUserToken, which me/accounts gives those of its pages.
@@ -26,7 +26,8 @@
 // The Graph API takes GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}); unknown fields, metrics and modifiers
 // are refused. Its ids of Instagram's accounts and media are others than those of Instagram itself. Insights are given of the own account's posts and
 // of the own page's videos from their second hour on. On Instagram every account but the private is a professional one, on Facebook a page; three in
-// four of a page's videos are reels.
+// four of a page's videos are reels. Its two lists are filtered after the page is cut, so that a page may be short or empty though there is a next one.
+// A video of fewer than five views has no insights yet.
 //
 // Of EnsembleData there are tt/post/info (a list of one), tt/post/multi-info (up to 100 ids with semicolons; what cannot be seen
 // is left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
@@ -77,8 +78,9 @@
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
 //	PUT    /_control/account {"platform","handle","to","stranger"}: an account bears another handle from now on, and the one that it
 //	                         had is nobody's or, with stranger, that of an account that has nothing to do with it
-//	PUT    /_control/meta    {"require_app_secret","expire_page_tokens"}: the Graph API takes no call without appsecret_proof any more,
-//	                         or does again; the pages' tokens that me/accounts has given end, and it gives others
+//	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: the Graph API takes no call without appsecret_proof any
+//	                         more, or does again; Facebook's insights need a permission that is missing, or do not again; the pages'
+//	                         tokens that me/accounts has given end, and it gives others
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
 //
 // Sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok; tiktok, instagram and facebook stand for a vendor's calls for them as well. "" or "*" is

@@ -110,8 +110,9 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 }
 
 // graphPage gives the part of a list of ids that limit and after ask for, each as fields of its node, with the cursors. Of a
-// list that is asked for by itself, next is its address without the cursor.
-func graphPage(ids []string, limit, after, next string, fields []graphField, node func(id string) graphNode) (object, *reply) {
+// list that is asked for by itself, next is its address without the cursor. What shown, unless nil, leaves out is missing from a page that is
+// already cut, as on the real platform: it may be short or empty and go on all the same.
+func graphPage(ids []string, limit, after, next string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
@@ -129,6 +130,9 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, nod
 	part, following := window(ids, start, size)
 	data := []any{}
 	for _, id := range part {
+		if shown != nil && !shown(id) {
+			continue
+		}
 		item, bad := node(id).project(fields)
 		if bad != nil {
 			return nil, bad

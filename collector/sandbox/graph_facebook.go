@@ -50,7 +50,8 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 				return *bad
 			}
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
-			list, bad := graphPage(s.facebookList(c, page, edge == "video_reels"), q.values.Get("limit"), q.values.Get("after"), next, q.fields,
+			inList := func(id string) bool { return s.isReel(id) == (edge == "video_reels") }
+			list, bad := graphPage(s.world.listed(page, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, inList,
 				func(id string) graphNode { return s.facebookVideo(c, id) })
 			if bad != nil {
 				return *bad
@@ -115,10 +116,6 @@ func (s *Sandbox) isReel(id string) bool {
 	return keyed(s.world.seed, "reel", id)%4 > 0
 }
 
-func (s *Sandbox) facebookList(c *call, page identity, reels bool) []string {
-	return slices.DeleteFunc(s.world.listed(page, c.now), func(id string) bool { return s.isReel(id) != reels })
-}
-
 // facebookVideo is a video's node. Hidden reactions are left out.
 func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 	t, _ := s.world.Video(link.Facebook, id, c.now) // its caller knows that there is one
@@ -154,6 +151,9 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 // facebookMetrics are the insights of a video.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
+// enoughViewers is from how many views on a video has insights.
+const enoughViewers = 5
+
 func (s *Sandbox) facebookInsights(c *call, bearer, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
@@ -164,6 +164,12 @@ func (s *Sandbox) facebookInsights(c *call, bearer, id, metrics string) reply {
 			return graphError(http.StatusBadRequest, 190, 0, "(#190) This method must be called with a Page Access Token")
 		}
 		return graphError(http.StatusBadRequest, 10, 0, "(#10) This endpoint requires the page's own access token")
+	}
+	if s.meta.keepsInsights() {
+		return graphError(http.StatusForbidden, 200, 0, "(#200) Requires read_insights permission to manage the object")
+	}
+	if t.Views < enoughViewers {
+		return graphError(http.StatusBadRequest, 10, 0, "(#10) Not enough viewers for the media to show insights")
 	}
 	likes := int64(0)
 	if t.Likes != nil {

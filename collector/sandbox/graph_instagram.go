@@ -44,7 +44,7 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 			return s.instagramOwnNode(c, own).projected(q.fields)
 		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
-			list, bad := graphPage(s.world.listed(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, func(code string) graphNode { return s.instagramMedia(c, code, false) })
+			list, bad := graphPage(s.world.listed(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, false) })
 			if bad != nil {
 				return *bad
 			}
@@ -104,7 +104,7 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 				return nil, &bad
 			}
 		}
-		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, func(code string) graphNode { return s.instagramMedia(c, code, discovered) })
+		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, discovered) })
 		return list, bad
 	}
 	return n

@@ -18,7 +18,14 @@ import (
 type metaApp struct {
 	mu            sync.Mutex
 	requireSecret bool
-	generation    int // of the pages' tokens
+	noInsights    bool // the permission read_insights is missing
+	generation    int  // of the pages' tokens
+}
+
+func (m *metaApp) keepsInsights() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.noInsights
 }
 
 func (m *metaApp) get() (requireSecret bool, generation int) {
@@ -91,7 +98,7 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, bearer string) reply {
 	}
 	_, generation := s.meta.get()
 	next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
-	list, bad := graphPage(s.world.FacebookPages(), q.values.Get("limit"), q.values.Get("after"), next, q.fields, func(id string) graphNode {
+	list, bad := graphPage(s.world.FacebookPages(), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(id string) graphNode {
 		t, _ := s.world.Account(link.Facebook, id, c.now)
 		return graphNode{kind: "Page", fields: object{"id": id, "name": t.Name, "access_token": facebookPageToken(id, generation), "category": "Creator", "tasks": []string{"ANALYZE"}}}
 	})
@@ -115,20 +122,24 @@ func (s *Sandbox) needsPage(bearer, page string) *reply {
 func (s *Sandbox) putMeta(r *http.Request) reply {
 	var in struct {
 		RequireAppSecret *bool `json:"require_app_secret"`
+		RefuseInsights   *bool `json:"refuse_insights"`
 		ExpirePageTokens bool  `json:"expire_page_tokens"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object of require_app_secret and expire_page_tokens: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object of require_app_secret, refuse_insights and expire_page_tokens: "+err.Error())
 	}
 	s.meta.mu.Lock()
 	defer s.meta.mu.Unlock()
 	if in.RequireAppSecret != nil {
 		s.meta.requireSecret = *in.RequireAppSecret
 	}
+	if in.RefuseInsights != nil {
+		s.meta.noInsights = *in.RefuseInsights
+	}
 	if in.ExpirePageTokens {
 		s.meta.generation++
 	}
-	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "page_tokens": s.meta.generation}}
+	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
 // isMe says whether a path is that of whoever asks.

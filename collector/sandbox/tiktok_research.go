@@ -13,6 +13,7 @@ import (
 const (
 	maxResearchPage  = 100
 	researchPage     = 20
+	researchMost     = 60 // rows of a page, however many are asked for: fewer than asked are normal there
 	maxResearchSpan  = 30 * 24 * time.Hour
 	maxResearchItems = 100 // values of a condition
 	// ResearchLag is how old the Research API's numbers are. Younger videos are not in it.
@@ -123,7 +124,7 @@ func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
 		}
 	}
 	start := min(q.Cursor, len(rows))
-	end := min(start+q.size, len(rows))
+	end := min(start+min(q.size, researchMost), len(rows))
 	return tiktokOK(object{
 		"videos": append([]object{}, rows[start:end]...), "cursor": end, "has_more": end < len(rows), "search_id": tiktokLogID,
 	})

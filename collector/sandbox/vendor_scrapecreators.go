@@ -29,8 +29,12 @@ var creatorsMethods = map[string]creatorsMethod{
 	"v1/youtube/video":          {link.YouTube, []string{"url"}, (*Sandbox).creatorsYouTube},
 }
 
-// creatorsPage is how many entries a page of a list has.
-const creatorsPage = 10
+const (
+	// creatorsPage is how many entries a page of a list has.
+	creatorsPage = 10
+	// creatorsShort is how many entries of it are left on TikTok, as happens there though more follow.
+	creatorsShort = 9
+)
 
 func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path string) {
 	m, known := creatorsMethods[path]
@@ -142,7 +146,7 @@ func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	case !ok || t.State == Deleted:
 		rep = creatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
-		rep = creatorsError(http.StatusOK, "This account is private")
+		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // without error
 	default:
 		return nil
 	}
@@ -168,7 +172,7 @@ func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, ok, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(t.self, c.now), number(q.Get("max_cursor")), creatorsPage)
+	ids, next := window(s.world.listed(t.self, c.now), number(q.Get("max_cursor")), creatorsShort)
 	more := 0
 	if next > 0 {
 		more = 1

@@ -1,6 +1,7 @@
 package tiktok_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -214,6 +215,7 @@ func watch(t *testing.T, h http.HandlerFunc) (base string, requests func() []ask
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		log <- asked{r.Method + " " + r.RequestURI, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(body)}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		h(w, r)
 	}))
 	t.Cleanup(web.Close)

@@ -28,6 +28,8 @@ const (
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
 	// researchSpan is how many days apart the ends of a query may be.
 	researchSpan = 30
+	// idsToSpare is for how many ids of a batch a request is planned for a further page: TikTok's may be short though there are more.
+	idsToSpare = 50
 	// indexedWithin is how long a new video may take to be found; until then, its absence says nothing.
 	indexedWithin = 10 * 24 * time.Hour
 )
@@ -133,11 +135,12 @@ func (r *Research) queries(batch []collector.Target) []query {
 	return out
 }
 
-// Plan counts a request for each month of uploads, and for each account, and a record for each target.
+// Plan counts a request for each month of uploads, with some to spare for answers that go on, and for each account, and a record for
+// each target.
 func (r *Research) Plan(batch []collector.Target) [][]collector.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == collector.KindVideo {
-		requests = int64(max(1, len(r.queries(batch))))
+		requests = int64(max(1, len(r.queries(batch)))) + int64((len(batch)+idsToSpare-1)/idsToSpare)
 	}
 	return [][]collector.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
@@ -162,8 +165,11 @@ func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []c
 	for i, t := range batch {
 		results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a TikTok video, or one whose id carries no time"}
 	}
-	for i, q := range r.queries(batch) {
-		said, err := r.videos(ctx, q)
+	queries := r.queries(batch)
+	left := plan[0].Units
+	for i, q := range queries {
+		said, asked, err := r.videos(ctx, q, left-int64(len(queries)-i-1))
+		left -= asked
 		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
 		}
@@ -180,8 +186,9 @@ func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []c
 	return results, nil
 }
 
-// videos makes one query.
-func (r *Research) videos(ctx context.Context, q query) (videos, error) {
+// videos makes one query and follows its pages until all ids are found or there are no more, so many requests at the most. When a
+// further page fails, what came before it stays.
+func (r *Research) videos(ctx context.Context, q query, most int64) (all videos, asked int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`
 		Field     string   `json:"field_name"`
@@ -192,12 +199,47 @@ func (r *Research) videos(ctx context.Context, q query) (videos, error) {
 		StartDate string                 `json:"start_date"`
 		EndDate   string                 `json:"end_date"`
 		MaxCount  int                    `json:"max_count"`
-	}{map[string][]condition{"and": {{"IN", "video_id", q.ids}}}, q.from.Format("20060102"), q.to.Format("20060102"), researchBatch}
+		Cursor    *int64                 `json:"cursor,omitempty"`
+		SearchID  fetch.ID               `json:"search_id,omitempty"`
+	}{Query: map[string][]condition{"and": {{"IN", "video_id", q.ids}}}, StartDate: q.from.Format("20060102"), EndDate: q.to.Format("20060102"), MaxCount: researchBatch}
+	for {
+		asked++
+		said, next, err := r.page(ctx, q, body)
+		switch {
+		case err != nil && (asked == 1 || ctx.Err() != nil):
+			return videos{}, asked, r.bucket(err)
+		case err != nil:
+			all.strange = "left out before a further page failed: " + err.Error()
+			return all, asked, nil //nolint:nilerr // the targets that are left say so
+		case asked == 1:
+			all = said
+		default:
+			all.add(said)
+		}
+		again := body.Cursor != nil && next.Cursor.Value() != nil && *body.Cursor == *next.Cursor.Value()
+		if !all.more || len(all.byID) == len(q.ids) || asked >= most || again || next.Cursor.Value() == nil || next.SearchID == "" {
+			return all, asked, nil
+		}
+		body.Cursor, body.SearchID = next.Cursor.Value(), next.SearchID
+	}
+}
+
+// further is by what the next page of a query is asked for.
+type further struct {
+	Cursor   fetch.Count `json:"cursor"`
+	SearchID fetch.ID    `json:"search_id"`
+}
+
+// page makes one request of a query.
+func (r *Research) page(ctx context.Context, q query, body any) (said videos, next further, err error) {
 	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
 	if err != nil {
-		return videos{}, r.bucket(err)
+		return videos{}, further{}, err
 	}
-	return decodeVideos(got, q.ids, r.now())
+	if said, err = decodeVideos(got, q.ids, r.now()); err == nil && json.Unmarshal(got.data, &next) != nil {
+		next = further{} // of a shape in which nothing can be asked for
+	}
+	return said, next, err
 }
 
 // result is what a query's answer says of a target.

@@ -111,7 +111,7 @@ func TestResearch_asksByMonthsOfUpload(t *testing.T) {
 		target(at("2026-03-28", 3), "", false), target("1000000000000000", "", false),
 	}
 	plan := s.Plan(batch)[0]
-	require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 3}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
+	require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
 	results, err := s.Fetch(t.Context(), batch, plan)
 	require.NoError(t, err)
 	require.Equal(t, []collector.Class{

@@ -1,6 +1,7 @@
 package tiktok
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -40,6 +41,17 @@ type videos struct {
 	unlisted bool
 	more     bool // there are more rows than the answer holds
 	sandbox  bool
+}
+
+// add puts in what a further page says.
+func (v *videos) add(page videos) {
+	for id, r := range page.byID {
+		if _, twice := v.byID[id]; !twice {
+			v.byID[id] = r
+		}
+	}
+	v.strange = cmp.Or(v.strange, page.strange)
+	v.unlisted, v.more = v.unlisted || page.unlisted, page.more
 }
 
 // result is what the answer says of a target; false when it leaves the target out.

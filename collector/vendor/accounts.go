@@ -29,13 +29,18 @@ func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls is how many calls it takes to see the wanted entries, at the most.
+// calls is how many calls are made at the most to see the wanted entries: some more than full pages take, since a page may be
+// short, or empty, though there are more.
 func (l *List) calls(wanted int) int {
-	if l.Path == "" {
+	switch {
+	case l.Path == "":
 		return 0
+	case len(l.Next) == 0:
+		return 1
 	}
 	size := l.Page * l.units(wanted)
-	return (wanted + size - 1) / size
+	full := (wanted + size - 1) / size
+	return full + full/10 + 2
 }
 
 // accountCalls is the most calls that a batch of accounts takes. Those whose list ends early take fewer.
@@ -119,7 +124,7 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 		r.Account.Videos, r.Account.Listed = distinct(entries), true
 		return r, nil
 	}
-	return s.addVideos(ctx, call, v, r)
+	return s.addVideos(ctx, call, v, t.Depth, r)
 }
 
 // account reads the profile. The first item is the account's, since one was asked for; but it must not be somebody else's,
@@ -166,16 +171,18 @@ func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos to what is known of an account, page by page.
-func (s *Source) addVideos(ctx context.Context, call Call, v values, r collector.Result) (collector.Result, error) {
+// addVideos adds the newest videos to what is known of an account, page by page, until there are as many as are wanted or no more.
+// When the pages are too short for that, fewer than the depth are no list: the rest of them would never be found.
+func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, r collector.Result) (collector.Result, error) {
 	l := call.List
 	if !v.fill(l.Request) {
 		r.Detail = "the profile does not say what the list is asked by"
 		return r, nil
 	}
-	v.units = l.units(v.count)
 	var found []store.FoundVideo
+	more := true
 	for range l.calls(v.count) {
+		v.units = l.units(v.count - len(found))
 		page, err := s.askPage(ctx, l.Request, v)
 		switch {
 		case err != nil:
@@ -194,14 +201,17 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, r collector
 		if err != nil {
 			return collector.Result{}, err
 		}
-		found = append(found, entries...)
+		found = distinct(append(found, entries...))
 		next := l.next(page.body)
-		if next == "" || next == v.cursor {
+		if more = next != "" && next != v.cursor; !more || len(found) >= v.count {
 			break
 		}
 		v.cursor = next
 	}
-	r.Account.Videos, r.Account.Listed = distinct(found), true
+	if more && len(found) < depth {
+		return collector.Result{Class: collector.Temporary, Detail: "the vendor's pages are shorter than the list can be read with", Sandbox: r.Sandbox}, nil
+	}
+	r.Account.Videos, r.Account.Listed = found, true
 	return r, nil
 }
 

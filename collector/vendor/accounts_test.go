@@ -105,13 +105,14 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 	}{
 		"by handle, a few pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
-			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 2,
+			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
 		"by the id that the profile tells": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
-			}, 2,
+				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
+			}, 4,
 		},
 		"page by page": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
@@ -119,14 +120,14 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 			[]string{
 				"GET /v1/tiktok/profile?handle=mira.cooks [ " + sourcetest.Credential + "] ", "GET /v3/tiktok/profile/videos?handle=mira.cooks [ " + sourcetest.Credential + "] ",
 				"GET /v3/tiktok/profile/videos?handle=mira.cooks&max_cursor=c+1 [ " + sourcetest.Credential + "] ",
-			}, 3,
+			}, 5,
 		},
 		"until there are no more": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"0","has_more":0}`,
 			[]string{
 				"GET /v1/tiktok/profile?handle=mira.cooks [ " + sourcetest.Credential + "] ", "GET /v3/tiktok/profile/videos?handle=mira.cooks [ " + sourcetest.Credential + "] ",
-			}, 3,
+			}, 5,
 		},
 		"with all in one answer": {
 			"apify", "https://www.tiktok.com/@mira.cooks", 200, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,

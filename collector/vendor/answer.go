@@ -17,7 +17,7 @@ import (
 func (c Config) verdict(status int, body gjson.Result) string {
 	spoke := body.Exists()
 	for _, r := range c.Rules {
-		if spoke && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) {
+		if spoke && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
 			return r.Class
 		}
 	}

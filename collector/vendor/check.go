@@ -126,6 +126,12 @@ func (r Rule) check(p *problems, member string) {
 	if r.When != nil {
 		r.When.check(p, member+".when")
 	}
+	if r.And != nil {
+		if r.When == nil {
+			p.add(member+".and", "needs a when")
+		}
+		r.And.check(p, member+".and")
+	}
 	class := collector.Class(r.Class)
 	if r.Class != split && !slices.Contains(wholeClasses, class) && !slices.Contains(targetClasses, class) {
 		p.add(member+".class", "must be split or one of %v, not %q", append(slices.Clone(targetClasses), wholeClasses...), r.Class)

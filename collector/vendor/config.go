@@ -54,7 +54,8 @@ type Limit struct {
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
-	Class  string `json:"class"` // a collector.Class, or "split": fewer targets at once
+	And    *When  `json:"and,omitempty"` // a second condition besides when
+	Class  string `json:"class"`         // a collector.Class, or "split": fewer targets at once
 }
 
 // State says what an item means that is found in place of, or along with, its facts: deleted, private.

@@ -172,7 +172,7 @@ func TestSource_makesSmallerBatches(t *testing.T) {
 		single collector.Class
 	}{
 		"when there are too many":               {464, collector.BadRequest},
-		"when one of them is bad":               {462, collector.BadRequest},
+		"when one of them is bad":               {462, collector.Unsupported},
 		"when one of them is not there":         {404, collector.Gone},
 		"when one of them belongs to a private": {472, collector.Private},
 	} {

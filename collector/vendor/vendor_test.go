@@ -253,7 +253,7 @@ func TestScrapeCreators_tells(t *testing.T) {
 		"no credits":           {402, "trouble", collector.QuotaSpent},
 		"too many calls":       {429, "trouble", collector.RateLimited},
 		"trouble":              {502, "trouble", collector.Temporary},
-		"a bad link":           {400, "trouble", collector.BadRequest},
+		"a wrong request":      {400, "trouble", collector.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -143,7 +143,7 @@ func (c Config) Configured(st *store.Store, logger *slog.Logger) ([]collector.So
 	}
 	if c.HasFacebook() {
 		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), AppSecret: c.FacebookAppSecret.Reveal(), PageIDs: c.FacebookPageIDs,
-			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now})
+			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now, Logger: logger})
 		if err != nil {
 			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC, REELTALLY_FACEBOOK_VIDEO_METRIC: %w", err)
 		}

@@ -1,0 +1,120 @@
+package tiktok_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// paged is a Research API whose pages have so many rows; fails says of which page on it fails. A page is asked for by what the last one said.
+func paged(t *testing.T, rows, fails int) (s *tiktok.Research, requests func() []asked) {
+	t.Helper()
+	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
+			_, _ = io.WriteString(w, clientToken)
+			return
+		}
+		var in struct {
+			Query struct {
+				And []struct {
+					Values []string `json:"field_values"`
+				} `json:"and"`
+			} `json:"query"`
+			Cursor   int    `json:"cursor"`
+			SearchID string `json:"search_id"`
+		}
+		body, _ := io.ReadAll(r.Body)
+		if json.Unmarshal(body, &in) != nil || (in.Cursor > 0) != (in.SearchID == "7201388525814961198") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, refusal("invalid_params", "cursor without search_id"))
+			return
+		}
+		if fails > 0 && in.Cursor >= fails*rows {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, refusal("internal_error", "x"))
+			return
+		}
+		ids := in.Query.And[0].Values
+		end := min(in.Cursor+rows, len(ids))
+		var videos []string
+		for _, id := range ids[in.Cursor:end] {
+			videos = append(videos, row(id, counts))
+		}
+		_, _ = io.WriteString(w, ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t,"search_id":"7201388525814961198"}`, strings.Join(videos, ","), end, end < len(ids))))
+	})
+	return newResearch(t, base, nil), requests
+}
+
+func TestResearch_followsPages(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		days                string // of upload, of which the second half is another month's
+		rows, fails         int
+		planned, made, lost int
+	}{
+		"one page":                                      {"2026-03-01", 100, 0, 3, 1, 0},
+		"two pages":                                     {"2026-03-01", 60, 0, 3, 2, 0},
+		"as many as are planned":                        {"2026-03-01", 34, 0, 3, 3, 0},
+		"more than are planned":                         {"2026-03-01", 30, 0, 3, 3, 10},
+		"a further page that fails":                     {"2026-03-01", 40, 1, 3, 2, 60},
+		"two queries, each of two pages":                {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
+		"two queries, pages enough for the first alone": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, requests := paged(t, tt.rows, tt.fails)
+			days := strings.Fields(tt.days)
+			var batch []collector.Target
+			for i := range 100 {
+				batch = append(batch, target(at(days[i*len(days)/100], i), "", false))
+			}
+			plan := s.Plan(batch)[0]
+			require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
+			results, err := s.Fetch(t.Context(), batch, plan)
+			require.NoError(t, err)
+			lost := 0
+			for i, r := range results {
+				require.Equal(t, batch[i], r.Target)
+				if r.Class == collector.OK {
+					continue
+				}
+				require.Equal(t, collector.Temporary, r.Class, "never missing: %s", r.Detail)
+				lost++
+			}
+			require.Equal(t, tt.lost, lost)
+			require.Len(t, requests(), 1+tt.made, "a token, and what was paid")
+		})
+	}
+}
+
+func TestSandbox_researchIsReadToTheEnd(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	old := sourcetest.Now.AddDate(0, -3, 0)
+	var batch []collector.Target
+	for i := range 100 {
+		id := at(old.Format("2006-01-02"), i)
+		_, known := s.box.World().Video(link.TikTok, id, sourcetest.Now.Add(-sandbox.ResearchLag))
+		require.True(t, known)
+		batch = append(batch, target(id, "", false))
+	}
+	there := 0
+	for _, r := range fetchAll(t, s.research, batch) {
+		require.Contains(t, []collector.Class{collector.OK, collector.Missing}, r.Class, r.Detail) // a few are private or deleted
+		if r.Class == collector.OK {
+			there++
+		}
+	}
+	require.Greater(t, there, 80)
+}

@@ -1,0 +1,79 @@
+package vendor_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+)
+
+// lister is ScrapeCreators with an account of so many videos, on pages of which size tells the length; calls counts the pages.
+func lister(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
+	t.Helper()
+	calls = &atomic.Int32{}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/profile/videos") {
+			_, _ = w.Write([]byte(`{"success":true,"user":{"id":"1","uniqueId":"mira.cooks"}}`))
+			return
+		}
+		page := int(calls.Add(1)) - 1
+		_, from, _ := strings.Cut(r.URL.Query().Get("max_cursor"), "-")
+		start, _ := strconv.Atoi(from)
+		end := min(start+size(page), videos)
+		var entries []string
+		for i := start; i < end; i++ {
+			entries = append(entries, fmt.Sprintf(`{"aweme_id":"75610000000000%05d","create_time":1760400000}`, i))
+		}
+		more := 0
+		if end < videos {
+			more = 1
+		}
+		_, _ = fmt.Fprintf(w, `{"success":true,"aweme_list":[%s],"has_more":%d,"max_cursor":"%d-%d"}`, strings.Join(entries, ","), more, page, end)
+	}))
+	t.Cleanup(web.Close)
+	return web.URL, calls
+}
+
+func TestSource_readsListsOfShortPages(t *testing.T) {
+	t.Parallel()
+	of := func(size int) func(int) int { return func(int) int { return size } }
+	for name, tt := range map[string]struct {
+		depth, videos int
+		size          func(page int) int
+		class         collector.Class
+		found, calls  int
+	}{
+		"full pages":             {200, 500, of(10), collector.OK, 200, 20},
+		"short pages":            {200, 500, of(9), collector.OK, 207, 23},
+		"an empty page":          {30, 500, func(page int) int { return 10 * min(page, 1) }, collector.OK, 30, 4},
+		"the end of the list":    {200, 25, of(9), collector.OK, 25, 3},
+		"longer pages than said": {30, 500, of(35), collector.OK, 35, 1},
+		"pages that never fill":  {200, 500, of(5), collector.Temporary, 0, 24},
+		// The videos that were there before are known already.
+		"what is new, of pages that never fill": {0, 500, of(2), collector.OK, 8, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, calls := lister(t, tt.videos, tt.size)
+			s := newSource(t, "scrapecreators", base, nil)
+			batch := []collector.Target{account(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
+			plan := s.Plan(batch)[0]
+			results, err := s.Fetch(t.Context(), batch, plan)
+			require.NoError(t, err)
+			require.Equal(t, tt.class, results[0].Class, results[0].Detail)
+			require.EqualValues(t, tt.calls, calls.Load())
+			require.GreaterOrEqual(t, plan[0].Units, int64(1+tt.calls), "what is asked is planned")
+			if tt.class == collector.OK {
+				require.True(t, results[0].Account.Listed)
+				require.Len(t, results[0].Account.Videos, tt.found)
+			}
+		})
+	}
+}
