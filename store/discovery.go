@@ -285,8 +285,10 @@ func (d discovery) absorb(a, other *Account) error {
 	if err != nil {
 		return err
 	}
+	if err := unsubscribe(d.tx, d.s.dialect, d.org, "kind = ? AND subject_id = ?", targetAccount, other.ID); err != nil {
+		return err
+	}
 	statements := []string{
-		`DELETE FROM fetch_subscriptions WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
 		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
 		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
 SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
