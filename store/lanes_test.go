@@ -115,14 +115,13 @@ func TestSetOrganisation_movesWhatACollectorHolds(t *testing.T) {
 	})
 }
 
-// Two that share a target change at the same time, each seeing the other as it was: who comes last has to see both.
 func TestSetTier_ofTwoThatShareATargetAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two := newOrg(t, db), newOrg(t, db)
 		scheduled(t, db, one, clip(t, 1))
 		scheduled(t, db, two, clip(t, 1))
-		// The one's target is not yet written, and what that will be is to be decided; the other has to wait for its lock.
+		// The one has changed and holds the target, which is not yet moved.
 		finish := meanwhile(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})
@@ -262,7 +261,7 @@ func TestStop_ofTwoAtOnceLeavesTheTargetToTheThird(t *testing.T) {
 		for _, o := range []*store.Org{one, two, basic} {
 			scheduled(t, db, o, clip(t, 1))
 		}
-		finish := meanwhile(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) { stop(t, s.Org(two.ID()), clip(t, 1)) })
+		finish := meanwhile(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { stop(t, s.Org(two.ID()), clip(t, 1)) })
 		stop(t, one, clip(t, 1))
 		finish()
 		require.Equal(t, []string{"22"}, lanes(t, db))
