@@ -96,10 +96,14 @@ func (d discovery) countMerged(records ...*Account) error {
 // moveAll moves everything that names a record to another of the same account, and drops the record. Of days that both have, the
 // other's stay, with the followers of the record where they have none. One subscription is left.
 func (d discovery) moveAll(from, to uuid.UUID) error {
+	// Two subscriptions are one too many, by which the target of the one that goes may lose its lane.
+	err := unsubscribe(d.tx, d.s.dialect, d.org, `kind = ? AND subject_id = ?
+ AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, targetAccount, from, d.org, targetAccount, to)
+	if err != nil {
+		return err
+	}
 	named := map[string]any{"org": d.org, "from": from, "to": gorm.Expr("CAST(? AS "+uuidType(d.tx)+")", to)}
 	for _, statement := range []string{
-		`DELETE FROM fetch_subscriptions WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from
- AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = @org AND k.kind = 'account' AND k.subject_id = @to)`,
 		`UPDATE fetch_subscriptions SET subject_id = @to WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
 		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
 		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)

@@ -218,7 +218,7 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 		if stopped.Error != nil {
 			return stopped.Error
 		}
-		if err := tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id IN ?`, o.id, ids).Error; err != nil {
+		if err := unsubscribe(tx, o.s.dialect, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
 		if err := o.stopDiscovered(tx, ids); err != nil {
@@ -232,8 +232,8 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 
 // stopDiscovered stops the videos that are tracked for their accounts' sake alone.
 func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
-	err := tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id IN
- (SELECT v.id FROM videos v WHERE v.organisation_id = ? AND v.linked_account_id IN ? AND NOT v.direct AND NOT v.removed)`, o.id, o.id, accounts).Error
+	err := unsubscribe(tx, o.s.dialect, o.id, `subject_id IN
+ (SELECT v.id FROM videos v WHERE v.organisation_id = ? AND v.linked_account_id IN ? AND NOT v.direct AND NOT v.removed)`, o.id, accounts)
 	if err != nil {
 		return err
 	}

@@ -99,26 +99,28 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return os, translate(s.read.WithContext(ctx).Order("created_at, id").Find(&os).Error)
 }
 
-// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second.
-func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier) error {
-	return s.setOrganisation(ctx, id, "tier", tier)
+// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second, and what it tracks is
+// fetched in the lane of the new tier. An error may leave some of that behind: the same call again goes through with it.
+// Progress, when given, is told after each batch how many of the organisation's targets have been looked at.
+func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
+	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
 
-// SetSubscription changes an organisation's subscription, or returns ErrNotFound. Videos and accounts that were saved
+// SetSubscription changes an organisation's subscription; otherwise as SetTier. Videos and accounts that were saved
 // without being fetched while there was none are put into the schedule when it becomes active.
-func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription) error {
-	if err := s.setOrganisation(ctx, id, "subscription", sub); err != nil || sub != SubscriptionActive {
+func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription, progress ...func(done, total int64)) error {
+	if err := s.setOrganisation(ctx, id, "subscription", sub, progress); err != nil || sub != SubscriptionActive {
 		return err
 	}
 	return s.Org(id).enqueuePending(ctx)
 }
 
-func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string, value any) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string, value any, progress []func(done, total int64)) error {
+	return s.changeLane(ctx, id, func(tx *gorm.DB) error {
 		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
 		if r.Error == nil && r.RowsAffected == 0 {
 			return notFound("organisation", id.String())
 		}
 		return r.Error
-	})
+	}, progress)
 }

@@ -50,7 +50,7 @@ func (l Lane) String() string {
 // Lanes lists all lanes, the first to be served first.
 var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 
-// LaneOf returns the lane of an organisation's scheduled fetches.
+// LaneOf returns the lane of an organisation's scheduled fetches; laneOf says the same in SQL.
 func LaneOf(o Organisation) Lane {
 	switch {
 	case o.Subscription == SubscriptionNone:

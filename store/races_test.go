@@ -69,7 +69,7 @@ func TestSetSubscription_whileAVideoIsSavedWithoutOne(t *testing.T) {
 		o := db.Org(org.ID)
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{clip(t, 1)}})
 		require.NoError(t, err)
-		finish := meanwhile(t, db, "fetch_subscriptions", func(s *store.Store) {
+		finish := meanwhile(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
 			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{parse(t, short)}})
 			require.NoError(t, err)
 		})

@@ -138,8 +138,7 @@ func (d discovery) leave(a *Account) error {
 	if err := d.loseHandle(a); err != nil {
 		return err
 	}
-	err := d.tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? AND subject_id = ?`, d.org, targetAccount, a.ID).Error
-	if err != nil {
+	if err := unsubscribe(d.tx, d.s.dialect, d.org, "kind = ? AND subject_id = ?", targetAccount, a.ID); err != nil {
 		return err
 	}
 	org, err := d.organisation()

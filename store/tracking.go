@@ -258,7 +258,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 		if stopped.Error != nil {
 			return stopped.Error
 		}
-		if err := tx.Exec(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id IN ?`, o.id, ids).Error; err != nil {
+		if err := unsubscribe(tx, o.s.dialect, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
 		if err := refreshAccounts(tx, accounts, stamp{day: t.now.Day()}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"text/tabwriter"
 	"time"
 
@@ -95,36 +96,64 @@ func (c *orgList) Run(ctx context.Context, p boot.Process) error {
 
 type orgSetTier struct {
 	operator
+	boot.Logging
 	ID   identifier `arg:"" help:"The organisation."`
 	Tier string     `arg:"" enum:"limited,basic,premium" help:"limited, basic or premium."`
 }
 
 // Run changes the tier.
 func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
+	logger := c.Logger(p.Stderr)
 	return c.with(ctx, p, func(st *store.Store) error {
-		if err := st.SetTier(ctx, c.ID.UUID, store.Tier(c.Tier)); err != nil {
+		err := moving(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+			return st.SetTier(ctx, c.ID.UUID, store.Tier(c.Tier), progress)
+		})
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.Stdout, "Organisation %s has tier %s now.\n", c.ID, c.Tier)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s has tier %s now.\n", c.ID, c.Tier)
 		return err
 	})
 }
 
 type orgSetSubscription struct {
 	operator
+	boot.Logging
 	ID           identifier `arg:"" help:"The organisation."`
 	Subscription string     `arg:"" enum:"active,none" help:"active, or none for the free plan."`
 }
 
 // Run changes the subscription.
 func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
+	logger := c.Logger(p.Stderr)
 	return c.with(ctx, p, func(st *store.Store) error {
-		if err := st.SetSubscription(ctx, c.ID.UUID, store.Subscription(c.Subscription)); err != nil {
+		err := moving(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+			return st.SetSubscription(ctx, c.ID.UUID, store.Subscription(c.Subscription), progress)
+		})
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.Stdout, "Organisation %s has subscription %s now.\n", c.ID, c.Subscription)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s has subscription %s now.\n", c.ID, c.Subscription)
 		return err
 	})
+}
+
+// moving shows how far a change has come that moves an organisation's targets to another lane; where that is done at once it
+// shows nothing.
+func moving(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
+	var show *progress
+	err := change(func(done, total int64) {
+		if show == nil && done < total {
+			show = newProgress(w, logger, "lanes", "targets", total)
+		}
+		if show != nil {
+			show.set(ctx, done, 0)
+		}
+	})
+	if show != nil {
+		show.end(ctx)
+	}
+	return err
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// A target's base lane is the best of those who subscribe to it. Whoever joins brings theirs (enqueue); here it is found anew
+// when somebody leaves, and when an organisation's own lane changes.
+
+// laneOf is LaneOf of the organisation o, for statements.
+var laneOf = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
+	SubscriptionNone, LaneFree, TierPremium, LanePremium, LaneBasic)
+
+// settleLanes gives the targets of subscriptions the best lane of those who subscribe now. Where somebody waits for one it stays in the interactive
+// lane, and one that a collector holds goes to its base lane when it is given back. Targets without a
+// subscription are left to dropOrphans.
+func settleLanes(tx *gorm.DB, d dialect, targets []fetchSubscription) error {
+	// In the order in which enqueue writes them.
+	slices.SortFunc(targets, func(a, b fetchSubscription) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
+	})
+	for chunk := range slices.Chunk(targets, insertChunk) {
+		rows := make([][]any, len(chunk))
+		for i, t := range chunk {
+			rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
+		}
+		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
+		if d.skipLocked() {
+			// Locked by a statement of its own: only one that begins after those that had the rows have ended sees who joined, left or
+			// changed their tier with them.
+			var locked []int
+			err := tx.Raw(list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
+ WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`+forUpdateOf(d, "t"),
+				append(slices.Clone(args), bucket)...).Scan(&locked).Error
+			if err != nil {
+				return err
+			}
+		}
+		err := tx.Exec(list+`, best AS (
+  SELECT u.source, u.kind, u.external_id, MIN(`+laneOf+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
+   WHERE s.bucket = ? AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
+   GROUP BY u.source, u.kind, u.external_id)
+UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
+ WHERE fetch_targets.bucket = ? AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id
+   AND (fetch_targets.base_lane <> best.lane OR fetch_targets.lane NOT IN (?, best.lane))`,
+			append(args, bucket, LaneInteractive, bucket, LaneInteractive)...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsubscribe deletes those of the organisation's subscriptions that a condition names; their targets go to the lane of who
+// remains.
+func unsubscribe(tx *gorm.DB, d dialect, org uuid.UUID, condition string, args ...any) error {
+	var left []fetchSubscription
+	err := tx.Raw(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND `+condition+` RETURNING source, kind, external_id`,
+		append([]any{org}, args...)...).Scan(&left).Error
+	if err != nil {
+		return err
+	}
+	return settleLanes(tx, d, left)
+}
+
+// subscriptionsAfter returns the subscriptions of the organisation's next subjects after one, by subject.
+func subscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []fetchSubscription, err error) {
+	// Whole subjects: what an account is asked for by may change between two batches, its id does not.
+	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions
+ WHERE organisation_id = ? AND subject_id > ? AND subject_id <= (
+  SELECT p.subject_id FROM (SELECT n.subject_id FROM fetch_subscriptions n WHERE n.organisation_id = ? AND n.subject_id > ? ORDER BY n.subject_id LIMIT ?) p
+   ORDER BY p.subject_id DESC LIMIT 1) ORDER BY subject_id`, org, after, org, after, insertChunk).Scan(&next).Error
+}
+
+// changeLane changes an organisation by a function that changes its lane, and moves its targets. The change and the first
+// targets are one transaction, so for most organisations all is. Of many, the others follow a batch at a time: in one
+// transaction a million would keep collectors from giving back what they fetched until their leases end. Which order two
+// changes have does not matter, since each batch asks for the lanes as they are. Where it breaks off, it
+// can be repeated.
+func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
+	var total, done int64
+	if len(progress) > 0 {
+		err := s.read.WithContext(ctx).Raw(`SELECT COUNT(*) FROM fetch_subscriptions WHERE organisation_id = ?`, org).Scan(&total).Error
+		if err != nil {
+			return translate(err)
+		}
+	}
+	after := uuid.Nil
+	for first := true; ; first = false {
+		var last uuid.UUID
+		var n int
+		err := s.tx(ctx, func(tx *gorm.DB) error {
+			if err := lockOrganisation(tx, s.dialect, org); err != nil {
+				return err
+			}
+			if first {
+				if err := change(tx); err != nil {
+					return err
+				}
+			}
+			targets, err := subscriptionsAfter(tx, org, after)
+			if n = len(targets); err != nil || n == 0 {
+				return err
+			}
+			last = targets[n-1].SubjectID
+			return settleLanes(tx, s.dialect, targets)
+		})
+		if err != nil {
+			return err
+		}
+		done += int64(n)
+		for _, tell := range progress {
+			tell(done, max(done, total))
+		}
+		if n < insertChunk {
+			return nil
+		}
+		after = last
+	}
+}
