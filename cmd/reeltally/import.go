@@ -71,17 +71,12 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			e := json.NewEncoder(f)
 			run.Bad = func(r transfer.BadRow) error { return e.Encode(r) }
 		}
-		if c.File != "-" && !c.DryRun {
-			run.State = &transfer.State{Path: c.File + ".import-state", Failed: func(err error) {
-				logger.WarnContext(ctx, "how far the import is cannot be noted: broken off, it would begin anew", "error", err)
-			}}
-		}
 		show := stages{w: p.Stderr, log: logger, size: size}
 		run.Progress = func(s transfer.Stage, done, total int64) { show.set(ctx, s, done, total) }
 		sum, err := run.Run(ctx)
 		show.end(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return errors.New("stopped: the same command goes on where it is")
+			return errors.New("stopped: the same command goes on where it was")
 		}
 		if err != nil {
 			return err

@@ -31,8 +31,6 @@ type group struct {
 	Lines  []int
 }
 
-func (g *group) key() string { return string(g.Platform) + "/" + g.ID }
-
 func (g *group) video() store.ImportVideo {
 	return store.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
