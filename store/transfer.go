@@ -37,7 +37,8 @@ const (
 	PointFolded
 	// PointThere: the day has the same counts already.
 	PointThere
-	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays.
+	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays. Only one that was
+	// imported without any count gives way.
 	PointKept
 	// PointTooOld: it is older than WeeklyDays; nothing of it is kept.
 	PointTooOld
@@ -98,6 +99,7 @@ type importing struct {
 	merged        []*mergedVideo // those of which something changes
 	daily, weekly [][]any
 	replaced      []replacedWeek
+	gone          []storedPoint
 }
 
 // replacedWeek is a week whose imported point gives way to a later one of the same week.
@@ -167,8 +169,9 @@ type storedPoint struct {
 	VideoID uuid.UUID
 	Day     Date
 	Counts
-	Source string
-	Weekly bool
+	FetchedAt Instant
+	Source    string
+	Weekly    bool
 }
 
 // storedPoints reads all points of videos, the oldest first.
@@ -180,7 +183,7 @@ func (i *importing) storedPoints(known map[string]Video) (map[uuid.UUID][]stored
 	points := map[uuid.UUID][]storedPoint{}
 	for chunk := range slices.Chunk(ids, insertChunk) {
 		var rows []storedPoint
-		const columns = "video_id, day, views, likes, comments, shares, bookmarks, source"
+		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
 		err := i.tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			i.id, chunk, i.id, chunk).Scan(&rows).Error
@@ -275,6 +278,7 @@ func (i *importing) merge(m *mergedVideo) {
 	}
 	m.count()
 	i.merged = append(i.merged, m)
+	i.gone = append(i.gone, m.gone...)
 	oldest := i.oldestDaily()
 	for n, p := range m.added {
 		day := p.At.Day()
@@ -294,6 +298,14 @@ func (i *importing) merge(m *mergedVideo) {
 func (i *importing) write() error {
 	if len(i.merged) == 0 {
 		return nil
+	}
+	for _, p := range i.gone {
+		for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
+			err := i.tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.id, p.VideoID, p.Day).Error
+			if err != nil {
+				return err
+			}
+		}
 	}
 	for _, r := range i.replaced {
 		err := i.tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.id, r.video, r.week).Error

@@ -226,6 +226,63 @@ func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
 	})
 }
 
+// An imported point that says nothing gives way to one that does, as if it had never been there.
+func TestImport_replacesPointsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		day := today(db)
+		monday := (day - 200).Week()
+		blank := func(d store.Date) store.LoadPoint { return store.LoadPoint{At: store.InstantOf(d.Time())} }
+		for n, c := range []struct{ before, after []store.LoadPoint }{
+			{[]store.LoadPoint{blank(day - 3), blank(day - 1)}, []store.LoadPoint{loadPoint(day-3, 5), loadPoint(day-1, 7)}},
+			{[]store.LoadPoint{loadPoint(day-5, 4), blank(day - 3)}, []store.LoadPoint{loadPoint(day-3, 5)}},
+			{[]store.LoadPoint{blank(monday + 6)}, []store.LoadPoint{loadPoint(monday, 3), loadPoint(monday+5, 5)}},
+			{[]store.LoadPoint{blank(monday + 2)}, []store.LoadPoint{loadPoint(monday+6, 5)}},
+			{[]store.LoadPoint{blank(monday), blank(day)}, []store.LoadPoint{loadPoint(monday, 5), loadPoint(day, 9)}},
+		} {
+			o, clean, l := newOrg(t, db), newOrg(t, db), parse(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
+			fates(t, o, importOf(l, c.before...))
+			got := fates(t, o, importOf(l, c.after...))
+			require.NotContains(t, got, store.PointKept, n)
+			require.Contains(t, got, store.PointAdded, n)
+			for _, p := range c.before {
+				if p.Views != nil {
+					fates(t, clean, importOf(l, p))
+				}
+			}
+			require.Equal(t, fates(t, clean, importOf(l, c.after...)), got, n)
+			points := func(o *store.Org) []store.Point {
+				points, err := o.History(t.Context(), store.VideoRef{Link: l}, monday, day)
+				require.NoError(t, err)
+				return points
+			}
+			require.Equal(t, points(clean), points(o), n)
+			want, is := video(t, clean, l), video(t, o, l)
+			require.InDelta(t, want.Increase1d, is.Increase1d, 1e-9, n)
+			require.Equal(t, want.LatestViews, is.LatestViews, n)
+			require.Equal(t, want.LatestUpdatedAt, is.LatestUpdatedAt, n)
+			history := func(o *store.Org) []store.OrganisationPoint {
+				days, err := o.OrganisationHistory(t.Context(), monday+6, day)
+				require.NoError(t, err)
+				return days
+			}
+			for _, day := range history(clean) { // the day of a point that gave way keeps its row as well
+				require.Contains(t, history(o), day, n)
+			}
+			once := stored(t, db, o)
+			require.NotContains(t, fates(t, o, importOf(l, c.after...)), store.PointAdded)
+			require.Equal(t, once, stored(t, db, o))
+		}
+		// What was measured stays, also when it says nothing.
+		o, l := newOrg(t, db), clip(t, 99)
+		track(t, o, l)
+		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{l: {}})
+		if got := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily WHERE organisation_id = ?", o.ID()); got[0] == 1 {
+			require.Equal(t, []store.PointFate{store.PointKept}, fates(t, o, importOf(l, loadPoint(day, 5))))
+		}
+	})
+}
+
 func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

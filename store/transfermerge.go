@@ -15,6 +15,7 @@ type mergedVideo struct {
 	isNew         bool
 	before, after Video
 	stored        []storedPoint // the oldest first
+	gone          []storedPoint // those that give way to points that are added
 	added         []LoadPoint   // those that nothing stands against, the oldest first
 	username      string        // with account, where the import is the first to name them
 	account       *uuid.UUID
@@ -30,6 +31,16 @@ func (m *mergedVideo) judge(today Date) []PointFate {
 			m.added = append(m.added, p)
 		}
 	}
+	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
+		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
+			day := p.At.Day()
+			return s.givesWayTo(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
+		})
+		if gone {
+			m.gone = append(m.gone, s)
+		}
+		return gone
+	})
 	at := 0
 	for n := range fates {
 		if fates[n] != PointAdded {
@@ -52,13 +63,16 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today Date) PointFate {
 		return PointBeforeUpload
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
-		if m.stored[n].equal(p.Counts) {
+		switch {
+		case m.stored[n].equal(p.Counts):
 			return PointThere
+		case !m.stored[n].givesWayTo(p):
+			return PointKept
 		}
-		return PointKept
 	}
 	for _, s := range m.stored {
 		switch {
+		case s.givesWayTo(p):
 		case day >= today-DailyDays || s.Day.Week() != day.Week():
 		// Which days of a week that is rolled up were measured is not known any more. Only a week that was imported
 		// tells: up to its point.
@@ -69,6 +83,12 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today Date) PointFate {
 		}
 	}
 	return PointAdded
+}
+
+// givesWayTo says whether a point that was imported without any count has one to take its place: nobody measured it, and no
+// later import could put it right.
+func (s *storedPoint) givesWayTo(p LoadPoint) bool {
+	return s.Source == ImportSource && s.Counts == Counts{} && p.Counts != Counts{}
 }
 
 // uploaded is the first day that the video can have a point of; the beginning of time when that is not known.
@@ -114,16 +134,25 @@ type step struct {
 	Counts
 }
 
+func (s *storedPoint) step() step {
+	day := s.Day
+	if s.Weekly {
+		day = day.Week()
+	}
+	return step{day: day, Counts: s.Counts}
+}
+
 // steps are the points that were there, and with all true those that are added as well, the oldest first. A week that is
 // rolled up counts from its Monday on: what was known within it is in the sums of its days already.
 func (m *mergedVideo) steps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
-		day := s.Day
-		if s.Weekly {
-			day = day.Week()
+		out = append(out, s.step())
+	}
+	if !all {
+		for _, s := range m.gone {
+			out = append(out, s.step())
 		}
-		out = append(out, step{day: day, Counts: s.Counts})
 	}
 	if all {
 		for _, p := range m.added {
@@ -137,6 +166,14 @@ func (m *mergedVideo) steps(all bool) []step {
 // count gives the video the latest counts and the increases that follow from all of its points.
 func (m *mergedVideo) count() {
 	v := &m.after
+	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
+		v.LatestUpdatedAt = nil
+		for n := range m.stored {
+			if at := m.stored[n].FetchedAt; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+				v.LatestUpdatedAt = &at
+			}
+		}
+	}
 	for n := range m.added {
 		if at := m.added[n].At; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
 			v.LatestUpdatedAt = &at

@@ -25,7 +25,7 @@ type importCommand struct {
 	operator
 	Org              string            `required:"" placeholder:"NAME|ID" help:"The organisation, by its id or its name where only one bears it."`
 	File             string            `arg:"" help:"The file: CSV, JSON Lines or a JSON list, in UTF-8; - reads standard input."`
-	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"What a column means that is not known by its name, for example --map 'Watch count=views'; empty leaves it out. May be repeated."`
+	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"What a column means that is not known by its name, for example --map 'Watch count=views'; empty leaves it out. The file has to have such a column. May be repeated."`
 	IgnoreUnknown    bool              `help:"Leave columns out that mean nothing here, instead of refusing the file."`
 	SkipBad          string            `placeholder:"FILE" help:"Leave rows out that cannot be imported, and write their lines and reasons into this file, one JSON object a line. Without it, one such row refuses the whole file."`
 	DryRun           bool              `help:"Say what would happen, and write nothing."`
@@ -123,6 +123,7 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	line(s.There, "%d points that were there already")
 	line(s.Kept, "%d points left out: the day, or the week, has a point of other counts, which stays")
 	line(s.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
+	line(s.Uncounted, "%d rows of a day without any count: no points, they only name their videos")
 	line(s.Interpolated, "%d rows left out: interpolated, nobody measured them")
 	line(s.Bad, "%d rows left out, for the reasons in %s", c.SkipBad)
 	_, err := io.WriteString(p.Stdout, b.String())

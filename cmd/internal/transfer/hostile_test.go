@@ -46,9 +46,11 @@ func TestImport_readsWhatOthersWrite(t *testing.T) {
 			t.Parallel()
 			o := newOrg(t, db)
 			_, err := importing(t, db, o, strings.ReplaceAll(text, "DAY", day.String()), func(i *transfer.Import) {
-				i.Columns.Map = map[string]string{day.String(): "date", "x": ""}
-				if strings.Contains(text, "Watch count") {
+				switch {
+				case strings.Contains(text, "Watch count"):
 					i.Columns.Map = map[string]string{"views": "", "Watch count": "views", "x": ""}
+				case strings.Contains(text, "\tDAY\tplays"):
+					i.Columns.Map = map[string]string{day.String(): "date"}
 				}
 			})
 			require.NoError(t, err)
@@ -158,6 +160,34 @@ func TestImport_refusesBadFiles(t *testing.T) {
 	}
 	require.Error(t, transfer.Columns{Map: map[string]string{"a": "b"}}.Check())
 	require.NoError(t, transfer.Columns{Map: map[string]string{"a": "views", "b": ""}}.Check())
+}
+
+// A --map entry that no column bears would leave a column out without a word.
+func TestImport_refusesAMapThatMeetsNoColumn(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o := newOrg(t, db)
+	for _, text := range []string{"link,date,Watch count\n" + watch + ",2026-01-01,5\n",
+		`[{"link":"` + watch + `","date":"2026-01-01","Watch count":5},{"link":"` + watch + `"}]`, `{"Watch count":5,"date":"2026-01-01","link":"` + watch + `"}`} {
+		_, err := importing(t, db, o, text, func(i *transfer.Import) {
+			i.Columns = transfer.Columns{Map: map[string]string{"Watch Count": "views", "link": "link"}, IgnoreUnknown: true}
+		})
+		require.ErrorContains(t, err, `"Watch Count"=views`, text)
+		require.ErrorContains(t, err, `"Watch count"`, text)
+		require.NotContains(t, err.Error(), `"link"=`, text)
+		_, err = o.Video(t.Context(), store.VideoRef{Link: watched(t)})
+		require.ErrorIs(t, err, store.ErrNotFound, "nothing is imported")
+	}
+	many := `{"link":"` + watch + `"`
+	for n := range 100 {
+		many += fmt.Sprintf(`,"c%d":1`, n)
+	}
+	_, err := importing(t, db, o, many+"}", func(i *transfer.Import) {
+		i.Columns = transfer.Columns{Map: map[string]string{"Views": "views"}, IgnoreUnknown: true}
+	})
+	require.ErrorContains(t, err, "and more", "of many columns the first are named")
+	_, err = importing(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
+	require.NoError(t, err, "no row was misread")
 }
 
 func TestImport_leavesBadRowsOut(t *testing.T) {

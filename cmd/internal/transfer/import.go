@@ -53,6 +53,7 @@ type Summary struct {
 	Rows         int64 `json:"rows"`
 	Bad          int64 `json:"bad"`
 	Interpolated int64 `json:"interpolated"` // rows that nobody measured, left out
+	Uncounted    int64 `json:"uncounted"`    // rows of a day without any count: no points, they only name their videos
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`
@@ -209,6 +210,9 @@ func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record)
 				return err
 			}
 		default:
+			if rec.uncounted {
+				r.sum.Uncounted++
+			}
 			select {
 			case out <- rec:
 			case <-ctx.Done():

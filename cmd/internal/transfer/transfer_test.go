@@ -119,6 +119,33 @@ func TestExport_comesBackByImport(t *testing.T) {
 	})
 }
 
+// A day without any count is no point: another tracker's fetch failed then, so that its neighbours go on being known.
+func TestImport_takesNoPointFromARowWithoutCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
+		sunday := (today - 200).Week() + 6
+		text := fmt.Sprintf("link,date,views,likes,title\n%[1]s,%[2]s,10,,\n%[1]s,%[3]s,,,\n%[1]s,%[4]s,20,,\n%[1]s,%[5]s,,,Late\n%[1]s,%[6]s,30,,\n%[1]s,%[7]s,,,\n",
+			watch, sunday-1, sunday, today-4, today-3, today-2, today)
+		sum, err := importing(t, db, o, text+"https://youtu.be/dQw4w9WgXcA,"+today.String()+",,,Named\n")
+		require.NoError(t, err)
+		require.Equal(t, transfer.Summary{Rows: 7, Uncounted: 4, Videos: 2, New: 2, Added: 3}, sum)
+		points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, sunday-1, today)
+		require.NoError(t, err)
+		views := map[store.Date]int64{}
+		for _, p := range points {
+			require.NotNil(t, p.Views, p.Day)
+			views[p.Day] = *p.Views
+		}
+		require.EqualValues(t, 10, views[sunday-1])
+		require.EqualValues(t, 25, views[today-3], "between its neighbours")
+		v, err := o.Video(t.Context(), store.VideoRef{Link: watched(t)})
+		require.NoError(t, err)
+		require.Equal(t, "Late", v.Title)
+		require.Equal(t, store.InstantOf((today - 2).Time()), *v.LatestUpdatedAt)
+	})
+}
+
 func TestExport_ofARangeOfDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

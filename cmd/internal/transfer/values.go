@@ -21,13 +21,15 @@ type record struct {
 	ID       string
 	Handle   string `json:",omitempty"`
 	Link     string // canonical
-	Measured bool   `json:",omitempty"` // false for a row that only names a video
+	Measured bool   `json:",omitempty"` // false for a row that only names a video, as one without any count does
 	At       store.Instant
 	Counts   store.Counts
 	Title    string      `json:",omitempty"`
 	Username string      `json:",omitempty"`
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
+
+	uncounted bool // it has a day, but no count
 }
 
 // values are the cells of a row by their meaning; "" where there is nothing.
@@ -81,7 +83,7 @@ func (r rows) record(ctx context.Context, line int, v *values) (record, error) {
 		}
 		return out, nil
 	}
-	out.Measured = true
+	out.Measured, out.uncounted = counted, !counted
 	return out, r.when(v, &out)
 }
 
