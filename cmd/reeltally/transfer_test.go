@@ -100,6 +100,30 @@ func TestExport_stoppedHalfWayFails(t *testing.T) {
 	}
 }
 
+// In the containers nothing can be written but what is said here, and an import has to sort its rows somewhere; doctor and
+// status tell of the collector's sources only where they are told of them.
+func TestCompose_givesTheToolWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
+	require.NoError(t, err)
+	service := func(name string) string {
+		_, rest, found := strings.Cut(string(text), "\n  "+name+":\n")
+		require.True(t, found, name)
+		of := ""
+		for line := range strings.Lines(rest) {
+			if !strings.HasPrefix(line, "    ") {
+				break
+			}
+			of += line
+		}
+		return of
+	}
+	require.Contains(t, string(text), "\n  read_only: true\n")
+	require.Contains(t, service("reeltally"), "\n    tmpfs: [\"/tmp:")
+	require.Contains(t, service("collector"), "\n    env_file: [.env]")
+	require.Contains(t, service("reeltally"), "\n    env_file: [.env]")
+}
+
 // Short links are resolved, once each, also those of a file that is only looked at.
 func TestImport_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
