@@ -19,7 +19,8 @@ const ImportSource = "import"
 // ImportVideo is a video as another tracker knew it. What that tracker did not say is "" or nil.
 type ImportVideo struct {
 	Link        link.Link // of kind video
-	Username    string    // folded; counts only where neither the link nor the organisation knows one
+	Username    string    // folded; counts only where neither the link nor the organisation knows one, as the next does
+	AccountID   string    // the platform's own id of the account, where that is all the other tracker had; then Username is ""
 	Title       string    // likewise, as are the next two
 	UploadedAt  *Date
 	VideoLength *string     // seconds
@@ -204,13 +205,16 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 
 // trackNew tracks the videos that are not there, and gives the others an account where the import is the first to name it.
 func (i *importing) trackNew(videos []*mergedVideo) error {
+	if err := i.nameByID(videos); err != nil {
+		return err
+	}
 	var links []link.Link
 	var fresh []*mergedVideo
 	handles := make([]link.Link, 0, len(videos))
 	for _, m := range videos {
 		l := m.in.Link
-		if l.Handle == "" && m.in.Username != "" {
-			l.Handle = m.in.Username
+		if l.Handle == "" && m.named != "" {
+			l.Handle = m.named
 			l.Canonical = link.WithHandle(l.Platform, l.Canonical, l.Handle)
 		}
 		switch {
@@ -235,6 +239,58 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 		}
 	}
 	return nil
+}
+
+// nameByID finds the accounts of videos that are known by their account's id, or makes them, and notes the handles that they
+// bear: without a handle of its own an account bears its id, as sources have it.
+func (i *importing) nameByID(videos []*mergedVideo) error {
+	var ids []string
+	for _, m := range videos {
+		m.named = m.in.Username
+		if m.wantsAccount() {
+			ids = append(ids, m.in.AccountID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var known []Account
+	if err := scoped(i.tx, "accounts", i.id).Where("accounts.external_id IN ?", ids).Find(&known).Error; err != nil {
+		return err
+	}
+	named := map[string]*Account{}
+	for n := range known {
+		if a := &known[n]; a.Username != "" {
+			named[targetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	var links []link.Link
+	for _, m := range videos {
+		if key := targetKey(m.in.Link.Platform, m.in.AccountID); m.wantsAccount() && named[key] == nil {
+			links = append(links, link.Link{Platform: m.in.Link.Platform, Kind: link.Account, ID: m.in.AccountID, Handle: m.in.AccountID})
+		}
+	}
+	if len(links) > 0 {
+		made, err := i.accountRecords(links)
+		if err != nil {
+			return err
+		}
+		for _, a := range made {
+			named[targetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	for _, m := range videos {
+		a := named[targetKey(m.in.Link.Platform, m.in.AccountID)]
+		if m.wantsAccount() && a.HandleCurrent { // a handle that it lost is another's
+			m.named = a.Username
+		}
+	}
+	return nil
+}
+
+// wantsAccount says whether the account's id is all that is known of a video's author.
+func (m *mergedVideo) wantsAccount() bool {
+	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {

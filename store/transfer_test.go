@@ -382,10 +382,10 @@ func TestImport_refusesWhatCannotBe(t *testing.T) {
 		_, err = o.Import(t.Context(), importOf(parse(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
 		require.ErrorContains(t, err, "no video")
 
-		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-3, 3), loadPoint(day-2, 4))
+		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
 		in[0].UploadedAt = new(day - 2)
-		require.Equal(t, []store.PointFate{store.PointTooOld, store.PointBeforeUpload, store.PointBeforeUpload, store.PointAdded}, fates(t, o, in))
-		in = importOf(l, loadPoint(day-3, 3))
+		require.Equal(t, []store.PointFate{store.PointTooOld, store.PointBeforeUpload, store.PointBeforeUpload, store.PointAdded, store.PointAdded}, fates(t, o, in))
+		in = importOf(l, loadPoint(day-4, 3))
 		require.Equal(t, []store.PointFate{store.PointBeforeUpload}, fates(t, o, in), "the upload date is known now")
 
 		soon := parse(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
@@ -426,6 +426,45 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 		_, err = db.Org(free.ID).Import(t.Context(), importOf(clip(t, 2), loadPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, video(t, db.Org(free.ID), clip(t, 2)).Pending, "nothing is fetched without a subscription")
+	})
+}
+
+// An account that is known by its id alone is that one account, whatever it is called here, before its first fetch and after.
+func TestImport_findsAccountsByTheirID(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const id = "UCLqxVugv74EIW3VWh2NOa3Q"
+		day := today(db)
+		watch := func(n int) link.Link { return parse(t, fmt.Sprintf("https://www.youtube.com/watch?v=dQw4w9WgX%dQ", n)) }
+		bring := func(o *store.Org, n int) {
+			in := importOf(watch(n), loadPoint(day-1, 3))
+			in[0].AccountID = id
+			fates(t, o, in)
+		}
+		byID, o := parse(t, "https://www.youtube.com/channel/"+id), newOrg(t, db)
+		bring(o, 1)
+		bring(o, 2)
+		a := account(t, o, byID)
+		require.Equal(t, id, a.Username)
+		require.EqualValues(t, 2, a.TotalVideosTracked)
+		require.Equal(t, byID.Canonical, a.Link)
+
+		// Its source names it in the same way, or by the handle that it has taken since.
+		for _, name := range []string{id, "rick"} {
+			measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{watch(1): {Views: new(int64(9)), AccountID: new(id), Username: &name}})
+			require.Equal(t, a.ID, account(t, o, byID).ID)
+			require.Equal(t, name, video(t, o, watch(2)).Username)
+		}
+		track(t, o, watch(4)) // no numbers yet, so that nobody is known to have made it
+		bring(o, 3)
+		bring(o, 4)
+		for n := range 2 {
+			v := video(t, o, watch(3+n))
+			require.Equal(t, "rick", v.Username)
+			require.Equal(t, a.ID, *v.LinkedAccountID)
+		}
+		require.EqualValues(t, 4, account(t, o, byID).TotalVideosTracked)
+		require.Equal(t, "https://www.youtube.com/@rick", account(t, o, byID).Link)
 	})
 }
 

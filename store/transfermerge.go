@@ -17,6 +17,7 @@ type mergedVideo struct {
 	stored        []storedPoint // the oldest first
 	gone          []storedPoint // those that give way to points that are added
 	added         []LoadPoint   // those that nothing stands against, the oldest first
+	named         string        // the handle that the import names, or that the account it names bears
 	username      string        // with account, where the import is the first to name them
 	account       *uuid.UUID
 }
@@ -91,16 +92,20 @@ func (s *storedPoint) givesWayTo(p LoadPoint) bool {
 	return s.Source == ImportSource && s.Counts == Counts{} && p.Counts != Counts{}
 }
 
+// UploadMargin is by how many days a point may come before its video's upload date: what an id tells is a matter of hours, and
+// a tracker's day may be that of another time zone.
+const UploadMargin Date = 1
+
 // uploaded is the first day that the video can have a point of; the beginning of time when that is not known.
 func (m *mergedVideo) uploaded() Date {
 	switch {
 	case m.before.UploadedAt != nil:
-		return *m.before.UploadedAt
+		return *m.before.UploadedAt - UploadMargin
 	case m.in.UploadedAt != nil:
-		return *m.in.UploadedAt
+		return *m.in.UploadedAt - UploadMargin
 	}
 	if at, ok := link.UploadTime(m.in.Link); ok {
-		return DateOf(at) - 1 // what an id tells is a matter of hours
+		return DateOf(at) - UploadMargin
 	}
 	return 0
 }

@@ -124,6 +124,7 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	line(s.Kept, "%d points left out: the day, or the week, has a point of other counts, which stays")
 	line(s.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
 	line(s.Uncounted, "%d rows of a day without any count: no points, they only name their videos")
+	line(s.Unnamed, "%d rows whose username can be none on its platform: taken without it")
 	line(s.Interpolated, "%d rows left out: interpolated, nobody measured them")
 	line(s.Bad, "%d rows left out, for the reasons in %s", c.SkipBad)
 	_, err := io.WriteString(p.Stdout, b.String())

@@ -95,10 +95,9 @@ func TestImport_refusesBadRows(t *testing.T) {
 		watch + ",DAY,NaN,,,,,":                      "in digits alone",
 		watch + ",DAY,99999999999999999999,,,,,":     "at most",
 		watch + ",DAY,1000000000001,,,,,":            "at most",
-		watch + ",DAY,1,,a/../b,,,":                  "no handle on youtube",
 		watch + ",DAY,1,,,soon,,":                    "uploaded_at",
 		watch + ",DAY,1,,,TOMORROW,,":                "future",
-		watch + ",DAY,1,,,TODAY,,":                   "before the video was uploaded",
+		watch + ",EARLY,1,,,TODAY,,":                 "before the video was uploaded",
 		watch + ",DAY,1,,,,-1,":                      "video_length",
 		watch + ",DAY,1,,,,NaN,":                     "video_length",
 		watch + ",DAY,1,,,,,perhaps":                 "true, false or empty",
@@ -107,7 +106,7 @@ func TestImport_refusesBadRows(t *testing.T) {
 		watch + ",DAY,1,,,,":                         "7 cells",
 		watch + ",DAY,1,,,,,,":                       "9 cells",
 	} {
-		row := strings.NewReplacer("DAY", (today - 1).String(), "TODAY", today.String(), "TOMORROW", (today + 1).String()).Replace(row)
+		row := strings.NewReplacer("EARLY", (today - 2).String(), "DAY", (today - 1).String(), "TODAY", today.String(), "TOMORROW", (today + 1).String()).Replace(row)
 		text := names + watch + "," + (today - 2).String() + ",5,,,,,\n" + row + "\n"
 		_, err := importing(t, db, o, text)
 		var refused *transfer.RefusedError
@@ -162,6 +161,28 @@ func TestImport_refusesBadFiles(t *testing.T) {
 	require.NoError(t, transfer.Columns{Map: map[string]string{"a": "views", "b": ""}}.Check())
 }
 
+// Numbers do not fall by a username that can be none: display names, or what sources give in place of one.
+func TestImport_takesRowsWithoutAUsableUsername(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	const facebook, id = "https://www.facebook.com/reel/1139247764231866", "UCLqxVugv74EIW3VWh2NOa3Q"
+	for _, c := range []struct{ link, username, want string }{
+		{watch, "a/../b", ""}, {watch, "Rick Astley", ""}, {watch, "@Rick", "rick"}, {watch, id, id}, {watch, strings.ToLower(id), strings.ToLower(id)},
+		{watch, "x?id=" + id, ""}, {facebook, "100064550044307", "100064550044307"}, {facebook, "100064550044307#x", ""}, {facebook, "Some.Page", "some.page"},
+		{"https://www.tiktok.com/@/video/7301234567890123456", "100064550044307", "100064550044307"},
+	} {
+		o := newOrg(t, db)
+		sum, err := importing(t, db, o, fmt.Sprintf("link,date,views,username\n%s,%s,5,%s\n", c.link, store.DateOf(db.Clock.Now()), c.username))
+		require.NoError(t, err, c.username)
+		require.EqualValues(t, 1, sum.Added)
+		require.Equal(t, c.want == "", sum.Unnamed == 1, c.username)
+		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
+		require.NoError(t, err)
+		require.Equal(t, c.want, page.Videos[0].Username, c.username)
+		require.Equal(t, c.want != "", page.Videos[0].LinkedAccountID != nil)
+	}
+}
+
 // A --map entry that no column bears would leave a column out without a word.
 func TestImport_refusesAMapThatMeetsNoColumn(t *testing.T) {
 	t.Parallel()
@@ -195,7 +216,7 @@ func TestImport_leavesBadRowsOut(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
 	text := fmt.Sprintf("link,date,views,uploaded_at,more\n%[1]s,%[2]s,5,,\n%[1]s,%[2]s,6,,\n%[1]s,%[3]s,x,,\n%[1]s,%[4]s,4,%[2]s,\n%[1]s,%[5]s,3,,\nhttps://vm.tiktok.com/ZMabcdefg/,%[2]s,8,,\n",
-		watch, today-2, today-1, today, today-3)
+		watch, today-2, today-1, today, today-4)
 	for _, dry := range []bool{true, false} {
 		var bad []transfer.BadRow
 		sum, err := importing(t, db, o, text, func(i *transfer.Import) {

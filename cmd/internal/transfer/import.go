@@ -54,6 +54,7 @@ type Summary struct {
 	Bad          int64 `json:"bad"`
 	Interpolated int64 `json:"interpolated"` // rows that nobody measured, left out
 	Uncounted    int64 `json:"uncounted"`    // rows of a day without any count: no points, they only name their videos
+	Unnamed      int64 `json:"unnamed"`      // rows whose username can be none on its platform: they count without it
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`
@@ -212,6 +213,9 @@ func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record)
 		default:
 			if rec.uncounted {
 				r.sum.Uncounted++
+			}
+			if rec.unnamed {
+				r.sum.Unnamed++
 			}
 			select {
 			case out <- rec:
