@@ -250,8 +250,10 @@ func (a *Account) isAnother(than author) bool {
 	return DifferentAccounts(id, sourceID, than.externalID, than.sourceID)
 }
 
+// accountLink goes by the account's id where it has no handle: sources then give the id for one, and there is no page of that
+// name.
 func accountLink(a *Account) string {
-	if a.Username == "" && a.ExternalID != nil {
+	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
 	}
 	return link.AccountURL(a.Platform, a.Username)

@@ -19,7 +19,8 @@ const ImportSource = "import"
 // ImportVideo is a video as another tracker knew it. What that tracker did not say is "" or nil.
 type ImportVideo struct {
 	Link        link.Link // of kind video
-	Username    string    // folded; counts only where neither the link nor the organisation knows one
+	Username    string    // folded; counts only where neither the link nor the organisation knows one, as the next does
+	AccountID   string    // the platform's own id of the account, where that is all the other tracker had; then Username is ""
 	Title       string    // likewise, as are the next two
 	UploadedAt  *Date
 	VideoLength *string     // seconds
@@ -37,7 +38,8 @@ const (
 	PointFolded
 	// PointThere: the day has the same counts already.
 	PointThere
-	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays.
+	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays. Only one that was
+	// imported without any count gives way.
 	PointKept
 	// PointTooOld: it is older than WeeklyDays; nothing of it is kept.
 	PointTooOld
@@ -98,6 +100,7 @@ type importing struct {
 	merged        []*mergedVideo // those of which something changes
 	daily, weekly [][]any
 	replaced      []replacedWeek
+	gone          []storedPoint
 }
 
 // replacedWeek is a week whose imported point gives way to a later one of the same week.
@@ -167,8 +170,9 @@ type storedPoint struct {
 	VideoID uuid.UUID
 	Day     Date
 	Counts
-	Source string
-	Weekly bool
+	FetchedAt Instant
+	Source    string
+	Weekly    bool
 }
 
 // storedPoints reads all points of videos, the oldest first.
@@ -180,7 +184,7 @@ func (i *importing) storedPoints(known map[string]Video) (map[uuid.UUID][]stored
 	points := map[uuid.UUID][]storedPoint{}
 	for chunk := range slices.Chunk(ids, insertChunk) {
 		var rows []storedPoint
-		const columns = "video_id, day, views, likes, comments, shares, bookmarks, source"
+		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
 		err := i.tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			i.id, chunk, i.id, chunk).Scan(&rows).Error
@@ -201,13 +205,16 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 
 // trackNew tracks the videos that are not there, and gives the others an account where the import is the first to name it.
 func (i *importing) trackNew(videos []*mergedVideo) error {
+	if err := i.nameByID(videos); err != nil {
+		return err
+	}
 	var links []link.Link
 	var fresh []*mergedVideo
 	handles := make([]link.Link, 0, len(videos))
 	for _, m := range videos {
 		l := m.in.Link
-		if l.Handle == "" && m.in.Username != "" {
-			l.Handle = m.in.Username
+		if l.Handle == "" && m.named != "" {
+			l.Handle = m.named
 			l.Canonical = link.WithHandle(l.Platform, l.Canonical, l.Handle)
 		}
 		switch {
@@ -232,6 +239,58 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 		}
 	}
 	return nil
+}
+
+// nameByID finds the accounts of videos that are known by their account's id, or makes them, and notes the handles that they
+// bear: without a handle of its own an account bears its id, as sources have it.
+func (i *importing) nameByID(videos []*mergedVideo) error {
+	var ids []string
+	for _, m := range videos {
+		m.named = m.in.Username
+		if m.wantsAccount() {
+			ids = append(ids, m.in.AccountID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var known []Account
+	if err := scoped(i.tx, "accounts", i.id).Where("accounts.external_id IN ?", ids).Find(&known).Error; err != nil {
+		return err
+	}
+	named := map[string]*Account{}
+	for n := range known {
+		if a := &known[n]; a.Username != "" {
+			named[targetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	var links []link.Link
+	for _, m := range videos {
+		if key := targetKey(m.in.Link.Platform, m.in.AccountID); m.wantsAccount() && named[key] == nil {
+			links = append(links, link.Link{Platform: m.in.Link.Platform, Kind: link.Account, ID: m.in.AccountID, Handle: m.in.AccountID})
+		}
+	}
+	if len(links) > 0 {
+		made, err := i.accountRecords(links)
+		if err != nil {
+			return err
+		}
+		for _, a := range made {
+			named[targetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	for _, m := range videos {
+		a := named[targetKey(m.in.Link.Platform, m.in.AccountID)]
+		if m.wantsAccount() && a.HandleCurrent { // a handle that it lost is another's
+			m.named = a.Username
+		}
+	}
+	return nil
+}
+
+// wantsAccount says whether the account's id is all that is known of a video's author.
+func (m *mergedVideo) wantsAccount() bool {
+	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
@@ -275,6 +334,7 @@ func (i *importing) merge(m *mergedVideo) {
 	}
 	m.count()
 	i.merged = append(i.merged, m)
+	i.gone = append(i.gone, m.gone...)
 	oldest := i.oldestDaily()
 	for n, p := range m.added {
 		day := p.At.Day()
@@ -296,6 +356,14 @@ func (i *importing) merge(m *mergedVideo) {
 func (i *importing) write() error {
 	if len(i.merged) == 0 {
 		return nil
+	}
+	for _, p := range i.gone {
+		for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
+			err := i.tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.id, p.VideoID, p.Day).Error
+			if err != nil {
+				return err
+			}
+		}
 	}
 	for _, r := range i.replaced {
 		err := i.tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.id, r.video, r.week).Error

@@ -226,6 +226,63 @@ func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
 	})
 }
 
+// An imported point that says nothing gives way to one that does, as if it had never been there.
+func TestImport_replacesPointsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		day := today(db)
+		monday := (day - 200).Week()
+		blank := func(d store.Date) store.LoadPoint { return store.LoadPoint{At: store.InstantOf(d.Time())} }
+		for n, c := range []struct{ before, after []store.LoadPoint }{
+			{[]store.LoadPoint{blank(day - 3), blank(day - 1)}, []store.LoadPoint{loadPoint(day-3, 5), loadPoint(day-1, 7)}},
+			{[]store.LoadPoint{loadPoint(day-5, 4), blank(day - 3)}, []store.LoadPoint{loadPoint(day-3, 5)}},
+			{[]store.LoadPoint{blank(monday + 6)}, []store.LoadPoint{loadPoint(monday, 3), loadPoint(monday+5, 5)}},
+			{[]store.LoadPoint{blank(monday + 2)}, []store.LoadPoint{loadPoint(monday+6, 5)}},
+			{[]store.LoadPoint{blank(monday), blank(day)}, []store.LoadPoint{loadPoint(monday, 5), loadPoint(day, 9)}},
+		} {
+			o, clean, l := newOrg(t, db), newOrg(t, db), parse(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
+			fates(t, o, importOf(l, c.before...))
+			got := fates(t, o, importOf(l, c.after...))
+			require.NotContains(t, got, store.PointKept, n)
+			require.Contains(t, got, store.PointAdded, n)
+			for _, p := range c.before {
+				if p.Views != nil {
+					fates(t, clean, importOf(l, p))
+				}
+			}
+			require.Equal(t, fates(t, clean, importOf(l, c.after...)), got, n)
+			points := func(o *store.Org) []store.Point {
+				points, err := o.History(t.Context(), store.VideoRef{Link: l}, monday, day)
+				require.NoError(t, err)
+				return points
+			}
+			require.Equal(t, points(clean), points(o), n)
+			want, is := video(t, clean, l), video(t, o, l)
+			require.InDelta(t, want.Increase1d, is.Increase1d, 1e-9, n)
+			require.Equal(t, want.LatestViews, is.LatestViews, n)
+			require.Equal(t, want.LatestUpdatedAt, is.LatestUpdatedAt, n)
+			history := func(o *store.Org) []store.OrganisationPoint {
+				days, err := o.OrganisationHistory(t.Context(), monday+6, day)
+				require.NoError(t, err)
+				return days
+			}
+			for _, day := range history(clean) { // the day of a point that gave way keeps its row as well
+				require.Contains(t, history(o), day, n)
+			}
+			once := stored(t, db, o)
+			require.NotContains(t, fates(t, o, importOf(l, c.after...)), store.PointAdded)
+			require.Equal(t, once, stored(t, db, o))
+		}
+		// What was measured stays, also when it says nothing.
+		o, l := newOrg(t, db), clip(t, 99)
+		track(t, o, l)
+		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{l: {}})
+		if got := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily WHERE organisation_id = ?", o.ID()); got[0] == 1 {
+			require.Equal(t, []store.PointFate{store.PointKept}, fates(t, o, importOf(l, loadPoint(day, 5))))
+		}
+	})
+}
+
 func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -325,10 +382,10 @@ func TestImport_refusesWhatCannotBe(t *testing.T) {
 		_, err = o.Import(t.Context(), importOf(parse(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
 		require.ErrorContains(t, err, "no video")
 
-		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-3, 3), loadPoint(day-2, 4))
+		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
 		in[0].UploadedAt = new(day - 2)
-		require.Equal(t, []store.PointFate{store.PointTooOld, store.PointBeforeUpload, store.PointBeforeUpload, store.PointAdded}, fates(t, o, in))
-		in = importOf(l, loadPoint(day-3, 3))
+		require.Equal(t, []store.PointFate{store.PointTooOld, store.PointBeforeUpload, store.PointBeforeUpload, store.PointAdded, store.PointAdded}, fates(t, o, in))
+		in = importOf(l, loadPoint(day-4, 3))
 		require.Equal(t, []store.PointFate{store.PointBeforeUpload}, fates(t, o, in), "the upload date is known now")
 
 		soon := parse(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
@@ -369,6 +426,45 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 		_, err = db.Org(free.ID).Import(t.Context(), importOf(clip(t, 2), loadPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, video(t, db.Org(free.ID), clip(t, 2)).Pending, "nothing is fetched without a subscription")
+	})
+}
+
+// An account that is known by its id alone is that one account, whatever it is called here, before its first fetch and after.
+func TestImport_findsAccountsByTheirID(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const id = "UCLqxVugv74EIW3VWh2NOa3Q"
+		day := today(db)
+		watch := func(n int) link.Link { return parse(t, fmt.Sprintf("https://www.youtube.com/watch?v=dQw4w9WgX%dQ", n)) }
+		bring := func(o *store.Org, n int) {
+			in := importOf(watch(n), loadPoint(day-1, 3))
+			in[0].AccountID = id
+			fates(t, o, in)
+		}
+		byID, o := parse(t, "https://www.youtube.com/channel/"+id), newOrg(t, db)
+		bring(o, 1)
+		bring(o, 2)
+		a := account(t, o, byID)
+		require.Equal(t, id, a.Username)
+		require.EqualValues(t, 2, a.TotalVideosTracked)
+		require.Equal(t, byID.Canonical, a.Link)
+
+		// Its source names it in the same way, or by the handle that it has taken since.
+		for _, name := range []string{id, "rick"} {
+			measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{watch(1): {Views: new(int64(9)), AccountID: new(id), Username: &name}})
+			require.Equal(t, a.ID, account(t, o, byID).ID)
+			require.Equal(t, name, video(t, o, watch(2)).Username)
+		}
+		track(t, o, watch(4)) // no numbers yet, so that nobody is known to have made it
+		bring(o, 3)
+		bring(o, 4)
+		for n := range 2 {
+			v := video(t, o, watch(3+n))
+			require.Equal(t, "rick", v.Username)
+			require.Equal(t, a.ID, *v.LinkedAccountID)
+		}
+		require.EqualValues(t, 4, account(t, o, byID).TotalVideosTracked)
+		require.Equal(t, "https://www.youtube.com/@rick", account(t, o, byID).Link)
 	})
 }
 

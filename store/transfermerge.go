@@ -15,7 +15,9 @@ type mergedVideo struct {
 	isNew         bool
 	before, after Video
 	stored        []storedPoint // the oldest first
+	gone          []storedPoint // those that give way to points that are added
 	added         []LoadPoint   // those that nothing stands against, the oldest first
+	named         string        // the handle that the import names, or that the account it names bears
 	username      string        // with account, where the import is the first to name them
 	account       *uuid.UUID
 }
@@ -30,6 +32,16 @@ func (m *mergedVideo) judge(today Date) []PointFate {
 			m.added = append(m.added, p)
 		}
 	}
+	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
+		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
+			day := p.At.Day()
+			return s.givesWayTo(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
+		})
+		if gone {
+			m.gone = append(m.gone, s)
+		}
+		return gone
+	})
 	at := 0
 	for n := range fates {
 		if fates[n] != PointAdded {
@@ -52,14 +64,17 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today Date) PointFate {
 		return PointBeforeUpload
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
+		switch s := m.stored[n]; {
 		// What a point that stands for a week has beyond this one's counts is from an earlier day of the week.
-		if s := m.stored[n]; s.equal(p.Counts) || s.Weekly && s.holds(p.Counts) {
+		case s.equal(p.Counts) || s.Weekly && s.holds(p.Counts):
 			return PointThere
+		case !s.givesWayTo(p):
+			return PointKept
 		}
-		return PointKept
 	}
 	for _, s := range m.stored {
 		switch {
+		case s.givesWayTo(p):
 		case day >= today-DailyDays || s.Day.Week() != day.Week():
 		// Which days of a week that is rolled up were measured is not known any more. Only a week that was imported
 		// tells: up to its point.
@@ -72,16 +87,26 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today Date) PointFate {
 	return PointAdded
 }
 
+// givesWayTo says whether a point that was imported without any count has one to take its place: nobody measured it, and no
+// later import could put it right.
+func (s *storedPoint) givesWayTo(p LoadPoint) bool {
+	return s.Source == ImportSource && s.Counts == Counts{} && p.Counts != Counts{}
+}
+
+// UploadMargin is by how many days a point may come before its video's upload date: what an id tells is a matter of hours, and
+// a tracker's day may be that of another time zone.
+const UploadMargin Date = 1
+
 // uploaded is the first day that the video can have a point of; the beginning of time when that is not known.
 func (m *mergedVideo) uploaded() Date {
 	switch {
 	case m.before.UploadedAt != nil:
-		return *m.before.UploadedAt
+		return *m.before.UploadedAt - UploadMargin
 	case m.in.UploadedAt != nil:
-		return *m.in.UploadedAt
+		return *m.in.UploadedAt - UploadMargin
 	}
 	if at, ok := link.UploadTime(m.in.Link); ok {
-		return DateOf(at) - 1 // what an id tells is a matter of hours
+		return DateOf(at) - UploadMargin
 	}
 	return 0
 }
@@ -138,16 +163,25 @@ type step struct {
 	Counts
 }
 
+func (s *storedPoint) step() step {
+	day := s.Day
+	if s.Weekly {
+		day = day.Week()
+	}
+	return step{day: day, Counts: s.Counts}
+}
+
 // steps are the points that were there, and with all true those that are added as well, the oldest first. A week that is
 // rolled up counts from its Monday on: what was known within it is in the sums of its days already.
 func (m *mergedVideo) steps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
-		day := s.Day
-		if s.Weekly {
-			day = day.Week()
+		out = append(out, s.step())
+	}
+	if !all {
+		for _, s := range m.gone {
+			out = append(out, s.step())
 		}
-		out = append(out, step{day: day, Counts: s.Counts})
 	}
 	if all {
 		for _, p := range m.added {
@@ -161,6 +195,14 @@ func (m *mergedVideo) steps(all bool) []step {
 // count gives the video the latest counts and the increases that follow from all of its points.
 func (m *mergedVideo) count() {
 	v := &m.after
+	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
+		v.LatestUpdatedAt = nil
+		for n := range m.stored {
+			if at := m.stored[n].FetchedAt; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+				v.LatestUpdatedAt = &at
+			}
+		}
+	}
 	for n := range m.added {
 		if at := m.added[n].At; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
 			v.LatestUpdatedAt = &at

@@ -25,7 +25,7 @@ type importCommand struct {
 	operator
 	Org              string            `required:"" placeholder:"NAME|ID" help:"The organisation, by its id or its name where only one bears it."`
 	File             string            `arg:"" help:"The file: CSV, JSON Lines or a JSON list, in UTF-8; - reads standard input."`
-	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"What a column means that is not known by its name, for example --map 'Watch count=views'; empty leaves it out. May be repeated."`
+	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"What a column means that is not known by its name, for example --map 'Watch count=views'; empty leaves it out. The file has to have such a column. May be repeated."`
 	IgnoreUnknown    bool              `help:"Leave columns out that mean nothing here, instead of refusing the file."`
 	SkipBad          string            `placeholder:"FILE" help:"Leave rows out that cannot be imported, and write their lines and reasons into this file, one JSON object a line. Without it, one such row refuses the whole file."`
 	DryRun           bool              `help:"Say what would happen, and write nothing."`
@@ -71,17 +71,12 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			e := json.NewEncoder(f)
 			run.Bad = func(r transfer.BadRow) error { return e.Encode(r) }
 		}
-		if c.File != "-" && !c.DryRun {
-			run.State = &transfer.State{Path: c.File + ".import-state", Failed: func(err error) {
-				logger.WarnContext(ctx, "how far the import is cannot be noted: broken off, it would begin anew", "error", err)
-			}}
-		}
 		show := stages{w: p.Stderr, log: logger, size: size}
 		run.Progress = func(s transfer.Stage, done, total int64) { show.set(ctx, s, done, total) }
 		sum, err := run.Run(ctx)
 		show.end(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return errors.New("stopped: the same command goes on where it is")
+			return errors.New("stopped: the same command goes on where it was")
 		}
 		if err != nil {
 			return err
@@ -128,6 +123,8 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	line(s.There, "%d points that were there already")
 	line(s.Kept, "%d points left out: the day, or the week, has a point of other counts, which stays")
 	line(s.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
+	line(s.Uncounted, "%d rows of a day without any count: no points, they only name their videos")
+	line(s.Unnamed, "%d rows whose username can be none on its platform: taken without it")
 	line(s.Interpolated, "%d rows left out: interpolated, nobody measured them")
 	line(s.Bad, "%d rows left out, for the reasons in %s", c.SkipBad)
 	_, err := io.WriteString(p.Stdout, b.String())

@@ -205,6 +205,12 @@ func TestLinks_answersBeforeItAsksForMore(t *testing.T) {
 	}
 	require.NoError(t, feed.Close())
 	require.Zero(t, p.Wait())
+
+	in, feed = io.Pipe()
+	p = boottest.Start(t, run, in, nil, "links")
+	require.Equal(t, 1, p.Stop(), "links that were not read are missing")
+	require.Contains(t, p.Stderr.String(), "not whole")
+	require.NoError(t, feed.Close())
 }
 
 func TestSandbox_printsItsSettingsAlone(t *testing.T) {

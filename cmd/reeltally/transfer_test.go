@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -58,6 +60,68 @@ func TestImport_andExportThroughTheTool(t *testing.T) {
 			require.Contains(t, stderr, `2 organisations are called "Twin"`)
 		})
 	}
+}
+
+// stopping tells a program to stop once it has written something.
+type stopping struct {
+	strings.Builder
+	stop context.CancelFunc
+}
+
+func (s *stopping) Write(p []byte) (int, error) {
+	s.stop()
+	return s.Builder.Write(p)
+}
+
+// Half an export on standard output must not pass for a whole one: `export > backup.csv && upload`.
+func TestExport_stoppedHalfWayFails(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.NewURL(t, engine)
+			operatorAt(t, url)("org", "create", "--name", "N")
+			var text, stderr strings.Builder
+			text.WriteString("link,date,views\n")
+			for n := range 450 {
+				fmt.Fprintf(&text, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", n, time.Now().UTC().Format(time.DateOnly), n)
+			}
+			env := map[string]string{"REELTALLY_DATABASE_URL": url}
+			status, _, complaint := boottest.Run(t, run, strings.NewReader(text.String()), env, "import", "--org", "N", "-")
+			require.Zero(t, status, complaint)
+			ctx, stop := context.WithCancel(t.Context())
+			out := &stopping{stop: stop}
+			status = boot.Status(ctx, boot.Process{Name: "reeltally", Args: []string{"export", "--org", "N"}, Stdout: out, Stderr: &stderr,
+				Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run)
+			require.Less(t, strings.Count(out.String(), "\n"), 451)
+			require.Equal(t, 1, status)
+			require.Contains(t, stderr.String(), "not whole")
+		})
+	}
+}
+
+// In the containers nothing can be written but what is said here, and an import has to sort its rows somewhere; doctor and
+// status tell of the collector's sources only where they are told of them.
+func TestCompose_givesTheToolWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
+	require.NoError(t, err)
+	service := func(name string) string {
+		_, rest, found := strings.Cut(string(text), "\n  "+name+":\n")
+		require.True(t, found, name)
+		of := ""
+		for line := range strings.Lines(rest) {
+			if !strings.HasPrefix(line, "    ") {
+				break
+			}
+			of += line
+		}
+		return of
+	}
+	require.Contains(t, string(text), "\n  read_only: true\n")
+	require.Contains(t, service("reeltally"), "\n    tmpfs: [\"/tmp:")
+	require.Contains(t, service("collector"), "\n    env_file: [.env]")
+	require.Contains(t, service("reeltally"), "\n    env_file: [.env]")
 }
 
 // Short links are resolved, once each, also those of a file that is only looked at.

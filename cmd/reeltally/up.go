@@ -37,6 +37,7 @@ func (upCommand) Help() string {
 // Run starts everything in one process, says how to use it, and stops in order when ctx ends: first the API once its
 // requests are answered, then the collector once nothing is in its hands, then the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
+	defer func() { err = boot.UntilStopped(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
 		return err
 	}

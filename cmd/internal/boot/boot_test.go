@@ -108,9 +108,21 @@ func TestStatus_tellsUsageFromFailure(t *testing.T) {
 	require.Equal(t, "program: broken\n", stderr)
 	status, _, _ = boottest.Run(t, fails(boot.UsageError{Err: errors.New("wrong")}), nil, nil)
 	require.Equal(t, 2, status)
-	p := boottest.Start(t, func(ctx context.Context, _ boot.Process) error { <-ctx.Done(); return ctx.Err() }, nil, nil)
-	require.Zero(t, p.Stop(), "being told to stop is no failure")
+	p := boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
+		<-ctx.Done()
+		return boot.UntilStopped(ctx, ctx.Err())
+	}, nil, nil)
+	require.Zero(t, p.Stop(), "for what runs until then, being told to stop is no failure")
 	require.Empty(t, p.Stderr.String())
+	p = boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
+		<-ctx.Done()
+		return fmt.Errorf("video 5: %w", ctx.Err())
+	}, nil, nil)
+	require.Equal(t, 1, p.Stop())
+	require.Equal(t, "program: stopped before it was done: what it has written is not whole\n", p.Stderr.String())
+	broken := errors.New("broken")
+	require.Equal(t, broken, boot.UntilStopped(t.Context(), broken))
+	require.Equal(t, context.Canceled, boot.UntilStopped(t.Context(), context.Canceled), "nobody told it to stop")
 }
 
 func TestTogether_stopsInReverseOrder(t *testing.T) {

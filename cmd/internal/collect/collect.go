@@ -182,6 +182,7 @@ func Part(st *store.Store, sources []collector.Source, registry *prometheus.Regi
 
 // Command is the program cmd/collector.
 func Command(ctx context.Context, p boot.Process) (err error) {
+	defer func() { err = boot.UntilStopped(ctx, err) }()
 	var settings struct {
 		boot.Logging
 		boot.Database

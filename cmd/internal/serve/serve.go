@@ -165,6 +165,7 @@ func (a *API) Run(ctx context.Context) error {
 
 // Command is the program cmd/server.
 func Command(ctx context.Context, p boot.Process) (err error) {
+	defer func() { err = boot.UntilStopped(ctx, err) }()
 	var settings struct {
 		boot.Logging
 		boot.Database

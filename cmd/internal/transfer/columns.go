@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -113,10 +114,56 @@ func (c Columns) meaning(name string) (field, error) {
 		cut(name), cut(name), strings.Join(fieldNames[:], ", "))
 }
 
+// unmet is the part of a map that no column has borne yet, and the names that the columns have instead.
+type unmet struct {
+	left  map[string]string
+	names []string // the first of them
+	more  bool
+}
+
+// shownNames is how many columns an error names.
+const shownNames = 20
+
+func (c Columns) unmet() unmet { return unmet{left: maps.Clone(c.Map)} }
+
+func (u *unmet) meet(name string) {
+	if len(u.left) == 0 { // what is there no longer matters
+		return
+	}
+	delete(u.left, strings.TrimSpace(name))
+	switch quoted := fmt.Sprintf("%q", cut(name)); {
+	case slices.Contains(u.names, quoted):
+	case len(u.names) < shownNames:
+		u.names = append(u.names, quoted)
+	default:
+		u.more = true
+	}
+}
+
+// err tells of an entry that no column bears: what it was to bring in would be missing without a word.
+func (u *unmet) err() error {
+	if len(u.left) == 0 {
+		return nil
+	}
+	theirs := slices.Min(slices.Collect(maps.Keys(u.left)))
+	more := ""
+	if u.more {
+		more = " and more"
+	}
+	return fmt.Errorf("--map %q=%s: no column is called that; the file has %s%s", cut(theirs), u.left[theirs], strings.Join(u.names, ", "), more)
+}
+
 // header reads a first line. Each meaning may be there once.
 func (c Columns) header(names []string) ([]field, error) {
 	fields := make([]field, len(names))
 	of := map[field]string{}
+	unmet := c.unmet()
+	for _, name := range names {
+		unmet.meet(name)
+	}
+	if err := unmet.err(); err != nil {
+		return nil, err
+	}
 	for i, name := range names {
 		f, err := c.meaning(name)
 		if err != nil {

@@ -46,9 +46,11 @@ func TestImport_readsWhatOthersWrite(t *testing.T) {
 			t.Parallel()
 			o := newOrg(t, db)
 			_, err := importing(t, db, o, strings.ReplaceAll(text, "DAY", day.String()), func(i *transfer.Import) {
-				i.Columns.Map = map[string]string{day.String(): "date", "x": ""}
-				if strings.Contains(text, "Watch count") {
+				switch {
+				case strings.Contains(text, "Watch count"):
 					i.Columns.Map = map[string]string{"views": "", "Watch count": "views", "x": ""}
+				case strings.Contains(text, "\tDAY\tplays"):
+					i.Columns.Map = map[string]string{day.String(): "date"}
 				}
 			})
 			require.NoError(t, err)
@@ -93,10 +95,9 @@ func TestImport_refusesBadRows(t *testing.T) {
 		watch + ",DAY,NaN,,,,,":                      "in digits alone",
 		watch + ",DAY,99999999999999999999,,,,,":     "at most",
 		watch + ",DAY,1000000000001,,,,,":            "at most",
-		watch + ",DAY,1,,a/../b,,,":                  "no handle on youtube",
 		watch + ",DAY,1,,,soon,,":                    "uploaded_at",
 		watch + ",DAY,1,,,TOMORROW,,":                "future",
-		watch + ",DAY,1,,,TODAY,,":                   "before the video was uploaded",
+		watch + ",EARLY,1,,,TODAY,,":                 "before the video was uploaded",
 		watch + ",DAY,1,,,,-1,":                      "video_length",
 		watch + ",DAY,1,,,,NaN,":                     "video_length",
 		watch + ",DAY,1,,,,,perhaps":                 "true, false or empty",
@@ -105,7 +106,7 @@ func TestImport_refusesBadRows(t *testing.T) {
 		watch + ",DAY,1,,,,":                         "7 cells",
 		watch + ",DAY,1,,,,,,":                       "9 cells",
 	} {
-		row := strings.NewReplacer("DAY", (today - 1).String(), "TODAY", today.String(), "TOMORROW", (today + 1).String()).Replace(row)
+		row := strings.NewReplacer("EARLY", (today - 2).String(), "DAY", (today - 1).String(), "TODAY", today.String(), "TOMORROW", (today + 1).String()).Replace(row)
 		text := names + watch + "," + (today - 2).String() + ",5,,,,,\n" + row + "\n"
 		_, err := importing(t, db, o, text)
 		var refused *transfer.RefusedError
@@ -160,12 +161,62 @@ func TestImport_refusesBadFiles(t *testing.T) {
 	require.NoError(t, transfer.Columns{Map: map[string]string{"a": "views", "b": ""}}.Check())
 }
 
+// Numbers do not fall by a username that can be none: display names, or what sources give in place of one.
+func TestImport_takesRowsWithoutAUsableUsername(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	const facebook, id = "https://www.facebook.com/reel/1139247764231866", "UCLqxVugv74EIW3VWh2NOa3Q"
+	for _, c := range []struct{ link, username, want string }{
+		{watch, "a/../b", ""}, {watch, "Rick Astley", ""}, {watch, "@Rick", "rick"}, {watch, id, id}, {watch, strings.ToLower(id), strings.ToLower(id)},
+		{watch, "x?id=" + id, ""}, {facebook, "100064550044307", "100064550044307"}, {facebook, "100064550044307#x", ""}, {facebook, "Some.Page", "some.page"},
+		{"https://www.tiktok.com/@/video/7301234567890123456", "100064550044307", "100064550044307"},
+	} {
+		o := newOrg(t, db)
+		sum, err := importing(t, db, o, fmt.Sprintf("link,date,views,username\n%s,%s,5,%s\n", c.link, store.DateOf(db.Clock.Now()), c.username))
+		require.NoError(t, err, c.username)
+		require.EqualValues(t, 1, sum.Added)
+		require.Equal(t, c.want == "", sum.Unnamed == 1, c.username)
+		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
+		require.NoError(t, err)
+		require.Equal(t, c.want, page.Videos[0].Username, c.username)
+		require.Equal(t, c.want != "", page.Videos[0].LinkedAccountID != nil)
+	}
+}
+
+// A --map entry that no column bears would leave a column out without a word.
+func TestImport_refusesAMapThatMeetsNoColumn(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o := newOrg(t, db)
+	for _, text := range []string{"link,date,Watch count\n" + watch + ",2026-01-01,5\n",
+		`[{"link":"` + watch + `","date":"2026-01-01","Watch count":5},{"link":"` + watch + `"}]`, `{"Watch count":5,"date":"2026-01-01","link":"` + watch + `"}`} {
+		_, err := importing(t, db, o, text, func(i *transfer.Import) {
+			i.Columns = transfer.Columns{Map: map[string]string{"Watch Count": "views", "link": "link"}, IgnoreUnknown: true}
+		})
+		require.ErrorContains(t, err, `"Watch Count"=views`, text)
+		require.ErrorContains(t, err, `"Watch count"`, text)
+		require.NotContains(t, err.Error(), `"link"=`, text)
+		_, err = o.Video(t.Context(), store.VideoRef{Link: watched(t)})
+		require.ErrorIs(t, err, store.ErrNotFound, "nothing is imported")
+	}
+	many := `{"link":"` + watch + `"`
+	for n := range 100 {
+		many += fmt.Sprintf(`,"c%d":1`, n)
+	}
+	_, err := importing(t, db, o, many+"}", func(i *transfer.Import) {
+		i.Columns = transfer.Columns{Map: map[string]string{"Views": "views"}, IgnoreUnknown: true}
+	})
+	require.ErrorContains(t, err, "and more", "of many columns the first are named")
+	_, err = importing(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
+	require.NoError(t, err, "no row was misread")
+}
+
 func TestImport_leavesBadRowsOut(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
 	text := fmt.Sprintf("link,date,views,uploaded_at,more\n%[1]s,%[2]s,5,,\n%[1]s,%[2]s,6,,\n%[1]s,%[3]s,x,,\n%[1]s,%[4]s,4,%[2]s,\n%[1]s,%[5]s,3,,\nhttps://vm.tiktok.com/ZMabcdefg/,%[2]s,8,,\n",
-		watch, today-2, today-1, today, today-3)
+		watch, today-2, today-1, today, today-4)
 	for _, dry := range []bool{true, false} {
 		var bad []transfer.BadRow
 		sum, err := importing(t, db, o, text, func(i *transfer.Import) {

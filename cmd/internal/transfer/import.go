@@ -4,9 +4,6 @@ package transfer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +26,6 @@ type Import struct {
 	DryRun bool
 	// Bad is told of each row that cannot be imported, which is then left out; nil: such a row refuses the whole file.
 	Bad func(BadRow) error
-	// State remembers how far an import came that was broken off; nil: nothing does.
-	State *State
 	// TempDir is where rows are sorted; "" is the system's place.
 	TempDir string
 	// Progress is told now and then how far a stage is: in bytes while reading, in videos after.
@@ -58,6 +53,8 @@ type Summary struct {
 	Rows         int64 `json:"rows"`
 	Bad          int64 `json:"bad"`
 	Interpolated int64 `json:"interpolated"` // rows that nobody measured, left out
+	Uncounted    int64 `json:"uncounted"`    // rows of a day without any count: no points, they only name their videos
+	Unnamed      int64 `json:"unnamed"`      // rows whose username can be none on its platform: they count without it
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`
@@ -103,7 +100,7 @@ type importing struct {
 // in whatever way, and run again comes to the same end.
 func (i Import) Run(ctx context.Context) (Summary, error) {
 	r := &importing{Import: i}
-	s, hash, err := r.read(ctx)
+	s, err := r.read(ctx)
 	if err != nil {
 		return r.sum, err
 	}
@@ -117,7 +114,8 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 	if r.DryRun {
 		return r.sum, nil
 	}
-	return r.write(ctx, s, hash)
+	err = r.write(ctx, s)
+	return r.sum, err
 }
 
 func (r *importing) bad(line int, reason error) error {
@@ -132,32 +130,25 @@ func (r *importing) bad(line int, reason error) error {
 	return nil
 }
 
-// metered tells the progress of reading, and the hash of what was read.
+// metered tells the progress of reading.
 type metered struct {
 	r        io.Reader
-	hash     io.Writer
 	done     int64
 	progress func(Stage, int64, int64)
 }
 
 func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	_, _ = m.hash.Write(p[:n])
 	m.done += int64(n)
 	m.progress(Reading, m.done, 0)
 	return n, err
 }
 
 // read sorts the file's rows by video and time.
-func (r *importing) read(ctx context.Context) (*spool, string, error) {
-	hash := sha256.New()
-	if err := json.NewEncoder(hash).Encode(r.Columns); err != nil { // another meaning is another file
-		return nil, "", err
-	}
-	in := &metered{r: r.In, hash: hash, progress: r.Progress}
-	file, err := newRowReader(in, r.Columns)
+func (r *importing) read(ctx context.Context) (*spool, error) {
+	file, err := newRowReader(&metered{r: r.In, progress: r.Progress}, r.Columns)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	asked := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -188,9 +179,9 @@ func (r *importing) read(ctx context.Context) (*spool, string, error) {
 		if s != nil {
 			_ = s.close()
 		}
-		return nil, "", err
+		return nil, err
 	}
-	return s, hex.EncodeToString(hash.Sum(nil)), nil
+	return s, nil
 }
 
 func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record) error {
@@ -220,6 +211,12 @@ func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record)
 				return err
 			}
 		default:
+			if rec.uncounted {
+				r.sum.Uncounted++
+			}
+			if rec.unnamed {
+				r.sum.Unnamed++
+			}
 			select {
 			case out <- rec:
 			case <-ctx.Done():
@@ -294,18 +291,11 @@ func (s *Summary) count(v store.ImportedVideo) {
 	}
 }
 
-// write imports batch by batch. Points that are there already change nothing, so that the state only saves time.
-func (r *importing) write(ctx context.Context, s *spool, hash string) (Summary, error) {
-	before := progressState{File: hash, Organisation: r.Org.ID().String()}
-	at := r.State.load(before)
-	r.sum.resume(at.Summary)
+// write imports batch by batch. One that an earlier run wrote is found there, which is fast; nothing but the database is
+// asked for that, since it may have been put back to an earlier state in between.
+func (r *importing) write(ctx context.Context, s *spool) error {
 	done := int64(0)
-	err := s.each(ctx, func(batch []group) error {
-		done += int64(len(batch))
-		defer func() { r.Progress(Writing, done, s.groups) }()
-		if batch[len(batch)-1].key() <= at.After {
-			return nil
-		}
+	return s.each(ctx, func(batch []group) error {
 		imported, err := r.Org.Import(ctx, videos(batch), false)
 		if err != nil {
 			return err
@@ -313,18 +303,8 @@ func (r *importing) write(ctx context.Context, s *spool, hash string) (Summary, 
 		for _, v := range imported {
 			r.sum.count(v)
 		}
-		before.After, before.Summary = batch[len(batch)-1].key(), r.sum
-		r.State.save(before)
+		done += int64(len(batch))
+		r.Progress(Writing, done, s.groups)
 		return nil
 	})
-	if err == nil {
-		r.State.end()
-	}
-	return r.sum, err
-}
-
-// resume takes over what an earlier run did.
-func (s *Summary) resume(from Summary) {
-	from.Rows, from.Bad, from.Interpolated = s.Rows, s.Bad, s.Interpolated
-	*s = from
 }

@@ -75,10 +75,10 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	case err != nil:
 		return nil, err
 	case start[0] == '{':
-		return &jsonReader{in: in, limit: l, columns: c, lines: true}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unmet: c.unmet(), lines: true}, nil
 	case start[0] == '[':
 		_, _ = in.Discard(1)
-		return &jsonReader{in: in, limit: l, columns: c}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unmet: c.unmet()}, nil
 	}
 	return newCSVReader(in, l, c)
 }
@@ -156,6 +156,7 @@ type jsonReader struct {
 	in      *bufio.Reader
 	limit   *limited
 	columns Columns
+	unmet   unmet
 	lines   bool // one object after the other; otherwise a list
 	line    int
 	begun   bool
@@ -172,6 +173,9 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !begin {
+		if err := r.unmet.err(); err != nil && r.begun { // only now all names are known
+			return r.line, v, wholeFileError{err}
+		}
 		return 0, v, io.EOF
 	}
 	line = r.line
@@ -179,7 +183,7 @@ func (r *jsonReader) next() (line int, v values, err error) {
 	if err != nil {
 		return line, v, err
 	}
-	v, err = r.columns.object(text)
+	v, err = r.columns.object(text, &r.unmet)
 	return line, v, err
 }
 
@@ -261,7 +265,7 @@ func (r *jsonReader) object() ([]byte, error) {
 }
 
 // object reads the members of a JSON object.
-func (c Columns) object(text []byte) (v values, err error) {
+func (c Columns) object(text []byte, unmet *unmet) (v values, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("it is not UTF-8: save the file as UTF-8")
 	}
@@ -280,7 +284,8 @@ func (c Columns) object(text []byte) (v values, err error) {
 		if err := d.Decode(&cell); err != nil {
 			return v, notJSON(err)
 		}
-		f, err := c.meaning(name.(string)) //nolint:forcetypeassert // members have names, or the decoder refuses them
+		unmet.meet(name.(string))          //nolint:forcetypeassert // members have names, or the decoder refuses them
+		f, err := c.meaning(name.(string)) //nolint:forcetypeassert // likewise
 		if err != nil {
 			return v, wholeFileError{err} // as a column of a CSV file would be
 		}

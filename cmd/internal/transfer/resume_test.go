@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -41,29 +42,24 @@ func TestImport_goesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		text := manyVideos(store.DateOf(db.Clock.Now()), 500)
-		o, whole, dir := newOrg(t, db), newOrg(t, db), t.TempDir()
-		state := func() *transfer.State {
-			return &transfer.State{Path: filepath.Join(dir, "state"), Failed: func(err error) { require.NoError(t, err) }}
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), State: state(), TempDir: t.TempDir(),
-			Progress: func(s transfer.Stage, done, total int64) {
-				if s == transfer.Writing {
-					require.EqualValues(t, 500, total)
-					stop()
-				}
-			}}
-		_, err := i.Run(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, []string{"state"}, entries(t, dir))
+		o, whole := newOrg(t, db), newOrg(t, db)
+		brokenOff(t, db, o, text)
 		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 		require.NoError(t, err)
 		require.Len(t, page.Videos, 200)
 
-		sum, err := importing(t, db, o, text, func(i *transfer.Import) { i.State = state() })
+		var shown []int64
+		sum, err := importing(t, db, o, text, func(i *transfer.Import) {
+			i.Progress = func(s transfer.Stage, done, total int64) {
+				if s == transfer.Writing {
+					require.EqualValues(t, 500, total)
+					shown = append(shown, done)
+				}
+			}
+		})
 		require.NoError(t, err)
-		require.Equal(t, transfer.Summary{Rows: 1000, Videos: 500, New: 500, Added: 1000}, sum, "of both runs, and nothing was found there")
-		require.Empty(t, entries(t, dir), "nothing is left to remember")
+		require.Equal(t, transfer.Summary{Rows: 1000, Videos: 500, New: 300, Added: 600, There: 400}, sum)
+		require.Equal(t, []int64{200, 400, 500}, shown)
 
 		_, err = importing(t, db, whole, text)
 		require.NoError(t, err)
@@ -78,51 +74,62 @@ func TestImport_goesOnWhereItWas(t *testing.T) {
 	})
 }
 
-// What is remembered counts for the same file, meant the same way, in the same organisation.
-func TestImport_remembersTheSameFileOnly(t *testing.T) {
+// What the database says counts, and nothing else: after a backup was restored, all of the file is imported again.
+func TestImport_goesByTheDatabase(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "sqlite")
-	path := filepath.Join(t.TempDir(), "state")
-	text := manyVideos(store.DateOf(db.Clock.Now()), 250)
-	run := func(o *store.Org, text string, columns transfer.Columns) {
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		_, err := transfer.Import{Org: o, In: strings.NewReader(text), Columns: columns, Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
-			State: &transfer.State{Path: path}, Progress: func(s transfer.Stage, done, total int64) {
-				if s == transfer.Writing && done < total {
-					stop()
-				}
-			}}.Run(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-	}
-	o, other := newOrg(t, db), newOrg(t, db)
-	for _, c := range []struct {
-		org     *store.Org
-		text    string
-		columns transfer.Columns
-	}{{other, text, transfer.Columns{}}, {o, strings.Replace(text, ",0\n", ",1\n", 1), transfer.Columns{}}, {o, text, transfer.Columns{Map: map[string]string{"x": "likes"}}}} {
-		run(o, text, transfer.Columns{})
-		sum, err := importing(t, db, c.org, c.text, func(i *transfer.Import) {
-			i.Columns, i.State = c.columns, &transfer.State{Path: path}
-		})
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, text := newOrg(t, db), manyVideos(store.DateOf(db.Clock.Now()), 250)
+		brokenOff(t, db, o, text)
+
+		restored := storetest.New(t, db.Engine)
+		restored.Clock.Set(db.Clock.Now())
+		_, err := restored.LoadOrganisation(t.Context(), store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
+			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 		require.NoError(t, err)
-		require.EqualValues(t, 500, sum.Added+sum.There+sum.Kept)
-		require.NotEqualValues(t, 500, sum.New)
-		require.NoFileExists(t, path)
-		o = newOrg(t, db)
-	}
+		sum, err := importing(t, restored, restored.Org(o.ID()), text)
+		require.NoError(t, err)
+		require.Equal(t, transfer.Summary{Rows: 500, Videos: 250, New: 250, Added: 500}, sum)
+		require.Equal(t, 501, strings.Count(exported(t, restored.Org(o.ID()), transfer.CSV, store.ExportQuery{}), "\n"))
+	})
 }
 
-func TestImport_worksWithoutItsState(t *testing.T) {
+// A row that was left out of the first run, since nobody told what its short link leads to, is in the second.
+func TestImport_takesUpWhatWasLeftOut(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "sqlite")
-	var failed []error
-	sum, err := importing(t, db, newOrg(t, db), manyVideos(store.DateOf(db.Clock.Now()), 450), func(i *transfer.Import) {
-		i.State = &transfer.State{Path: filepath.Join(t.TempDir(), "missing", "state"), Failed: func(err error) { failed = append(failed, err) }}
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, day := newOrg(t, db), store.DateOf(db.Clock.Now())
+		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
+		leave := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
+		brokenOff(t, db, o, text, leave)
+		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // before all others
+		require.NoError(t, err)
+		sum, err := importing(t, db, o, text, leave, func(i *transfer.Import) {
+			i.Resolve = func(context.Context, link.Link) (link.Link, error) { return first, nil }
+		})
+		require.NoError(t, err)
+		require.Zero(t, sum.Bad)
+		v, err := o.Video(t.Context(), store.VideoRef{Link: first})
+		require.NoError(t, err)
+		require.EqualValues(t, 7, *v.LatestViews)
 	})
-	require.NoError(t, err)
-	require.EqualValues(t, 900, sum.Added)
-	require.Len(t, failed, 1, "it says so once")
+}
+
+// brokenOff is an import that is stopped after its first batch.
+func brokenOff(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
+		Progress: func(s transfer.Stage, done, total int64) {
+			if s == transfer.Writing && done < total {
+				stop()
+			}
+		}}
+	for _, c := range change {
+		c(&i)
+	}
+	_, err := i.Run(ctx)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestExport_goesOnWhereItWas(t *testing.T) {
@@ -178,4 +185,19 @@ func TestExport_goesOnWhereItWas(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, exported(t, o, transfer.CSV, store.ExportQuery{}), string(got))
 	})
+}
+
+func TestExport_worksWithoutItsState(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o, path := newOrg(t, db), filepath.Join(t.TempDir(), "out")
+	_, err := importing(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 450))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(path+".part-state", "in the way"), 0o700))
+	var failed []error
+	e := transfer.Export{Org: o, Format: transfer.CSV, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
+	done, err := e.ToFile(t.Context(), path, false, func(err error) { failed = append(failed, err) })
+	require.NoError(t, err)
+	require.EqualValues(t, 900, done.Rows)
+	require.Len(t, failed, 2, "once that it cannot be written, once that it cannot be removed")
 }

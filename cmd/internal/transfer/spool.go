@@ -22,8 +22,8 @@ type group struct {
 	ID       string
 	Handle   string `json:",omitempty"`
 	Link     string
-	Title    string      `json:",omitempty"`
-	Username string      `json:",omitempty"`
+	Title    string `json:",omitempty"`
+	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
 	// Points are one a day, the oldest first; Lines are the rows that they are from, the last of each day.
@@ -31,11 +31,9 @@ type group struct {
 	Lines  []int
 }
 
-func (g *group) key() string { return string(g.Platform) + "/" + g.ID }
-
 func (g *group) video() store.ImportVideo {
 	return store.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
-		Username: g.Username, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
+		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
 }
 
 // sortedAtOnce is how many rows are in memory at a time; the others are on disk.
@@ -59,8 +57,8 @@ func (g *group) add(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
 	}
-	if r.Username != "" {
-		g.Username = r.Username
+	if r.account != (account{}) {
+		g.account = r.account
 	}
 	if r.Handle != "" {
 		g.Handle, g.Link = r.Handle, r.Link

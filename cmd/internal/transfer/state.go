@@ -16,23 +16,7 @@ type State struct {
 	given bool // up
 }
 
-// progressState is what an import remembers. It counts only for the same file and organisation.
-type progressState struct {
-	File         string
-	Organisation string
-	After        string // the key of the last video that is written
-	Summary      Summary
-}
-
-// load returns what is remembered of the same work, or nothing.
-func (s *State) load(of progressState) progressState {
-	var was progressState
-	if s == nil || s.read(&was) != nil || was.File != of.File || was.Organisation != of.Organisation {
-		return progressState{}
-	}
-	return was
-}
-
+// read returns what is remembered.
 func (s *State) read(v any) error {
 	text, err := os.ReadFile(s.Path)
 	if err != nil {
@@ -43,7 +27,7 @@ func (s *State) read(v any) error {
 
 // save remembers, whole or not at all.
 func (s *State) save(v any) {
-	if s == nil || s.given {
+	if s.given {
 		return
 	}
 	text, err := json.Marshal(v)
@@ -58,9 +42,6 @@ func (s *State) save(v any) {
 
 // end forgets.
 func (s *State) end() {
-	if s == nil {
-		return
-	}
 	if err := os.Remove(s.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.Failed(err)
 	}

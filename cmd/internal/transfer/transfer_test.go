@@ -88,12 +88,23 @@ func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
+		// Accounts without a handle, as sources name them.
+		if id := map[link.Platform]string{link.Facebook: "100064550044307", link.YouTube: "UCLqxVugv74EIW3VWh2NOa3Q"}[l.Platform]; id != "" && rapid.Bool().Draw(rt, "by id") {
+			v.Username, v.AccountID = "", id
+		}
 		days := rapid.SliceOfNDistinct(rapid.Int32Range(0, 720), 0, 30, rapid.ID).Draw(rt, "days ago")
 		slices.Sort(days)
 		for _, ago := range slices.Backward(days) {
 			at := store.InstantOf((today - store.Date(ago)).Time()).Add(time.Duration(rapid.Int64Range(0, 11*int64(time.Hour)).Draw(rt, "time")))
-			v.Points = append(v.Points, store.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
-				Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}})
+			p := store.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
+				Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
+			if p.Counts != (store.Counts{}) { // without any count it is no point
+				v.Points = append(v.Points, p)
+			}
+		}
+		// The upload date, which is told later, may be a day after the first point.
+		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
+			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
 		out = append(out, v)
 	}
@@ -106,16 +117,59 @@ func TestExport_comesBackByImport(t *testing.T) {
 		today := store.DateOf(db.Clock.Now())
 		rapid.Check(t, func(rt *rapid.T) {
 			from, to := newOrg(t, db), newOrg(t, db)
-			_, err := from.Import(t.Context(), drawVideos(rt, today), false)
+			videos := drawVideos(rt, today)
+			brought := slices.Clone(videos)
+			for n := range brought {
+				brought[n].UploadedAt = nil
+			}
+			_, err := from.Import(t.Context(), brought, false)
+			require.NoError(rt, err)
+			for n := range brought {
+				brought[n].UploadedAt, brought[n].Points = videos[n].UploadedAt, nil
+			}
+			_, err = from.Import(t.Context(), brought, false)
 			require.NoError(rt, err)
 			f := rapid.SampledFrom([]transfer.Format{transfer.CSV, transfer.JSONLines}).Draw(rt, "format")
 			q := store.ExportQuery{Interpolated: rapid.Bool().Draw(rt, "interpolated")}
 			out := exported(t, from, f, q)
 			sum, err := importing(t, db, to, out)
 			require.NoError(rt, err, out)
+			points := int64(0)
+			for _, v := range videos {
+				points += int64(len(v.Points))
+			}
+			require.LessOrEqual(rt, sum.Added+sum.Folded, points)
+			require.Zero(rt, sum.Unnamed+sum.Uncounted)
 			require.Equal(rt, int64(strings.Count(out, "true,")+strings.Count(out, `"interpolated":true`)) > 0, sum.Interpolated > 0)
 			require.Equal(rt, sortedLines(out), sortedLines(exported(t, to, f, q)))
 		})
+	})
+}
+
+// A day without any count is no point: another tracker's fetch failed then, so that its neighbours go on being known.
+func TestImport_takesNoPointFromARowWithoutCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
+		sunday := (today - 200).Week() + 6
+		text := fmt.Sprintf("link,date,views,likes,title\n%[1]s,%[2]s,10,,\n%[1]s,%[3]s,,,\n%[1]s,%[4]s,20,,\n%[1]s,%[5]s,,,Late\n%[1]s,%[6]s,30,,\n%[1]s,%[7]s,,,\n",
+			watch, sunday-1, sunday, today-4, today-3, today-2, today)
+		sum, err := importing(t, db, o, text+"https://youtu.be/dQw4w9WgXcA,"+today.String()+",,,Named\n")
+		require.NoError(t, err)
+		require.Equal(t, transfer.Summary{Rows: 7, Uncounted: 4, Videos: 2, New: 2, Added: 3}, sum)
+		points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, sunday-1, today)
+		require.NoError(t, err)
+		views := map[store.Date]int64{}
+		for _, p := range points {
+			require.NotNil(t, p.Views, p.Day)
+			views[p.Day] = *p.Views
+		}
+		require.EqualValues(t, 10, views[sunday-1])
+		require.EqualValues(t, 25, views[today-3], "between its neighbours")
+		v, err := o.Video(t.Context(), store.VideoRef{Link: watched(t)})
+		require.NoError(t, err)
+		require.Equal(t, "Late", v.Title)
+		require.Equal(t, store.InstantOf((today - 2).Time()), *v.LatestUpdatedAt)
 	})
 }
 

@@ -21,13 +21,22 @@ type record struct {
 	ID       string
 	Handle   string `json:",omitempty"`
 	Link     string // canonical
-	Measured bool   `json:",omitempty"` // false for a row that only names a video
+	Measured bool   `json:",omitempty"` // false for a row that only names a video, as one without any count does
 	At       store.Instant
 	Counts   store.Counts
-	Title    string      `json:",omitempty"`
-	Username string      `json:",omitempty"`
+	Title    string `json:",omitempty"`
+	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
+
+	uncounted bool // it has a day, but no count
+	unnamed   bool // its username is none, and was left out
+}
+
+// account is how a row names the author: by a folded username, or by the platform's own id.
+type account struct {
+	Username  string `json:",omitempty"`
+	AccountID string `json:",omitempty"`
 }
 
 // values are the cells of a row by their meaning; "" where there is nothing.
@@ -81,7 +90,7 @@ func (r rows) record(ctx context.Context, line int, v *values) (record, error) {
 		}
 		return out, nil
 	}
-	out.Measured = true
+	out.Measured, out.uncounted = counted, !counted
 	return out, r.when(v, &out)
 }
 
@@ -105,7 +114,7 @@ func (r rows) when(v *values, out *record) error {
 	if at > r.now {
 		return fmt.Errorf("it was measured at %s, which is in the future", at.Time().Format(time.RFC3339))
 	}
-	if out.Uploaded != nil && at.Day() < *out.Uploaded {
+	if out.Uploaded != nil && at.Day() < *out.Uploaded-store.UploadMargin {
 		return fmt.Errorf("it was measured on %s, before the video was uploaded on %s", at.Day(), *out.Uploaded)
 	}
 	out.At = at
@@ -128,9 +137,8 @@ func (r rows) video(ctx context.Context, v *values, out *record) error {
 		return fmt.Errorf("link %q is that of an account; a video's is wanted", cut(v[fieldLink]))
 	}
 	out.Platform, out.ID, out.Handle, out.Link = l.Platform, l.ID, l.Handle, l.Canonical
-	if out.Username, err = username(l.Platform, v[fieldUsername]); err != nil {
-		return err
-	}
+	out.account = accountOf(l.Platform, v[fieldUsername])
+	out.unnamed = out.account == account{} && v[fieldUsername] != ""
 	out.Title = v[fieldTitle]
 	if text := v[fieldUploadedAt]; text != "" {
 		at, err := instant(text)
@@ -147,17 +155,21 @@ func (r rows) video(ctx context.Context, v *values, out *record) error {
 	return err
 }
 
-// username folds a username and holds it to the form that the platform's handles have.
-func username(p link.Platform, text string) (string, error) {
+// accountOf reads a username: one of the form that the platform's handles have, or the account's own id where sources give
+// that for want of a handle, Facebook's digits and YouTube's UC…, in which case matters. Of anything else nothing is taken: the
+// numbers are right without, and the next fetch names the author.
+func accountOf(p link.Platform, text string) account {
+	if p == link.Facebook || p == link.YouTube {
+		if l, err := link.Parse(link.AccountIDURL(p, text)); err == nil && l.Kind == link.Account && l.ID == text {
+			return account{AccountID: text}
+		}
+	}
 	folded := link.FoldUsername(text)
-	if folded == "" {
-		return "", nil
-	}
 	l, err := link.Parse(link.AccountURL(p, folded))
-	if err != nil || l.Kind != link.Account || l.Handle != link.DisplayUsername(folded) {
-		return "", fmt.Errorf("username %q is no handle on %s", cut(text), p)
+	if err != nil || l.Kind != link.Account || l.Handle == "" || l.Handle != link.DisplayUsername(folded) {
+		return account{}
 	}
-	return folded, nil
+	return account{Username: folded}
 }
 
 // mostCounted is beyond what anything on the platforms has been seen or liked.
