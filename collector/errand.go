@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -22,6 +23,7 @@ type errand struct {
 	lacking *lacking       // a source has answered, and the next ones may complete it; it is not open
 	failed  *store.Outcome // the last call for it failed
 	refused *store.Outcome // the last source that answered can never answer for it
+	later   time.Time      // a source waits until then for units of its budget; the zero time when none does
 }
 
 // errands are those for targets that nobody was asked for yet.
@@ -115,7 +117,11 @@ func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w
 	completing.Wait()
 
 	for _, t := range a.open {
-		left = append(left, asked[t.ExternalID])
+		e := asked[t.ExternalID]
+		if later := a.later[t.ExternalID]; e.later.IsZero() || later.Before(e.later) && !later.IsZero() {
+			e.later = later
+		}
+		left = append(left, e)
 	}
 	for _, l := range a.lacking {
 		left = append(left, errand{target: l.outcome.Target, lacking: &l})
@@ -138,7 +144,8 @@ func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w
 func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand) error {
 	var unfinished []lacking
 	var failed []store.Outcome
-	var back []store.Target
+	back := map[time.Time][]store.Target{} // by when they are due again
+	soon := c.now().Add(jitter(c.poll))
 	refused := map[string]store.Outcome{} // by external id
 	for _, e := range all {
 		switch id := e.target.ExternalID; {
@@ -146,8 +153,10 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 			unfinished = append(unfinished, *e.lacking)
 		case e.failed != nil:
 			failed = append(failed, *e.failed)
+		case !e.later.IsZero(): // one that waits for its budget may know what another refused
+			back[e.later] = append(back[e.later], e.target)
 		case e.open && c.served(e.target):
-			back = append(back, e.target)
+			back[soon] = append(back[soon], e.target)
 		case e.refused != nil:
 			refused[id] = *e.refused
 		default: // given back, it would be claimed again and again
@@ -159,8 +168,8 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 		failed = append(failed, o)
 	}
 	errs = append(errs, c.acknowledge(ctx, claim, failed))
-	if len(back) > 0 {
-		errs = append(errs, c.store.Release(ctx, store.Claim{Token: claim.Token, Targets: back}, c.now().Add(jitter(c.poll))))
+	for at, targets := range back {
+		errs = append(errs, c.store.Release(ctx, store.Claim{Token: claim.Token, Targets: targets}, at))
 	}
 	return errors.Join(errs...)
 }

@@ -196,7 +196,7 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, r collector
 		}
 		found = append(found, entries...)
 		next := l.next(page.body)
-		if next == "" || next == v.cursor {
+		if next == "" || next == v.cursor || collector.SpentUp(ctx) {
 			break
 		}
 		v.cursor = next
