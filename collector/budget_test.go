@@ -187,6 +187,26 @@ func TestBudget_isNotPausedByACallThatIsTooLarge(t *testing.T) {
 	})
 }
 
+// refuser can never answer for an account, though it would be asked.
+type refuser struct{ takes }
+
+func (refuser) Fetch(_ context.Context, batch []Target, _ []Call) ([]Result, error) {
+	return []Result{{Target: batch[0], Class: Unsupported, Detail: "not mine"}}, nil
+}
+
+func TestBudget_whatWaitsForUnitsIsNotParkedByTheNextSource(t *testing.T) {
+	t.Parallel()
+	b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 300, units: 250, spends: calls(2, nil)})
+	b.sources = append(b.sources, refuser{1})
+	b.track("mira.cooks")
+	b.use(100)
+	require.True(t, b.round())
+	require.Equal(t, []string{"active"}, storetest.Column[string](t, b.db, "SELECT state FROM fetch_targets"))
+	b.db.Clock.Advance(24 * time.Hour)
+	require.True(t, b.round())
+	require.EqualValues(t, 2, b.used())
+}
+
 func TestBudget_givesACallThatIsLargerThanItWhatItHas(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
