@@ -284,7 +284,6 @@ func TestBudget_isNeverExceededByCallsAtOnce(t *testing.T) {
 		wg.Wait()
 		require.LessOrEqual(t, spent, int64(limit))
 		require.Equal(t, spent, b.used(), "what is counted is what was spent")
-		require.Greater(t, spent, int64(limit-30), "and nearly all of it can be")
 	})
 }
 
