@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -73,6 +74,7 @@ type Collector struct {
 	store   *store.Store
 	sources []Source
 	windows sync.Map // the window of each budget that was last spent from
+	large   sync.Map // and the one in which it was last said that a call is too large
 	now     func() time.Time
 	log     *slog.Logger
 	workers int
@@ -294,6 +296,7 @@ type answer struct {
 	lacking []lacking              // to be written once another source has said what this one does not know
 	found   []store.AccountOutcome // of accounts, to be written
 	open    []store.Target         // not answered, since the source could not be asked: to go back
+	later   map[string]time.Time   // until when those of them wait, by external id, for which a budget has too few units left
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
 	failed  []store.Outcome        // the call failed, maybe by their fault: the same
 }
@@ -302,7 +305,7 @@ type answer struct {
 // has no done. The sources behind it may complete what it does not know.
 func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, behind ways, targets []store.Target) (answer, error) {
 	var mu sync.Mutex
-	var all answer
+	all := answer{later: map[string]time.Time{}}
 	err := atOnce(c.batches(w.source, targets), func(batch []store.Target) error {
 		a, err := c.call(ctx, w, behind, batch)
 		if err == nil {
@@ -313,6 +316,7 @@ func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way
 		defer mu.Unlock()
 		all.open, all.refused, all.lacking = append(all.open, a.open...), append(all.refused, a.refused...), append(all.lacking, a.lacking...)
 		all.failed = append(all.failed, a.failed...)
+		maps.Copy(all.later, a.later)
 		return err
 	})
 	return all, err
@@ -325,12 +329,13 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	for i, t := range batch {
 		asked[i] = ask(t, a.at)
 	}
-	plan, ok, err := c.reserve(ctx, w, asked)
+	taken, ok, err := c.reserve(ctx, w, asked)
 	if err != nil || !ok {
 		a.open = batch
+		a.putOff(taken.later)
 		return a, err
 	}
-	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
+	results, err := c.spend(askingFor(ctx, batch), w, asked, taken)
 	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)) {
 		a.open = batch // we are stopping, or the claim's time is up: that says nothing of the source
 		return a, nil  //nolint:nilerr // the targets go back
@@ -342,7 +347,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 		a.open = batch
 		return a, err
 	}
-	if err := c.answered(context.WithoutCancel(ctx), w, plan); err != nil {
+	if err := c.answered(context.WithoutCancel(ctx), w, taken, a.at); err != nil {
 		return a, err
 	}
 	compare(batch, results)

@@ -65,15 +65,16 @@ func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w 
 // askDetails makes one call. No results and no error mean that the source could not be asked, which is no fault of a
 // target that has its counts.
 func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target) ([]Result, error) {
+	began := c.now()
 	asked := make([]Target, len(batch))
 	for i, t := range batch {
-		asked[i] = ask(t, c.now())
+		asked[i] = ask(t, began)
 	}
-	plan, ok, err := c.reserve(ctx, w, asked)
+	taken, ok, err := c.reserve(ctx, w, asked)
 	if err != nil || !ok {
 		return nil, err
 	}
-	results, err := w.source.Fetch(askingFor(ctx, batch), asked, plan)
+	results, err := c.spend(askingFor(ctx, batch), w, asked, taken)
 	failure := (*Failure)(nil)
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)):
@@ -84,7 +85,7 @@ func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target)
 	case err != nil:
 		return nil, err
 	}
-	return results, c.answered(context.WithoutCancel(ctx), w, plan)
+	return results, c.answered(context.WithoutCancel(ctx), w, taken, began)
 }
 
 // write acknowledges outcomes as they are.

@@ -23,6 +23,7 @@ type errand struct {
 	lacking *lacking       // a source has answered, and the next ones may complete it; it is not open
 	failed  *store.Outcome // the last call for it failed
 	refused *store.Outcome // the last source that answered can never answer for it
+	later   time.Time      // a source waits until then for units of its budget; the zero time when none does
 }
 
 // errands are those for targets that nobody was asked for yet.
@@ -116,7 +117,11 @@ func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w
 	completing.Wait()
 
 	for _, t := range a.open {
-		left = append(left, asked[t.ExternalID])
+		e := asked[t.ExternalID]
+		if later := a.later[t.ExternalID]; e.later.IsZero() || later.Before(e.later) && !later.IsZero() {
+			e.later = later
+		}
+		left = append(left, e)
 	}
 	for _, l := range a.lacking {
 		left = append(left, errand{target: l.outcome.Target, lacking: &l})
@@ -140,6 +145,7 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 	var unfinished []lacking
 	var failed []store.Outcome
 	var back []store.Target
+	later := map[time.Time][]store.Target{}
 	refused := map[string]store.Outcome{} // by external id
 	for _, e := range all {
 		switch id := e.target.ExternalID; {
@@ -147,6 +153,8 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 			unfinished = append(unfinished, *e.lacking)
 		case e.failed != nil:
 			failed = append(failed, *e.failed)
+		case !e.later.IsZero(): // one that waits for its budget may know what another refused
+			later[e.later] = append(later[e.later], e.target)
 		case e.open && c.served(e.target):
 			back = append(back, e.target)
 		case e.refused != nil:
@@ -160,30 +168,30 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 		failed = append(failed, o)
 	}
 	errs = append(errs, c.acknowledge(ctx, claim, failed))
-	return errors.Join(append(errs, c.giveBack(ctx, claim.Token, back))...)
+	return errors.Join(append(errs, c.release(ctx, claim.Token, back, later))...)
 }
 
-// giveBack ends the claim of targets that no source could be asked for. They are due again at once where one may be asked now, else when
-// the first pause ends: claimed again and again meanwhile, they would keep the database busy with nothing.
-func (c *Collector) giveBack(ctx context.Context, token uuid.UUID, targets []store.Target) error {
-	if len(targets) == 0 {
-		return nil
-	}
-	pauses, err := c.store.Pauses(ctx)
-	if err != nil {
-		return err
-	}
-	now := c.now()
-	byTime := map[time.Time][]store.Target{}
-	for _, t := range targets {
-		at := now.Add(jitter(c.poll))
-		if until := c.askable(ask(t, now), pauses, store.InstantOf(now)); until.Time().After(at) {
-			at = until.Time()
+// release ends the claim of targets that no source could be asked for: of some, until when they wait for a budget. The others are due
+// again at once where a source may be asked for them now, else when the first pause ends: claimed again and again meanwhile, they would
+// keep the database busy with nothing.
+func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []store.Target, later map[time.Time][]store.Target) error {
+	if len(targets) > 0 {
+		pauses, err := c.store.Pauses(ctx)
+		if err != nil {
+			return err
 		}
-		byTime[at] = append(byTime[at], t)
+		now := c.now()
+		soon := now.Add(jitter(c.poll))
+		for _, t := range targets {
+			at := soon
+			if until := c.askable(ask(t, now), pauses, store.InstantOf(now)); until.Time().After(soon) {
+				at = until.Time()
+			}
+			later[at] = append(later[at], t)
+		}
 	}
 	var errs []error
-	for at, together := range byTime {
+	for at, together := range later {
 		errs = append(errs, c.store.Release(ctx, store.Claim{Token: token, Targets: together}, at))
 	}
 	return errors.Join(errs...)

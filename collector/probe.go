@@ -63,14 +63,15 @@ func (c *Collector) probe(ctx context.Context, s Source, t Target) (Probe, error
 	if p, known := pauses[s.Name()]; known && p.BlockedUntil > store.InstantOf(c.now()) && p.Class != string(AuthFailed) {
 		return Probe{Source: s.Name(), Class: Class(p.Class), Detail: p.Detail, RetryAt: p.BlockedUntil.Time()}, nil
 	}
-	plan, ok, err := c.reserve(ctx, way{source: s}, []Target{t})
+	w := way{source: s}
+	taken, ok, err := c.reserve(ctx, w, []Target{t})
 	if err != nil {
 		return Probe{}, err
 	}
 	if !ok {
 		return Probe{Source: s.Name(), Class: QuotaSpent, Detail: "our own count has reached the limit"}, nil
 	}
-	results, err := s.Fetch(ctx, []Target{t}, plan)
+	results, err := c.spend(ctx, w, []Target{t}, taken)
 	failure := (*Failure)(nil)
 	switch {
 	case errors.As(err, &failure):

@@ -162,11 +162,13 @@ type Source interface {
 	Patience() time.Duration
 	// Budgets lists the source's budgets.
 	Budgets() []Budget
-	// Plan says what Fetch would spend on the batch, in the order in which ways of asking are preferred. The
+	// Plan says what Fetch would spend on the batch at the most, in the order in which ways of asking are preferred. The
 	// collector reserves the first that its budget allows and hands it to Fetch. There is none while the source wants to
 	// be left alone.
 	Plan(batch []Target) [][]Call
-	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. It returns a result for each target, in the order
+	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. A call of the plan has fewer units
+	// than Plan said when its budget has no more: Fetch then gives what these buy. It may lower the units in plan to what
+	// it spent, also when it fails: the rest goes back to the budget. What may have been spent counts as spent. It returns a result for each target, in the order
 	// given, or a *Failure. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
 	Fetch(ctx context.Context, batch []Target, plan []Call) ([]Result, error)
 }

@@ -25,6 +25,14 @@ ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.use
 	return len(used) == 1, err
 }
 
+// ReturnQuota gives units back that were reserved in a window and not spent. A window that is forgotten stays so.
+func (s *Store) ReturnQuota(ctx context.Context, source, window string, units int64) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
+			units, units, source, window).Error
+	})
+}
+
 // QuotaUsed returns what has been reserved of a source's budget in a window.
 func (s *Store) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
 	var used []int64
@@ -41,7 +49,7 @@ type Pause struct {
 	Class        string
 	Detail       string
 	BlockedUntil Instant
-	Strikes      int // pauses in a row, without a call that succeeded in between
+	Strikes      int // pauses in a row, without a call that succeeded in between; 0 when no call failed, but our own count has reached the limit
 }
 
 // TableName tells GORM the table.
@@ -71,9 +79,20 @@ func (s *Store) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource forgets a source's pauses: it has answered.
-func (s *Store) ResumeSource(ctx context.Context, source string) error {
-	return s.tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ?", source).Delete(&Pause{}).Error })
+// ResumeSource forgets a source's pauses, since it has answered a call that began at asOf, and says whether there were any. One
+// that lasts longer stays: another call was refused meanwhile.
+func (s *Store) ResumeSource(ctx context.Context, source string, asOf Instant) (resumed bool, err error) {
+	err = s.tx(ctx, func(tx *gorm.DB) error {
+		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
+		resumed = done.RowsAffected > 0
+		return done.Error
+	})
+	return resumed, err
+}
+
+// LiftPause ends the pause of a source that our own count has set: units have come back.
+func (s *Store) LiftPause(ctx context.Context, source string) error {
+	return s.tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
 // ForgetQuota deletes the counts of windows that were last used before the time given.

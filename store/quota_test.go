@@ -68,7 +68,7 @@ func TestQuota_keepsItsAccounts(t *testing.T) {
 				window := rapid.SampledFrom([]string{"monday", "tuesday"}).Draw(rt, "window")
 				units := rapid.Int64Range(1, 40).Draw(rt, "units")
 				if back := min(units, want[window]); back > 0 && rapid.Bool().Draw(rt, "give back") {
-					require.True(rt, reserve(t, db, source, window, -back, 0), "what was not spent can always be given back")
+					require.NoError(rt, db.ReturnQuota(t.Context(), source, window, back))
 					want[window] -= back
 					continue
 				}
@@ -97,6 +97,10 @@ func TestQuota_isForgottenWindowByWindow(t *testing.T) {
 		require.Zero(t, used(t, db, "youtube", "2026-01-01"))
 		require.EqualValues(t, 5, used(t, db, "youtube", "2026-01-02"))
 		require.EqualValues(t, 5, used(t, db, "tiktok", "2026-01-01"))
+		require.NoError(t, db.ReturnQuota(t.Context(), "youtube", "2026-01-01", 3))
+		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "what comes back late makes no window with less than nothing")
+		require.NoError(t, db.ReturnQuota(t.Context(), "tiktok", "2026-01-01", 9))
+		require.Zero(t, used(t, db, "tiktok", "2026-01-01"))
 	})
 }
 
@@ -118,8 +122,22 @@ func TestPause_holdsForAllUntilItIsOver(t *testing.T) {
 			require.NoError(t, db.PauseSource(t.Context(), p))
 		}
 		require.Equal(t, map[string]store.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter one does not end a longer one; also those that are over are there")
-		require.NoError(t, db.ResumeSource(t.Context(), "youtube"))
-		require.NoError(t, db.ResumeSource(t.Context(), "nobody"))
+		resume := func(source string, asOf store.Instant) bool {
+			t.Helper()
+			resumed, err := db.ResumeSource(t.Context(), source, asOf)
+			require.NoError(t, err)
+			return resumed
+		}
+		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "an answer to a call from before it is over says nothing of it")
+		require.NoError(t, db.LiftPause(t.Context(), "youtube"))
+		require.Equal(t, map[string]store.Pause{"youtube": long, "tiktok": other}, pauses(), "which the source itself had asked for")
+		require.True(t, resume("youtube", long.BlockedUntil))
+		require.False(t, resume("nobody", now))
+		require.Equal(t, map[string]store.Pause{"tiktok": other}, pauses())
+
+		own := store.Pause{Source: "youtube/common", Class: "quota_spent", Detail: "our own count", BlockedUntil: now.Add(time.Hour)}
+		require.NoError(t, db.PauseSource(t.Context(), own))
+		require.NoError(t, db.LiftPause(t.Context(), "youtube/common"))
 		require.Equal(t, map[string]store.Pause{"tiktok": other}, pauses())
 
 		require.Equal(t, time.Minute, db.Wait(short.BlockedUntil))

@@ -170,6 +170,11 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 	if len(plan) != 1 {
 		return nil, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("a plan of %d calls: facebook has one budget", len(plan))}
 	}
+	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
+		var settle func()
+		ctx, settle = collector.Counting(ctx, plan)
+		defer settle()
+	}
 	return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
 		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
 			return collector.Result{Class: collector.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil

@@ -128,7 +128,8 @@ type Response struct {
 
 // Do makes one call. Every answer is a Response, whatever its status. Without a complete answer it returns a
 // *collector.Failure of class Temporary whose cause is ErrTimeout, ErrTooLarge or ErrUnreachable; a deadline of
-// ctx counts as a timeout. An address elsewhere is not asked: that is a *collector.Failure of class BadRequest, whose
+// ctx counts as a timeout. For want of units the cause is
+// [collector.ErrUnpaid], and no call was made. An address elsewhere is not asked: that is a *collector.Failure of class BadRequest, whose
 // cause is an *outbound.RefusedError. When ctx is cancelled the error is context.Canceled and no Failure, since that says
 // nothing about the platform.
 func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
@@ -147,6 +148,9 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	if f := e.elsewhere(req.URL); f != nil {
 		c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", f)
 		return nil, f
+	}
+	if own.Err() == nil && !collector.Pay(ctx) {
+		return nil, &collector.Failure{Class: collector.Temporary, Cause: collector.ErrUnpaid, Detail: "the units that were reserved for it are used up"}
 	}
 	res, err := e.roundTrip(req)
 	if err != nil {

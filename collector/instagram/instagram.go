@@ -144,6 +144,8 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 		}
 	}
 	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
+		ctx, settle := collector.Counting(ctx, plan)
+		defer settle()
 		return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
 			if !s.asks(t) {
 				return collector.Result{Class: collector.Unsupported, Detail: "not an Instagram account with a handle"}, nil

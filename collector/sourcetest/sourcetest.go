@@ -182,6 +182,7 @@ type outcome struct {
 	err     error
 	failure *collector.Failure
 	logs    string
+	spent   []collector.Call // what Fetch left of the plan
 }
 
 // fetch asks a server with the handler for the targets, and checks what holds whatever the server does.
@@ -220,7 +221,8 @@ func (h Harness) ask(t *testing.T, base string, o fetch.Options) outcome {
 	require.Greater(t, len(plans), h.Way)
 
 	var got outcome
-	got.results, got.err = source.Fetch(t.Context(), h.Targets, plans[h.Way])
+	got.spent = plans[h.Way]
+	got.results, got.err = source.Fetch(t.Context(), h.Targets, got.spent)
 	got.logs = logs.String()
 	h.check(t, got)
 	got.failure, _ = errors.AsType[*collector.Failure](got.err)

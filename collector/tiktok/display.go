@@ -124,9 +124,6 @@ func (d *Display) Plan(batch []collector.Target) [][]collector.Call {
 		for _, t := range batch {
 			units += 1 + maxPages(t)
 		}
-		if most := d.budget[0].Limit; most > 0 {
-			units = min(units, most) // more could never be had
-		}
 	}
 	return [][]collector.Call{{{Bucket: BudgetRequests, Units: units}}}
 }
@@ -139,7 +136,9 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Display API takes up to %d videos or one account in one", len(batch), len(plan), displayBatch)}
 	}
 	if account {
-		r, err := d.fetchAccount(ctx, batch[0], plan[0].Units-1)
+		ctx, settle := collector.Paying(ctx, plan)
+		defer settle()
+		r, err := d.fetchAccount(ctx, batch[0])
 		if err != nil {
 			return nil, err
 		}

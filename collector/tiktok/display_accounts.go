@@ -26,8 +26,8 @@ func pages(t collector.Target) int64 {
 // maxPages is how many pages are asked for at the most: a page may be short, or empty, though there are more.
 func maxPages(t collector.Target) int64 { return pages(t) + pages(t)/10 + 2 }
 
-// fetchAccount asks for the profile and, when it is the target's, by its name or by the id that TikTok gave the operator's app for it, for the list of its videos, so many pages at the most.
-func (d *Display) fetchAccount(ctx context.Context, t collector.Target, most int64) (collector.Result, error) {
+// fetchAccount asks for the profile and, when it is the target's, by its name or by the id that TikTok gave the operator's app for it, for the list of its videos.
+func (d *Display) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
 		return collector.Result{Class: collector.Unsupported, Detail: "not a TikTok account with a handle"}, nil
@@ -41,7 +41,7 @@ func (d *Display) fetchAccount(ctx context.Context, t collector.Target, most int
 	case *r.Account.Username != handle && (t.SourceID == "" || r.Account.SourceID == nil || *r.Account.SourceID != t.SourceID):
 		return collector.Result{Class: collector.Unsupported, Detail: "another account than the one that has logged in"}, nil
 	}
-	return d.addVideos(ctx, t, r, most)
+	return d.addVideos(ctx, t, r)
 }
 
 // profile asks for the account that has logged in, and learns its name.
@@ -105,14 +105,14 @@ func decodeUser(a answer, named bool) collector.Result {
 }
 
 // addVideos adds the account's newest videos to its profile, as many pages as the depth takes.
-func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector.Result, most int64) (collector.Result, error) {
+func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector.Result) (collector.Result, error) {
 	seen := map[string]bool{}
 	body := struct {
 		MaxCount int    `json:"max_count"`
 		Cursor   *int64 `json:"cursor,omitempty"`
 	}{MaxCount: displayBatch}
 	wanted := max(t.Depth, 1)
-	for range most {
+	for i := range maxPages(t) {
 		got, err := d.ask(ctx, d.tokens, request{path: "v2/video/list/", fields: "id,create_time,share_url", body: body})
 		if err != nil {
 			return collector.Result{}, err
@@ -130,7 +130,8 @@ func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector
 			}
 		}
 		again := body.Cursor != nil && page.cursor != nil && *body.Cursor == *page.cursor
-		if !page.more || page.cursor == nil || again || len(r.Account.Videos) >= wanted || len(page.videos) > 0 && fresh == 0 {
+		if !page.more || page.cursor == nil || again || len(r.Account.Videos) >= wanted || len(page.videos) > 0 && fresh == 0 ||
+			i+1 < maxPages(t) && collector.SpentUp(ctx) && len(r.Account.Videos) > 0 {
 			r.Account.Listed = true
 			return r, nil
 		}

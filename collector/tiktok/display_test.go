@@ -344,6 +344,14 @@ func TestDisplay_readsShortPages(t *testing.T) {
 		cursors = append(cursors, r.body)
 	}
 	require.Equal(t, []string{`{"max_count":20}`, `{"max_count":20,"cursor":300}`, `{"max_count":20,"cursor":200}`, `{"max_count":20,"cursor":100}`}, cursors)
+
+	pages = []string{page(true, 300, entry(soup, 1766782800)).Body}
+	short := []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 2}}
+	results, err = d.Fetch(t.Context(), account, short)
+	require.NoError(t, err)
+	require.Equal(t, collector.OK, results[0].Class, "the budget never has more: %s", results[0].Detail)
+	require.Len(t, results[0].Account.Videos, 1)
+	require.EqualValues(t, 2, short[0].Units)
 }
 
 func TestNewDisplay_refuses(t *testing.T) {
@@ -370,7 +378,7 @@ func TestNewDisplay_refuses(t *testing.T) {
 	require.Equal(t, "2026-11-21T15:30", window)
 	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
 	all := []collector.Target{accountTarget(owner, 5000)}
-	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "a plan beyond the budget would never be made")
+	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "a minute's budget is enough for the longest list")
 	_, err = d.Fetch(t.Context(), make([]collector.Target, 21), d.Plan(nil)[0])
 	var f *collector.Failure
 	require.ErrorAs(t, err, &f)

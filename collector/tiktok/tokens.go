@@ -51,7 +51,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
-	res, err := a.api.Do(ctx, fetch.Request{
+	res, err := a.api.Do(collector.Unpaid(ctx), fetch.Request{
 		Method: http.MethodPost, URL: a.Address() + pathToken, Body: []byte(form.Encode()), Timeout: exchangeWithin,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Secrets: secrets,
 	})

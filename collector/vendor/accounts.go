@@ -203,7 +203,8 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 		}
 		found = distinct(append(found, entries...))
 		next := l.next(page.body)
-		if more = next != "" && next != v.cursor; !more || len(found) >= v.count {
+		// A list that its budget cuts short is as long as it can be.
+		if more = next != "" && next != v.cursor && !collector.SpentUp(ctx); !more || len(found) >= v.count {
 			break
 		}
 		v.cursor = next

@@ -327,3 +327,23 @@ func TestDecode_namesWhatIsWrongWithAccounts(t *testing.T) {
 		})
 	}
 }
+
+func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
+	t.Parallel()
+	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
+	s := newSource(t, "scrapecreators", web.base, nil)
+	deep := []collector.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
+	plan := s.Plan(deep)[0]
+	require.Greater(t, plan[0].Units, int64(100))
+	plan[0].Units = 2
+	results, err := s.Fetch(t.Context(), deep, plan)
+	require.NoError(t, err)
+	require.Equal(t, collector.OK, results[0].Class)
+	require.Len(t, web.requests, 2, "the profile and a page, not one more")
+	require.EqualValues(t, 2, plan[0].Units)
+
+	plan[0].Units = 1
+	_, err = s.Fetch(t.Context(), deep, plan)
+	require.ErrorIs(t, err, collector.ErrUnpaid, "an account whose list was never asked for is no empty one")
+	require.Len(t, web.requests, 3)
+}

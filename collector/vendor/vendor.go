@@ -195,8 +195,10 @@ func (s *Source) chunks(batch []collector.Target) []chunk {
 // Fetch asks for a batch, by one call as a rule. When the vendor refuses several targets at once without saying which of
 // them is the trouble, the failure is Temporary, and Serves gives smaller batches for a while, until the one stands
 // alone. When a batch takes several calls and a later one fails, the targets that are left are Temporary.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, _ []collector.Call) ([]collector.Result, error) {
+func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
 	if areAccounts(batch) {
+		ctx, settle := collector.Paying(ctx, plan)
+		defer settle()
 		return s.fetchAccounts(ctx, batch)
 	}
 	answers := make(map[string]collector.Result, len(batch))

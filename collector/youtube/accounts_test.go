@@ -1,6 +1,7 @@
 package youtube_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -288,4 +289,35 @@ func TestSource_keepsTheAccountsThatCameBeforeAFailure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, collector.OK, results[0].Class)
 	require.Equal(t, collector.Temporary, results[1].Class)
+}
+
+func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
+	t.Parallel()
+	page := 0
+	base, requests := asked(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "channels") {
+			_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
+			return
+		}
+		page++
+		_, _ = w.Write([]byte(uploadList(fmt.Sprintf(`"page %d"`, page), upload(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
+	})
+	s := newSource(t, base, nil)
+	deep := []collector.Target{account(t, "https://www.youtube.com/channel/"+mira, 5000)}
+	plan := []collector.Call{{Bucket: youtube.BudgetCommon, Units: 3}}
+	results, err := s.Fetch(t.Context(), deep, plan)
+	require.NoError(t, err)
+	require.Equal(t, collector.OK, results[0].Class)
+	require.True(t, results[0].Account.Listed)
+	require.Len(t, results[0].Account.Videos, 2)
+	require.Len(t, *requests, 3, "not one more")
+	require.EqualValues(t, 3, plan[0].Units)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	plan = s.Plan(deep)[0]
+	_, err = s.Fetch(ctx, deep, plan)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, plan[0].Units, "no call was made")
+	require.Len(t, *requests, 3)
 }

@@ -53,7 +53,7 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
 		}
-		if page.next == "" || page.next == token {
+		if page.next == "" || page.next == token || collector.SpentUp(ctx) {
 			break
 		}
 		token = page.next

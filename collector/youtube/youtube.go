@@ -198,6 +198,8 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 		}
 	}
 	if areAccounts(batch) {
+		ctx, settle := collector.Paying(ctx, plan)
+		defer settle()
 		return s.fetchAccounts(ctx, batch)
 	}
 	ids := make([]string, 0, len(batch))
