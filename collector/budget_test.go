@@ -28,7 +28,7 @@ func (*spender) Serves(t Target) (int, bool) {
 	return 1, t.Platform == link.TikTok && t.Kind == KindAccount
 }
 func (s *spender) Plan(batch []Target) [][]Call { return [][]Call{{{Bucket: "calls", Units: s.units}}} }
-func (*spender) Patience() time.Duration { return time.Minute }
+func (*spender) Patience() time.Duration        { return time.Minute }
 
 func (s *spender) Budgets() []Budget {
 	return []Budget{{Name: "calls", Limit: s.limit, Window: func(now time.Time) (string, time.Time) {

@@ -181,7 +181,8 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 	}
 	var found []store.FoundVideo
 	more := true
-	for range l.calls(v.count) {
+	calls := l.calls(v.count)
+	for n := range calls {
 		v.units = l.units(v.count - len(found))
 		page, err := s.askPage(ctx, l.Request, v)
 		switch {
@@ -203,8 +204,8 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 		}
 		found = distinct(append(found, entries...))
 		next := l.next(page.body)
-		// A list that its budget cuts short is as long as it can be.
-		if more = next != "" && next != v.cursor && !collector.SpentUp(ctx); !more || len(found) >= v.count {
+		cut := n+1 < calls && collector.SpentUp(ctx) // by its budget: it is as long as it can be
+		if more = next != "" && next != v.cursor && !cut; !more || len(found) >= v.count {
 			break
 		}
 		v.cursor = next

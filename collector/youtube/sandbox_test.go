@@ -108,8 +108,12 @@ func TestSandbox_isCollected(t *testing.T) {
 		for _, way := range s.Plan(batch) {
 			results, err := s.Fetch(t.Context(), batch, way)
 			require.NoError(t, err)
-			require.Equal(t, collector.Gone, results[0].Class)
-			require.Equal(t, collector.Gone, results[1].Class, "YouTube does not tell a private video from a deleted one")
+			want := collector.Gone // YouTube does not tell a private video from a deleted one
+			if way[0].Bucket == youtube.BudgetStats {
+				want = collector.Temporary // batchGetStats does not answer for every video that is there
+			}
+			require.Equal(t, want, results[0].Class)
+			require.Equal(t, want, results[1].Class)
 			require.Equal(t, collector.OK, results[2].Class)
 		}
 	})

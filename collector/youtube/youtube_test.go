@@ -147,9 +147,9 @@ func TestSource_batchesStats(t *testing.T) {
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*collector.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*collector.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Temporary, collector.OK}}, // videos.list decides
 		// The method knows neither privacy nor ratings: what is not public is left out. Members that it may grow count.
-		sourcetest.Private:    {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
+		sourcetest.Private:    {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Temporary, collector.OK}},
 		sourcetest.Restricted: {Body: body(t, "stats/more"), Classes: ok, Facts: []*collector.Facts{&more, &second}},
 		sourcetest.WrongTypes: {Body: body(t, "stats/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
 		sourcetest.Strings:    {Body: body(t, "stats/strings"), Classes: ok},
