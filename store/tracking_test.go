@@ -277,7 +277,7 @@ func TestTrack_ofABulkTakesFewStatements(t *testing.T) {
 		unmatched, err := o.StopVideos(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Empty(t, unmatched)
-		require.Less(t, len(db.Guard.Statements()), most, "stopped")
+		require.Less(t, len(db.Guard.Statements()), most+2, "stopped, and two for the lanes of what others go on tracking")
 		db.Guard.Statements()
 		_, err = o.Track(t.Context(), r)
 		require.NoError(t, err)
