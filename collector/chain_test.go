@@ -138,7 +138,7 @@ func TestChain_leavesAloneWhatOnlyAPausedSourceCanBeAskedFor(t *testing.T) {
 		w.says("source failed", "class=rate_limited")
 		w.until("it is left alone for minutes", func() bool {
 			db.Clock.Advance(50 * time.Millisecond) // it may have been given back for a moment
-			left := time.Duration(storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+stranger)[0].Time().Sub(db.Clock.Now()))
+			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+stranger)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
 		w.control(http.MethodDelete, "/_control/faults", nil)

@@ -130,7 +130,7 @@ func postgresCatalog(t *testing.T, db *storetest.DB) catalog {
 	for name, tb := range c {
 		var col, def, cols, to, referenced, onDelete, onUpdate string
 		var notNull, unique, partial, primary bool
-		each(t, db, []any{&col, &notNull, &def}, func() { tb.Columns[col] = column{notNull, def} }, `
+		each(t, db, []any{&col, &notNull, &def}, func() { tb.Columns[col] = column{notNull, strings.TrimSuffix(def, "::text")} }, `
 SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text || a.attgenerated::text
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = CAST(? AS text)::regclass AND a.attnum > 0 AND NOT a.attisdropped`, name)
