@@ -456,7 +456,6 @@ func TestSource_doubtsStrangeAnswers(t *testing.T) {
 			leftOut      collector.Class
 		}{
 			{"videos", "youtube#videoListResponse", true, collector.Gone},
-			// It does not answer for every video that is there.
 			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, collector.Temporary},
 		} {
 			said := strings.Replace(answer, "KIND", way.kind, 1)
