@@ -245,6 +245,7 @@ func (c *Collector) awaitPaused(ctx context.Context, refused map[string]store.Ou
 			for _, bucket := range append([]string{""}, budgetNames(s)...) {
 				if p, known := pauses[bucketKey(s, bucket)]; known && p.BlockedUntil > now {
 					o.State, o.Attempts, o.NextAt = active, o.Target.Attempts, p.BlockedUntil
+					o.RefusedAs, o.Refusals = o.Target.RefusedAs, o.Target.Refusals // it may be the other that knows
 					o.Detail += "; " + s.Name() + " could be asked, but is paused"
 					refused[id] = o
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestStrands_keepOrganisationsApart(t *testing.T) {
@@ -37,6 +38,21 @@ func TestStrands_keepOrganisationsApart(t *testing.T) {
 	require.Equal(t, [][]string{{"4", "1", "3", "5", "2"}}, ids(shared), "they share a call, in which nobody waits for another's")
 	slices.Reverse(shared[0])
 	require.Equal(t, [][]string{{"4"}, {"3", "1"}, {"5", "2"}}, ids(c.strands(both[1:], shared[0])), "and part before the next one, whose answer came first")
+}
+
+// What one source does not show is no confirmation while another, which may know it, is paused.
+func TestAwaitPaused_countsNoRefusal(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	c := &Collector{store: db.Store, now: db.Clock.Now, sources: []Source{takes(1)}}
+	until := store.InstantOf(db.Clock.Now().Add(time.Hour))
+	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "takes", Class: string(RateLimited), Strikes: 1, BlockedUntil: until}))
+	target := store.Target{ExternalID: "1", RefusedAs: gone, Refusals: 1}
+	refused := map[string]store.Outcome{"1": outcome(target, Result{Class: Missing}, "first", 0, db.Clock.Now())}
+	require.Equal(t, 2, refused["1"].Refusals)
+	require.NoError(t, c.awaitPaused(t.Context(), refused))
+	require.Equal(t, 1, refused["1"].Refusals)
+	require.Equal(t, until, refused["1"].NextAt)
 }
 
 // takes is a source that takes so many targets a call.
