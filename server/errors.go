@@ -92,7 +92,7 @@ var codes = [...]CodeInfo{
 	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body."},
 	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After says how long to wait."},
 	{CodeInternal, 500, "Internal error", "The server failed; its log has the cause under the request id."},
-	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy; the same request may succeed later."},
+	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy, or the request took longer than the server allows; the same request may succeed later."},
 	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be followed right now."},
 }
 

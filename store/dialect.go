@@ -98,7 +98,7 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		pool.SetMaxOpenConns(conns)
 		pool.SetMaxIdleConns(conns)
 		c.pools = append(c.pools, pool)
-		if err := pool.PingContext(ctx); err != nil {
+		if err := awaitUnlocked(ctx, pool); err != nil {
 			return nil, fmt.Errorf("open SQLite file %s: %w", d.path, err)
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
@@ -112,14 +112,22 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
+// awaitUnlocked makes a first connection. Another process may have the file locked for a moment, as it switches to WAL or recovers it.
+func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
+	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
+	defer cancel()
+	for {
+		if err := pool.PingContext(ctx); !isLocked(err) || pause(wait, 10*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
 func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	return goose.DialectSQLite3, "migrations/sqlite", nil, nil
 }
 
-func (sqliteDialect) worthRepeating(err error, _ int) bool {
-	var e *sqlitedriver.Error
-	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
-}
+func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
 
 // modernc is GORM's SQLite dialector with the pure-Go driver: only the translation of errors is that driver's own.
 type modernc struct{ *sqlite.Dialector }

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
+	sqlitedriver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 //go:embed migrations
@@ -58,7 +60,7 @@ func (s *Store) Migrate(ctx context.Context) ([]int64, error) {
 		if err == nil {
 			break
 		}
-		if isLockTimeout(err) {
+		if isLocked(err) {
 			s.logger.InfoContext(ctx, "migration waits for a lock that another session holds, such as a dump", "error", err)
 			if err := pause(ctx, lockPause); err != nil {
 				return applied, fmt.Errorf("migrate: %w", err)
@@ -108,10 +110,13 @@ func (s *Store) changeTables(ctx context.Context, f func(tx *gorm.DB) error) err
 	})
 }
 
-// isLockTimeout says whether err is that a lock was not granted within lock_timeout.
-func isLockTimeout(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == "55P03"
+// isLocked says whether err is that another session kept a lock for too long: of a table on PostgreSQL, of the file on SQLite.
+func isLocked(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "55P03"
+	}
+	e, ok := errors.AsType[*sqlitedriver.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
 // pause waits for d, or returns the context's error.
@@ -158,7 +163,7 @@ func (s *Store) PrepareDays(ctx context.Context) error {
 func (s *Store) makeDays(ctx context.Context, from, to Date) error {
 	for {
 		err := s.ensureDays(ctx, from, to)
-		if !isLockTimeout(err) {
+		if !isLocked(err) {
 			return err
 		}
 		if stopped := pause(ctx, lockPause); stopped != nil {

@@ -212,7 +212,7 @@ const (
 func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryDropMonth(ctx, orgs, month, next)
-		if !isLockTimeout(err) {
+		if !isLocked(err) {
 			return err
 		}
 		if attempt == dropAttempts {
