@@ -77,17 +77,17 @@ func months(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) 
 // wait.
 func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(db *storetest.DB) error{
-		"daily job": func(db *storetest.DB) error {
-			_, err := db.ApplyRetention(context.Background(), goOn)
+	for name, change := range map[string]func(ctx context.Context, db *storetest.DB) error{
+		"daily job": func(ctx context.Context, db *storetest.DB) error {
+			_, err := db.ApplyRetention(ctx, goOn)
 			return err
 		},
-		"written point": func(db *storetest.DB) error {
+		"written point": func(ctx context.Context, db *storetest.DB) error {
 			nothing := outcome(db, store.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, views(1))
-			return db.Acknowledge(context.Background(), store.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, 62)), []store.Outcome{nothing})
+			return db.Acknowledge(ctx, store.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, 62)), []store.Outcome{nothing})
 		},
-		"migration": func(db *storetest.DB) error {
-			_, err := db.Migrate(context.Background())
+		"migration": func(ctx context.Context, db *storetest.DB) error {
+			_, err := db.Migrate(ctx)
 			return err
 		},
 	} {
@@ -97,7 +97,7 @@ func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 			read, before := historyReader(t, db), months(t, db)
 			end := dump(t, db)
 			db.Clock.Advance(40 * 24 * time.Hour)
-			changed := start(t, db, func() error { return change(db) })
+			changed := start(t, db, func() error { return change(t.Context(), db) })
 			err := read(soon)
 			end()
 			require.NoError(t, err, "a read waits for the dump")
@@ -115,7 +115,7 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 	require.NoError(t, err)
 	end := dump(t, db)
 	migrated := start(t, db, func() error {
-		_, err := db.Migrate(context.Background())
+		_, err := db.Migrate(t.Context())
 		return err
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -251,8 +251,8 @@ const (
 	statusShare = 20
 )
 
-// errStatusLate is that no reading has come yet and the one that is under way takes longer than answerWithin.
-var errStatusLate = errors.New("the status is still being read")
+// errNotRead reports that no reading has finished yet.
+var errNotRead = errors.New("the status is still being read for the first time")
 
 // Monitor gives the status to Prometheus and to whoever asks for it as JSON. One reading serves all for a while.
 type Monitor struct {
@@ -271,7 +271,7 @@ type Monitor struct {
 // NewMonitor returns a monitor and registers it. The registry is where Measured counts. A process that does not collect has no
 // sources: what the store knows it tells all the same, above all that nobody collects, which no collector can tell.
 func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
-	m := &Monitor{store: st, sources: sources, results: registry, logger: logger, err: errStatusLate}
+	m := &Monitor{store: st, sources: sources, results: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }

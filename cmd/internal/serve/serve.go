@@ -22,15 +22,16 @@ import (
 
 // Config is what the API needs to know beside the database.
 type Config struct {
-	Listen           string        `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT of the API; port 0 takes a free one."`
-	AppURL           string        `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Where people reach the dashboard: it begins every directUrl. Without it, http:// and the address listened at, so http://127.0.0.1:8080 by default."`
-	TrustedProxies   []string      `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks (10.0.0.0/8,::1/128) of proxies whose X-Forwarded-For is believed; nobody's without."`
-	PreviewAllowance int           `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request are fetched for an organisation without a subscription, 1 or more."`
-	RequestTimeout   time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before it is answered with 503, from 1s to 50s."`
-	Sandbox          bool          `setting:"REELTALLY_SANDBOX" help:"The numbers in this database are made up by the sandbox: every answer says so."`
-	RedisURL         boot.Secret   `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey in which several servers count rate limits together: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is away, each server counts by itself."`
-	RateLimits       string        `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on, or off for measurements alone: nobody is ever limited."`
-	ShortLinkBaseURL string        `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links: https://HOST/PATH is asked for at URL/HOST/PATH. Without it the hosts themselves are asked."`
+	Listen           string      `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT of the API; port 0 takes a free one."`
+	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Where people reach the dashboard: it begins every directUrl. Without it, http:// and the address listened at, so http://127.0.0.1:8080 by default."`
+	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks (10.0.0.0/8,::1/128) of proxies whose X-Forwarded-For is believed; nobody's without."`
+	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request are fetched for an organisation without a subscription, 1 or more."`
+	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"The numbers in this database are made up by the sandbox: every answer says so."`
+	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey in which several servers count rate limits together: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is away, each server counts by itself."`
+	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on, or off for measurements alone: nobody is ever limited."`
+	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links: https://HOST/PATH is asked for at URL/HOST/PATH. Without it the hosts themselves are asked."`
+
+	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before it is answered with 503, from 1s to 50s."`
 }
 
 // maxRequestTimeout is below the time after which boot.Serve closes a connection whose request it has not read.
