@@ -163,7 +163,7 @@ func (c *Collector) serves(p link.Platform, k Kind) bool {
 // beat says that this collector lives and takes over what dead ones held.
 func (c *Collector) beat(ctx context.Context) {
 	for wait(ctx, c.beats) {
-		freed, err := c.store.Heartbeat(ctx, c.id, deadAfter)
+		freed, err := c.heartbeat(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "heartbeat failed", "error", err)
 		}
@@ -171,6 +171,13 @@ func (c *Collector) beat(ctx context.Context) {
 			c.log.WarnContext(ctx, "took over from a collector that died", "targets", freed)
 		}
 	}
+}
+
+// heartbeat is one sign of life, given up after deadAfter: by then the collector is taken for dead, and the next one counts.
+func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, deadAfter)
+	defer cancel()
+	return c.store.Heartbeat(ctx, c.id, deadAfter)
 }
 
 // work is one worker of a platform and kind.
@@ -199,28 +206,39 @@ func claimable(last int, took time.Duration) int {
 	return min(mostClaimed, max(callsAtOnce/2, int(float64(last)*float64(claimTime)/float64(took))))
 }
 
-// round claims and fetches once, up to so many targets or as many as one call takes; it returns false when there was
-// nothing to do.
+// claimTimeout bounds what a round asks of the database before it fetches.
+const claimTimeout = 30 * time.Second
+
+// round claims and fetches once, up to most targets or as many as one call takes. It returns false if there was nothing to do.
 func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands, most int) (busy bool, err error) {
-	lanes, err := c.store.DueLanes(ctx, p, string(k))
-	if err != nil || len(lanes) == 0 {
+	claim, ways, within, err := c.claimRound(ctx, p, k, most)
+	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	ways, batch, err := c.ready(ctx, p, k)
+	defer h.take(claim.Targets, true)()
+	return true, c.collect(ctx, claim, ways, within)
+}
+
+// claimRound claims the targets of a round, none if nothing is due or no source may be asked. It returns the sources to ask and for
+// how long.
+func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, most int) (claim store.Claim, sources ways, within time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	lanes, err := c.store.DueLanes(ctx, p, string(k))
+	if err != nil || len(lanes) == 0 {
+		return claim, nil, 0, err
+	}
+	sources, batch, err := c.ready(ctx, p, k)
 	if err != nil || batch == 0 {
-		return false, err
+		return claim, nil, 0, err
 	}
 	held, within := c.times(k)
 	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
 	if batch > 1 {
 		request.Ahead = fillAhead
 	}
-	claim, err := c.store.Claim(ctx, request)
-	if err != nil || len(claim.Targets) == 0 {
-		return false, err
-	}
-	defer h.take(claim.Targets, true)()
-	return true, c.collect(ctx, claim, ways, within)
+	claim, err = c.store.Claim(ctx, request)
+	return claim, sources, within, err
 }
 
 // ready returns the sources that may be asked now and how many targets one call takes, 0 when all are paused: what is due then

@@ -22,8 +22,11 @@ const (
 	quotaMemory = 100 * 24 * time.Hour
 )
 
-// upkeep looks for work until ctx ends.
+// upkeep prepares the days to come, and then looks for work until ctx ends.
 func (c *Collector) upkeep(ctx context.Context) {
+	if err := c.store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
+		c.log.ErrorContext(ctx, "days to come not prepared", "error", err)
+	}
 	for {
 		if err := c.keepUp(ctx); err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)

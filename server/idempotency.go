@@ -18,6 +18,9 @@ import (
 // settleWithin bounds the writing down of what became of a key, which goes on when the caller has hung up.
 const settleWithin = 5 * time.Second
 
+// settleAfterDeadline is how much of it may lie beyond the request's deadline.
+const settleAfterDeadline = 500 * time.Millisecond
+
 type effectKey struct{}
 
 // effectID is the identifier for what the request makes, the same each time that it is repeated; the zero id without an
@@ -83,6 +86,11 @@ func (s *Server) answering(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), settleWithin)
 	defer cancel()
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller gets the answer only after this
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, deadline.Add(settleAfterDeadline))
+		defer stop()
+	}
 	var err error
 	if a.Status >= http.StatusInternalServerError {
 		err = org.ReleaseKey(ctx, operation, key)

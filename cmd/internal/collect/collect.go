@@ -52,6 +52,9 @@ type Config struct {
 	VendorServes []link.Platform `kong:"-"`
 }
 
+// StoreTimeout bounds each transaction of a collector, so that a database that does not answer only delays it.
+const StoreTimeout = time.Minute
+
 // Vars are what the help of Config's flags refers to.
 func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
 
@@ -196,6 +199,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err := settings.Check(); err != nil {
 		return err
 	}
+	settings.StoreTimeout = StoreTimeout
 	st, err := settings.Open(ctx, logger, boot.MigrateOlder)
 	if err != nil {
 		return err
