@@ -74,9 +74,17 @@ func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL
 
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	if dir := filepath.Dir(d.path); dir != "." {
-		if err := os.MkdirAll(dir, 0o750); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
 		}
+	}
+	// SQLite would create the file readable for all, as far as the umask lets it. The files beside it get the file's mode.
+	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return c, fmt.Errorf("open SQLite file: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return c, err
 	}
 	// The busy timeout comes first, since the switch to WAL may already have to wait for another process. FULL makes
 	// an acknowledged write outlive a power cut, not only the death of the process.
@@ -95,8 +103,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
 	}
-	// On SQLite one connection alone may write: writers queue here instead of failing there. Immediate transactions take the write lock at their start: one that reads first and writes later would
-	// otherwise fail at once when another process writes in between.
+	// On SQLite one connection alone may write: writers queue here instead of failing there. Immediate transactions take the write
+	// lock at their start: one that reads first and writes later would otherwise fail at once when another process writes in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
