@@ -1381,7 +1381,7 @@ type TrackAccountsEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as it was first sent.
+	// URL The link, as it was first sent. One over 2048 characters is cut there and ends with `…`.
 	URL string `json:"url"`
 
 	// WasExisting Whether the organisation tracked the account before, or had stopped it.
@@ -1512,7 +1512,7 @@ type TrackVideosEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as it was first sent.
+	// URL The link, as it was first sent. One over 2048 characters is cut there and ends with `…`.
 	URL string `json:"url"`
 
 	// VideoID The id of the video; absent when the status is `failed`.
