@@ -236,7 +236,7 @@ func TestIdempotency_refusesNewKeysAloneWhenTheirStoreIsFull(t *testing.T) {
 	p := refused.refuses(http.StatusTooManyRequests, server.CodeIdempotencyStoreFull)
 	require.Contains(t, p.Detail, "without an Idempotency-Key")
 	require.Contains(t, p.Detail, "128 MiB")
-	require.Equal(t, "86401", refused.Header.Get("Retry-After"), "when the first key has expired")
+	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "when the first key has expired")
 	require.Equal(t, string(first.body), string(send(c, "first").is(http.StatusCreated).body))
 	c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
 	send(other, "second").is(http.StatusCreated)

@@ -273,7 +273,7 @@ func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now Instant) (time.Duration,
 			break
 		}
 		used -= k.Bytes
-		at = k.CreatedAt.Add(idempotencyLife) + 1 // a key of exactly this age has not expired yet
+		at = k.CreatedAt.Add(idempotencyLife)
 	}
 	return max(at.Sub(now), time.Second), nil
 }
