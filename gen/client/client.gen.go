@@ -1992,7 +1992,8 @@ type ListAccountsParams struct {
 type TrackAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2000,7 +2001,8 @@ type TrackAccountParams struct {
 type TrackAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2083,7 +2085,8 @@ type ListCollectionsParams struct {
 type CreateCollectionParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2133,7 +2136,8 @@ type ListCollectionAccountsParams struct {
 type AddCollectionAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2165,7 +2169,8 @@ type ListCollectionVideosParams struct {
 type AddCollectionVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2182,7 +2187,8 @@ type GetOrganisationHistoryParams struct {
 type RefreshAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2190,7 +2196,8 @@ type RefreshAccountParams struct {
 type RefreshVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2268,7 +2275,8 @@ type ListVideosParams struct {
 type TrackVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2276,7 +2284,8 @@ type TrackVideoParams struct {
 type TrackVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
