@@ -50,6 +50,7 @@ const (
 	CodeBodyTooLarge         Code = "body_too_large"
 	CodeUnsupportedMedia     Code = "unsupported_media_type"
 	CodeRateLimited          Code = "rate_limited"
+	CodeIdempotencyStoreFull Code = "idempotency_store_full"
 	CodeInternal             Code = "internal"
 	CodeUnavailable          Code = "unavailable"
 	CodeLinkUnresolved       Code = "link_unresolved"
@@ -91,6 +92,7 @@ var codes = [...]CodeInfo{
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
 	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body."},
 	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After says how long to wait."},
+	{CodeIdempotencyStoreFull, 429, "Idempotency store full", "The organisation's Idempotency-Keys of the last 24 hours take all the space they may; a request without a key goes on."},
 	{CodeInternal, 500, "Internal error", "The server failed; its log has the cause under the request id."},
 	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy, or the request took longer than the server allows; the same request may succeed later."},
 	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be followed right now."},

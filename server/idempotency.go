@@ -58,6 +58,11 @@ func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyMismatch:
 			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
 				"Use a new key for a new request.", quote(key))
+		case store.KeyStoreFull:
+			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and answers that your organisation sent and got within the last 24 hours take the %d MiB that "+
+				"are kept for it. Try again in %d seconds, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, wholeSeconds(known.RoomIn))
+			e.RetryAfter = known.RoomIn
+			return e
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))

@@ -82,9 +82,17 @@ const sqliteBusyTimeout = 400 * time.Millisecond
 
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	if dir := filepath.Dir(d.path); dir != "." {
-		if err := os.MkdirAll(dir, 0o750); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
 		}
+	}
+	// SQLite would create the file readable for all, as far as the umask lets it. The files beside it get the file's mode.
+	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return c, fmt.Errorf("open SQLite file: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return c, err
 	}
 	// The busy timeout comes first, since the switch to WAL may already have to wait for another process. FULL makes
 	// an acknowledged write outlive a power cut, not only the death of the process.

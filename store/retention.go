@@ -40,19 +40,19 @@ type Retained struct {
 
 // ApplyRetention rolls up and drops what is not kept any more, and makes room for the months to come. It calls alive
 // after each transaction and stops with its error. It may be interrupted and repeated at any time, and runs while points
-// are written; two at once only do the same work twice. It does nothing when the clock is wrong (see Options.RealTime).
+// are written; two at once only do the same work twice. It deletes nothing if the clock may be wrong, and returns a *ClockError then.
 func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
 	var done Retained
-	if err := s.checkClock(ctx); err != nil {
+	if err := s.seeClock(ctx); err != nil {
 		return done, err
 	}
 	if err := s.prepareDaysWithin(ctx); err != nil {
 		return done, err
 	}
 	today := s.now().Day()
-	var orgs []uuid.UUID
-	if err := s.read.WithContext(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error; err != nil {
-		return done, translate(err)
+	orgs, err := s.organisationIDs(ctx)
+	if err != nil {
+		return done, err
 	}
 	// Whole weeks, so that the last point of a week is known when it is rolled up.
 	daily := (today - DailyDays).Week()

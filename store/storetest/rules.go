@@ -324,9 +324,9 @@ var (
 )
 
 func isDistributed(table string) (bool, error) {
-	class, known := store.TableClasses[table]
+	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
 		return false, fmt.Errorf("table %q is not classified", table)
 	}
-	return class == store.Distributed || partitions.MatchString(table), nil
+	return described.Class == store.Distributed || partitions.MatchString(table), nil
 }
