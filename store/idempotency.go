@@ -121,6 +121,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer) error {
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
 		return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key).
+			Model(&idempotencyRow{}). // gorm prints the whole map, the body included, if it knows no model
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": a.Body}).Error
 	})
 }
