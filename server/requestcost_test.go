@@ -15,8 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/outbound/outboundtest"
 	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // The bounds that hold for every single request.
@@ -175,4 +178,33 @@ func placeOf(f client.Fault) string {
 		return *f.Pointer
 	}
 	return *f.Name
+}
+
+// TestRequestCost_shortLinksOfABulkRequest resolves 500 dead short links over TLS. The platform's own work counts as well, since
+// it runs in the same process.
+//
+//nolint:paralleltest // it measures the whole process
+func TestRequestCost_shortLinksOfABulkRequest(t *testing.T) {
+	isPlatforms := func(host string) bool {
+		_, ok := link.HostPlatform(host)
+		return ok
+	}
+	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
+	resolver, err := shortlink.New(shortlink.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
+	require.NoError(t, err)
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
+	c := a.newCaller(t, store.TierPremium)
+	links := make([]string, 500)
+	for i := range links {
+		links[i] = fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i)
+	}
+	before := spent(t)
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
+	after := spent(t)
+	t.Logf("%v, %.1f MiB, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), world.Connections())
+	// A dead link is asked for twice. The second answer has a body, which ends the connection. More than one handshake for
+	// each link would cost more than a second.
+	require.Less(t, world.Connections(), 600)
+	require.Less(t, after.cpu-before.cpu, 2*maxRequestCPU, "the client's half and the platform's")
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the client's half and the platform's")
 }

@@ -64,6 +64,7 @@ type Server struct {
 	operations   *operations
 	contractJSON []byte
 	identities   *identities
+	resolves     *resolveSlots
 	handler      http.Handler
 }
 
@@ -91,6 +92,7 @@ func New(o Options) (*Server, error) {
 	if s.previewAllowance == 0 {
 		s.previewAllowance = defaultPreviewAllowance
 	}
+	s.resolves = newResolveSlots()
 	s.identities = newIdentities(o.Store, o.Now, o.Logger)
 	if s.operations, err = readOperations(gen.OpenAPI); err != nil {
 		return nil, err
