@@ -130,6 +130,8 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"a cursor of nothing":                     get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
 		"a long path":                             {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
 		"many tags":                               of(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
+		"many encodings":                          of(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
+		"an encoded path":                         {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -151,5 +152,54 @@ func walkText(t *testing.T, v any) {
 			walkText(t, name)
 			walkText(t, e)
 		}
+	}
+}
+
+// hangsUp is a context that ends after it was looked at a number of times.
+type hangsUp struct {
+	context.Context
+	left, looks int
+}
+
+func (h *hangsUp) Err() error {
+	h.looks++
+	if h.looks > h.left {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	ctx := &hangsUp{Context: t.Context(), left: 10}
+	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.LessOrEqual(t, ctx.looks, 12, "the scan stops at the next value")
+}
+
+func TestCheckJSON_namesTheBoundThatIsPassed(t *testing.T) {
+	t.Parallel()
+	most := uint64(500)
+	list := openapi3.NewArraySchema().WithItems(openapi3.NewArraySchema())
+	list.MaxItems = &most
+	schema := openapi3.NewObjectSchema().WithProperty("links", list).WithProperty("free", openapi3.NewObjectSchema())
+	many := strings.Repeat("1,", maxValues)
+	for body, want := range map[string]string{
+		`{"links":[` + many + `1]}`:                            "/links max_items links must have at most 500 entries, not 9999 or more",
+		`{"links":[1,[` + many + `1]]}`:                        " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"free":{"x":[` + many + `1]}}`:                       " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"other":[` + many + `1]}`:                            " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"links":[` + strings.Repeat("[1],", 4_998) + `[1]]}`: "",
+		`{"` + strings.Repeat("é", 250) + `":1}`:               "",
+		`{"` + strings.Repeat("é", 250) + `a":1}`:              "/" + strings.Repeat("é", 250) + "a max_length the name of a member must have at most 500 bytes, not 501",
+	} {
+		faults, err := checkJSON(t.Context(), []byte(body), schema)
+		require.NoError(t, err)
+		if want == "" {
+			require.Empty(t, faults)
+			continue
+		}
+		require.Len(t, faults, 1)
+		require.Equal(t, want, *faults[0].Pointer+" "+faults[0].Code+" "+faults[0].Detail)
 	}
 }
