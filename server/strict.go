@@ -39,11 +39,11 @@ const (
 	maxName   = 500    // bytes of the name of a member
 )
 
-// checkJSON returns the faults that encoding/json does not report. It accepts duplicate members and takes the last one, it
-// ignores text after the value, and it replaces half surrogate pairs and invalid UTF-8. NUL is refused as well.
+// checkJSON returns the faults of a body that encoding/json does not report. Of duplicate members, encoding/json takes the last
+// one. It replaces half surrogate pairs and invalid UTF-8, and it ignores text after the value. checkJSON also refuses NUL.
 //
-// The scan ends at the first value or name beyond the bounds. Schema is that of the body; it tells which array is too long.
-// Without faults, body is one JSON value. The error is that of ctx: the caller has hung up.
+// The scan ends at the first value or name beyond the bounds. It takes the bounds of arrays from schema, which is that of the
+// body. Without faults, body is one JSON value. The error is that of ctx, which ends when the caller hangs up.
 func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -267,7 +267,7 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 // escapePointer writes the name of a member as a part of a JSON pointer.
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// maxPlace is how long the name of a place may be in a fault; a member's name may be as long as the body.
+// maxPlace is the greatest length of the name of a place in a fault, in characters.
 const maxPlace = 500
 
 // cut shortens the name of a place.
