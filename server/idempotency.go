@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -40,7 +39,7 @@ func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
 		if op == nil || r.Method != http.MethodPost || key == "" {
 			return next(c)
 		}
-		request, err := fingerprint(r)
+		request, err := fingerprint(c)
 		if err != nil {
 			return err
 		}
@@ -107,24 +106,13 @@ func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string
 	}
 }
 
-// fingerprint tells requests apart: by their path and by what their body says, not by how it is written. The body can be
-// read again afterwards.
-func fingerprint(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+// fingerprint returns a hash of a request's path and of its body as validate decoded it. How the body is written (its
+// blanks, the order of its members) does not change the hash.
+func fingerprint(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
-	_, _ = io.WriteString(sum, r.URL.EscapedPath()+"\n")
-	if len(body) > 0 {
-		var said any
-		numbers := json.NewDecoder(bytes.NewReader(body))
-		numbers.UseNumber()
-		if err := numbers.Decode(&said); err != nil {
-			return nil, err
-		}
-		if err := json.NewEncoder(sum).Encode(said); err != nil {
+	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")
+	if body := c.Get(bodyValue); body != nil {
+		if err := json.NewEncoder(sum).Encode(body); err != nil {
 			return nil, err
 		}
 	}

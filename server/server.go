@@ -68,6 +68,7 @@ type Server struct {
 	operations   *operations
 	contractJSON []byte
 	identities   *identities
+	resolves     *resolveSlots
 	handler      http.Handler
 }
 
@@ -97,6 +98,7 @@ func New(o Options) (*Server, error) {
 	if s.previewAllowance == 0 {
 		s.previewAllowance = defaultPreviewAllowance
 	}
+	s.resolves = newResolveSlots()
 	s.identities = newIdentities(o.Store, o.Now, o.Logger)
 	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
 		return nil, err

@@ -197,6 +197,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	body := c.encoder.EncodeAll(a.Body, nil)
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
 		kept := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
+			Model(&idempotencyRow{}). // GORM prints the whole map, the body included, if it knows no model
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
 				"bytes": gorm.Expr("bytes + ?", len(body))})
 		if kept.Error != nil || kept.RowsAffected == 0 {

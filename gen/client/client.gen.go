@@ -2231,7 +2231,7 @@ type ListVideosParams struct {
 	// Hashtag Only videos whose caption has this hashtag, with or without `#`; upper and lower case are the same.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
-	// Q Only videos whose caption has all these words; upper and lower case are the same.
+	// Q Only videos whose caption has all these words, at most 20; upper and lower case are the same.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
