@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 
@@ -63,36 +62,6 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
-}
-
-// refusalsPerMinute is how many requests without a valid token an address may send in a minute.
-const refusalsPerMinute = 60
-
-// limitAddress counts a request without a valid token for its address.
-func (s *Server) limitAddress(c echo.Context) error {
-	quota, err := s.rates.Take(c.Request().Context(), "address:"+network(c.RealIP()), refusalsPerMinute, rateWindow)
-	if err != nil || !quota.Exceeded {
-		return err
-	}
-	setQuotaHeaders(c, "unauthenticated", refusalsPerMinute, quota)
-	e := problem(CodeRateLimited, "This address sent more than %d requests without a valid token in a minute. Try again in %d seconds.",
-		refusalsPerMinute, wholeSeconds(quota.Reset))
-	e.RetryAfter = quota.Reset
-	return e
-}
-
-// network is the address, or for IPv6 the network of 64 bits, of which one host has all the addresses it wants.
-func network(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	a = a.Unmap().WithZone("")
-	if a.Is4() {
-		return a.String()
-	}
-	p, _ := a.Prefix(64) // cannot fail: every IPv6 address has 128 bits
-	return p.String()
 }
 
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
