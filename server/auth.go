@@ -70,7 +70,7 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	}
 	refusal := refuseToken(err)
 	if refusal.Code.info().Status == http.StatusUnauthorized {
-		if e := s.strangers.take(c.Request().Context(), refusedRequests, address); e != nil {
+		if e := s.identities.strangers.take(c.Request().Context(), refusedRequests, address); e != nil {
 			err, refusal = e, asError(e)
 		}
 	}

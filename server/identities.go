@@ -39,7 +39,7 @@ type tokenHash [sha256.Size]byte
 // identities finds the identity that a token belongs to. It may be used concurrently.
 type identities struct {
 	store     *store.Store
-	strangers *addressLimits
+	strangers *addressLimits // what addresses do without a valid token
 	now       func() time.Time
 	log       *slog.Logger
 
@@ -61,8 +61,8 @@ type refusedToken struct {
 	at  time.Time
 }
 
-func newIdentities(s *store.Store, strangers *addressLimits, now func() time.Time, log *slog.Logger) *identities {
-	return &identities{store: s, strangers: strangers, now: now, log: log,
+func newIdentities(s *store.Store, rates RateStore, now func() time.Time, log *slog.Logger) *identities {
+	return &identities{store: s, strangers: newAddressLimits(rates, now, log), now: now, log: log,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
 		newLookUps: make(chan struct{}, maxNewLookUps)}
 }

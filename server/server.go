@@ -63,7 +63,6 @@ type Server struct {
 
 	operations   *operations
 	contractJSON []byte
-	strangers    *addressLimits // what addresses do without a valid token
 	identities   *identities
 	handler      http.Handler
 }
@@ -92,8 +91,7 @@ func New(o Options) (*Server, error) {
 	if s.previewAllowance == 0 {
 		s.previewAllowance = defaultPreviewAllowance
 	}
-	s.strangers = newAddressLimits(s.rates, o.Now, o.Logger)
-	s.identities = newIdentities(o.Store, s.strangers, o.Now, o.Logger)
+	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.operations, err = readOperations(gen.OpenAPI); err != nil {
 		return nil, err
 	}
