@@ -2,16 +2,11 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/store"
@@ -61,22 +56,27 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify returns whom the request's token speaks for, or why it is refused; refusals are limited by address.
+// identify returns the identity that the request's token belongs to, or the reason why the token is refused. Refusals are
+// limited by address.
 func (s *Server) identify(c echo.Context) (store.Identity, error) {
-	r := c.Request()
-	token, err := bearerToken(r)
+	address := network(c.RealIP())
+	token, err := bearerToken(c.Request())
 	var id store.Identity
 	if err == nil {
-		id, err = s.identities.of(r.Context(), token)
+		id, err = s.identities.of(c.Request().Context(), token, address)
 	}
 	if err == nil {
 		return id, nil
 	}
 	refusal := refuseToken(err)
 	if refusal.Code.info().Status == http.StatusUnauthorized {
-		if err := s.limitAddress(c); err != nil {
-			return store.Identity{}, err
+		if e := s.identities.strangers.take(c.Request().Context(), refusedRequests, address); e != nil {
+			err, refusal = e, asError(e)
 		}
+	}
+	if exceeded, ok := errors.AsType[*limitExceeded](err); ok {
+		setQuotaHeaders(c, exceeded.limit.name, exceeded.limit.perMinute, Quota{Exceeded: true, Reset: exceeded.reset})
+		return store.Identity{}, exceeded.problem()
 	}
 	return store.Identity{}, refusal
 }
@@ -131,79 +131,4 @@ func refuseToken(err error) *Error {
 		return problem(CodeTokenRevoked, "The token was revoked.")
 	}
 	return asError(err)
-}
-
-// identityLife is how long an identity is believed without asking the database: what an operator changes (a token
-// revoked, a tier) takes effect within a second everywhere.
-const identityLife = 500 * time.Millisecond
-
-// maxIdentities bounds the memory of the cache; a full one is emptied, which costs one look-up for each token in use.
-const maxIdentities = 10_000
-
-// usedEvery is how often the last use of a token is written down.
-const usedEvery = time.Minute
-
-// identities knows whom tokens speak for. Tokens are held as hashes alone.
-type identities struct {
-	store *store.Store
-	now   func() time.Time
-	log   *slog.Logger
-
-	mu     sync.Mutex
-	known  map[[sha256.Size]byte]knownIdentity
-	used   map[uuid.UUID]time.Time
-	writes sync.WaitGroup
-}
-
-type knownIdentity struct {
-	store.Identity
-	at time.Time
-}
-
-func newIdentities(s *store.Store, now func() time.Time, log *slog.Logger) *identities {
-	return &identities{store: s, now: now, log: log,
-		known: map[[sha256.Size]byte]knownIdentity{}, used: map[uuid.UUID]time.Time{}}
-}
-
-// of returns whom a token speaks for, or why it speaks for nobody.
-func (i *identities) of(ctx context.Context, token string) (store.Identity, error) {
-	key := sha256.Sum256([]byte(token))
-	now := i.now()
-	i.mu.Lock()
-	k, ok := i.known[key]
-	i.mu.Unlock()
-	if ok && !now.Before(k.at) && now.Sub(k.at) < identityLife && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
-		return k.Identity, nil
-	}
-	id, err := i.store.Authenticate(ctx, token)
-	if err != nil {
-		return store.Identity{}, err
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.known) >= maxIdentities {
-		clear(i.known)
-	}
-	i.known[key] = knownIdentity{id, now}
-	i.noteUse(ctx, id.Token.ID, now)
-	return id, nil
-}
-
-// noteUse writes down the use of a token, at most once in usedEvery and beside the request, which must not wait for a
-// write. i.mu is held.
-func (i *identities) noteUse(ctx context.Context, token uuid.UUID, now time.Time) {
-	if last, ok := i.used[token]; ok && now.Sub(last) < usedEvery {
-		return
-	}
-	if len(i.used) >= maxIdentities {
-		clear(i.used)
-	}
-	i.used[token] = now
-	i.writes.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if err := i.store.TokenUsed(ctx, token, now); err != nil {
-			i.log.WarnContext(ctx, "use of a token not written down", "token_id", token, "error", err)
-		}
-	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -11,12 +12,15 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// mcpPath is where assistants are answered (interface.md 6). It stands beside the contract: what it offers is the contract.
+// mcpPath is where assistants are answered (interface.md 6). It is not an operation of the contract: its tools are the operations.
 const mcpPath = "/mcp"
 
-// serveMCP returns the handler of the Model Context Protocol. The requests that its tools make are requests to this server
-// like any other, with the caller's token, so that everything is decided, counted and logged as usual; this one is counted for
-// nobody.
+// mcpCalls names the limit of POST /mcp in the quota headers.
+const mcpCalls = "mcp"
+
+// serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation as a call of GET /authenticate
+// would, in a bucket of its own. The requests that tools make go through this server like any other, with the caller's token: they
+// are counted for their operation too.
 func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.answerTool, Logger: s.logger, Sandbox: s.sandbox,
 		AnyHost: len(trusted) > 0}) // a proxy on this machine comes over loopback and names the host that people know
@@ -24,31 +28,85 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 		return nil, err
 	}
 	return func(c echo.Context) error {
-		if _, err := s.identify(c); err != nil {
+		id, err := s.identify(c)
+		if err != nil {
+			return err
+		}
+		facts, err := factsOf(id.Organisation.Tier)
+		if err != nil {
+			return err
+		}
+		if err := s.countCall(c, id.Organisation, mcpCalls, facts.limits[groupAuthenticate]); err != nil {
 			return err
 		}
 		r := c.Request()
 		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of tools have the same
-		header := c.Response().Header()
-		answer := &held{header: header, status: http.StatusOK}
+		answer := &mcpAnswer{ResponseWriter: c.Response()}
 		handler.ServeHTTP(answer, r)
-		if answer.status >= http.StatusBadRequest && strings.HasPrefix(header.Get(echo.HeaderContentType), echo.MIMETextPlain) {
-			header.Del(echo.HeaderContentType)
-			return ofMCP(answer.status, strings.TrimSpace(answer.body.String()), r)
+		if answer.refused != 0 {
+			c.Response().Header().Del(echo.HeaderContentType)
+			return ofMCP(answer.refused, strings.TrimSpace(answer.reason.String()), r)
 		}
-		header.Set("Cache-Control", "no-store")
-		return answer.send(c)
+		return nil
 	}, nil
+}
+
+// mcpAnswer passes an answer on as it is written, but keeps back a refusal in plain text, which is sent as a problem instead.
+type mcpAnswer struct {
+	http.ResponseWriter
+	refused int // the status of the refusal; 0 if there is none
+	reason  bytes.Buffer
+	begun   bool
+}
+
+func (a *mcpAnswer) WriteHeader(status int) {
+	if a.begun {
+		return
+	}
+	a.begun = true
+	if status >= http.StatusBadRequest && strings.HasPrefix(a.Header().Get(echo.HeaderContentType), echo.MIMETextPlain) {
+		a.refused = status
+		return
+	}
+	a.Header().Set("Cache-Control", "no-store")
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *mcpAnswer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if a.refused != 0 {
+		return a.reason.Write(b)
+	}
+	return a.ResponseWriter.Write(b)
 }
 
 // answerTool answers the request of a tool.
 func (s *Server) answerTool(r *http.Request) mcp.Answer {
-	answer := &held{header: http.Header{}, status: http.StatusOK}
+	answer := &toolAnswer{header: http.Header{}, status: http.StatusOK}
 	s.handler.ServeHTTP(answer, r)
-	return mcp.Answer{Status: answer.status, Header: answer.header, Body: answer.body.Bytes()}
+	return mcp.Answer{Status: answer.status, Header: answer.header, Size: answer.size, Body: answer.body.Bytes()}
 }
 
-// ofMCP explains why a request is no message of the protocol.
+// toolAnswer holds the answer to a tool's request. It drops a body of more than mcp.MaxAnswer bytes and counts on.
+type toolAnswer struct {
+	header http.Header
+	status int
+	size   int
+	body   bytes.Buffer
+}
+
+func (a *toolAnswer) Header() http.Header    { return a.header }
+func (a *toolAnswer) WriteHeader(status int) { a.status = status }
+
+func (a *toolAnswer) Write(b []byte) (int, error) {
+	if a.size += len(b); a.size > mcp.MaxAnswer {
+		a.body = bytes.Buffer{}
+		return len(b), nil
+	}
+	return a.body.Write(b)
+}
+
+// ofMCP turns a refusal of a message into a problem. text is the reason.
 func ofMCP(status int, text string, r *http.Request) *Error {
 	text, _, _ = strings.Cut(text, "malformed payload:") // what follows are the decoder's words
 	if text == "" {
@@ -56,7 +114,7 @@ func ofMCP(status int, text string, r *http.Request) *Error {
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is no request of the Model Context Protocol: %s", sentence(text))
+		return problem(CodeInvalidRequest, "This is no request of the Model Context Protocol: %s", sentence(cut(text)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address for the host %s, as a rebound name would. "+
 			"Where a proxy on this machine sent it, name the proxy's network as trusted.", quote(r.Host))

@@ -107,7 +107,7 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // what the protocol itself asks is counted for nobody
+	session := c.assistant() // what the protocol itself asks counts for no operation
 	for range 10 {
 		session.tools()
 	}

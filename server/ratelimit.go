@@ -3,11 +3,12 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/store"
 )
 
 // limitOrganisation counts a call for the caller's organisation and the operation, and refuses those beyond the limit of
@@ -20,21 +21,35 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		caller := CallerFrom(c.Request().Context())
 		limit := caller.facts.limits[op.group]
-		key := "org:" + caller.Organisation.ID.String() + ":" + op.id
-		quota, err := s.rates.Take(c.Request().Context(), key, limit, rateWindow)
-		if err != nil {
+		if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
 			return err
 		}
-		setQuotaHeaders(c, op.id, limit, quota)
-		if quota.Exceeded {
-			e := problem(CodeRateLimited, "%s may be called %d times a minute by your organisation. Try again in %d seconds.",
-				op.id, limit, wholeSeconds(quota.Reset))
-			e.RetryAfter = quota.Reset
-			return e
-		}
+		key := callsKey(caller.Organisation, op.id)
 		c.Response().Before(func() { s.chargeNothingFor304(c, op, key, limit) })
 		return next(c)
 	}
+}
+
+// countCall counts a call of what is named for an organisation and sets the quota headers. It returns the problem rate_limited if
+// there were more calls than limit in the running minute.
+func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
+	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
+	if err != nil {
+		return err
+	}
+	setQuotaHeaders(c, name, limit, quota)
+	if !quota.Exceeded {
+		return nil
+	}
+	e := problem(CodeRateLimited, "%s may be called %d times a minute by your organisation. Try again in %d seconds.",
+		name, limit, wholeSeconds(quota.Reset))
+	e.RetryAfter = quota.Reset
+	return e
+}
+
+// callsKey is the key in the rate store of an organisation's calls of what is named.
+func callsKey(org store.Organisation, name string) string {
+	return "org:" + org.ID.String() + ":" + name
 }
 
 // chargeNothingFor304 gives a call back that told the caller nothing new, before its headers are sent.
@@ -63,36 +78,6 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
-}
-
-// refusalsPerMinute is how many requests without a valid token an address may send in a minute.
-const refusalsPerMinute = 60
-
-// limitAddress counts a request without a valid token for its address.
-func (s *Server) limitAddress(c echo.Context) error {
-	quota, err := s.rates.Take(c.Request().Context(), "address:"+network(c.RealIP()), refusalsPerMinute, rateWindow)
-	if err != nil || !quota.Exceeded {
-		return err
-	}
-	setQuotaHeaders(c, "unauthenticated", refusalsPerMinute, quota)
-	e := problem(CodeRateLimited, "This address sent more than %d requests without a valid token in a minute. Try again in %d seconds.",
-		refusalsPerMinute, wholeSeconds(quota.Reset))
-	e.RetryAfter = quota.Reset
-	return e
-}
-
-// network is the address, or for IPv6 the network of 64 bits, of which one host has all the addresses it wants.
-func network(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	a = a.Unmap().WithZone("")
-	if a.Is4() {
-		return a.String()
-	}
-	p, _ := a.Prefix(64) // cannot fail: every IPv6 address has 128 bits
-	return p.String()
 }
 
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {

@@ -99,7 +99,7 @@ func New(o Options) (*Server, error) {
 		s.previewAllowance = defaultPreviewAllowance
 	}
 	s.resolves = newResolveSlots()
-	s.identities = newIdentities(o.Store, o.Now, o.Logger)
+	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,9 @@ func FaultsFrom(ctx context.Context) []Fault {
 	return faults
 }
 
+// maxFaults is how many faults of one call are told.
+const maxFaults = 100
+
 // placeholder stands in the path of a request that is going to be refused.
 const placeholder = "-"
 
@@ -55,6 +58,9 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 			}
 			value = json.RawMessage(`"` + placeholder + `"`)
 			if a.in != openapi3.ParameterInPath {
+				if a.preset != "" {
+					query.Set(a.wire, a.preset)
+				}
 				continue
 			}
 		}
@@ -113,7 +119,7 @@ func (t *tool) read(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 		return given, []Fault{{"", faultType, "the arguments must be an object"}}
 	}
 	var faults []Fault
-	for decoder.More() {
+	for decoder.More() && len(faults) < maxFaults {
 		token, err := decoder.Token()
 		name, _ := token.(string)
 		var value json.RawMessage

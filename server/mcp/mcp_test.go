@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -125,6 +126,47 @@ func TestArguments_ofOneNameGetTheirPlaceBeforeIt(t *testing.T) {
 	require.Equal(t, "application/json", sent.Header.Get("Content-Type"))
 	require.JSONEq(t, `{"big":12345678901234567890,"name":"new"}`, string(body))
 	require.Contains(t, string(body), "12345678901234567890", "members are handed on as they were sent")
+}
+
+func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	began, ended := make(chan struct{}), make(chan struct{})
+	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+		close(began)
+		<-r.Context().Done()
+		close(ended)
+		return mcp.Answer{Status: 503}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-began
+		cancel()
+	}()
+	_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "rename_thing", Arguments: json.RawMessage(`{"name": "a", "body_name": "b"}`)})
+	require.ErrorIs(t, err, context.Canceled)
+	<-ended
+}
+
+func TestResult_saysThatACallTookEffectWhoseAnswerIsTooLarge(t *testing.T) {
+	t.Parallel()
+	answer := mcp.Answer{Status: 200, Size: mcp.MaxAnswer + 1}
+	session := connect(t, clashing, func(*http.Request) mcp.Answer { return answer })
+	result := call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
+	require.True(t, result.IsError)
+	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes; the largest that a tool gives has 1048576. The call took effect, with status 200.")
+	answer.Status = 400
+	require.NotContains(t, asJSON(t, call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
+}
+
+func TestArguments_tellAtMostAHundredFaults(t *testing.T) {
+	t.Parallel()
+	var faults []mcp.Fault
+	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+		faults = mcp.FaultsFrom(r.Context())
+		return mcp.Answer{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
+	})
+	call(t, session, "rename_thing", `{"name": "a", "body_name": "b"`+strings.Repeat(`, "colour": 1`, 5000)+`}`)
+	require.Len(t, faults, 100)
 }
 
 func TestArguments_whatIsWrongTravelsWithTheRequest(t *testing.T) {

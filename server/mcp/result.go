@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,10 @@ func (t *tool) result(answer Answer, sandbox bool) (*sdk.CallToolResult, error) 
 
 	body := bytes.TrimSpace(answer.Body)
 	switch {
+	case answer.Size > MaxAnswer:
+		out.IsError = true
+		say(t.tooLarge(answer))
+		return out, nil
 	case strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json"):
 		// Text alone: structured content has to fit the output schema.
 		say(string(body))
@@ -64,6 +69,20 @@ func (t *tool) result(answer Answer, sandbox bool) (*sdk.CallToolResult, error) 
 	}
 	say(text)
 	return out, nil
+}
+
+// tooLarge says that an answer is not shown because of its size, and what to do.
+func (t *tool) tooLarge(answer Answer) string {
+	text := fmt.Sprintf("The answer of %s has %d bytes; the largest that a tool gives has %d. ", t.name, answer.Size, MaxAnswer)
+	switch {
+	case slices.ContainsFunc(t.arguments, argument.isLimit):
+		return text + "Ask for fewer items with a lower limit, and follow pagination.next_cursor with the argument cursor."
+	case t.method == http.MethodGet:
+		return text + "Ask for less, by a shorter period or a filter."
+	case answer.Status < http.StatusBadRequest:
+		return text + fmt.Sprintf("The call took effect, with status %d. Send fewer items in one call.", answer.Status)
+	}
+	return text + "Send fewer items in one call."
 }
 
 // explain says in the contract's words what an answer without a body means.

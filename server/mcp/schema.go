@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -36,8 +37,10 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 			if in == openapi3.ParameterInHeader {
 				name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 			}
-			out = append(out, argument{name: name, in: in, wire: p.Value.Name, required: p.Value.Required,
-				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema})
+			a := argument{name: name, in: in, wire: p.Value.Name, required: p.Value.Required,
+				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema}
+			a.presetForLists()
+			out = append(out, a)
 		}
 	}
 	members, err := bodyArguments(body)
@@ -57,6 +60,19 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 		taken[a.name] = true
 	}
 	return out, nil
+}
+
+// listLimit is the page size of a list if the call names none. The contract's own default is too much for a model to read.
+const listLimit = 100
+
+// presetForLists makes lists come in short pages unless the call says otherwise: with cursors, so that nothing is cut off unsaid.
+func (a *argument) presetForLists() {
+	switch {
+	case a.isLimit():
+		a.preset, a.schema["default"] = strconv.Itoa(listLimit), listLimit
+	case a.in == openapi3.ParameterInQuery && a.wire == "paginated":
+		a.preset, a.schema["default"] = "true", true
+	}
 }
 
 func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {

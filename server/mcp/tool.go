@@ -39,9 +39,13 @@ type argument struct {
 	in       string
 	wire     string // as the request has it
 	required bool
-	list     bool // an array, its entries separated by commas
+	list     bool   // an array, its entries separated by commas
+	preset   string // what the request has if the call leaves the argument out; "" for nothing
 	schema   map[string]any
 }
+
+// isLimit says whether the argument is the page size of a list.
+func (a argument) isLimit() bool { return a.in == openapi3.ParameterInQuery && a.wire == "limit" }
 
 // readTools makes the tools of a contract, ordered by name.
 func readTools(doc *openapi3.T) ([]*tool, error) {
@@ -103,6 +107,9 @@ func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
 	text := strings.TrimSpace(nameTools(op.Description, names))
 	if slices.ContainsFunc(t.arguments, func(a argument) bool { return a.in == openapi3.ParameterInPath || a.in == openapi3.ParameterInQuery }) {
 		text += "\n\nArguments are given plainly, never percent-encoded."
+	}
+	if slices.ContainsFunc(t.arguments, argument.isLimit) {
+		text += "\n\n" + sizeRule
 	}
 	if t.foreign != nil {
 		text += "\n\n" + foreignRule

@@ -1,0 +1,233 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// unknownToken returns the n-th of a series of tokens with the right form and checksum that no organisation has.
+func unknownToken(n int) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	body := fmt.Sprintf("rt_%040d", n)
+	sum, left := make([]byte, 6), crc32.ChecksumIEEE([]byte(body))
+	for i := len(sum) - 1; i >= 0; i-- {
+		sum[i], left = digits[left%62], left/62
+	}
+	return body + string(sum)
+}
+
+// lookUps counts how often the database is asked for a token.
+type lookUps struct {
+	atomic.Int64
+	// onEach, when set, is called before each look-up.
+	onEach func()
+}
+
+// counted starts a server that counts calls for real, on a store whose look-ups of tokens are counted.
+func counted(t *testing.T, db *storetest.DB, onEach func(), change ...func(*server.Options)) (*app, *lookUps) {
+	t.Helper()
+	asked := &lookUps{onEach: onEach}
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(statement string) error {
+		if strings.Contains(statement, "hash = ") {
+			asked.Add(1)
+			if asked.onEach != nil {
+				asked.onEach()
+			}
+		}
+		return storetest.CheckStatement(statement)
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	a := newApp(t, db, append([]func(*server.Options){func(o *server.Options) {
+		o.Store, o.RateStore = s, server.NewMemoryRateStore()
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	}}, change...)...)
+	return a, asked
+}
+
+// ask sends GET /authenticate from an address straight to the handler, without a network, and returns the answer.
+func (a *app) ask(ctx context.Context, address, token string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
+	r.RemoteAddr = "192.0.2.1:1234"
+	r.Header.Set("X-Forwarded-For", address)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	a.server.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code server.Code) {
+	t.Helper()
+	require.Equal(t, status, w.Code, "%s", w.Body)
+	var p struct{ Code server.Code }
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
+	require.Equal(t, code, p.Code)
+}
+
+func TestTokens_aFloodOfUnknownOnesCostsSixtyLookUps(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		a, asked := counted(t, db, nil)
+		c := a.newCaller(t, store.TierPremium)
+		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
+		asked.Store(0)
+		for n := range 1000 {
+			w := a.ask(t.Context(), "198.51.100.7", unknownToken(n))
+			if n < 60 {
+				requireCode(t, w, http.StatusUnauthorized, server.CodeTokenUnknown)
+			} else {
+				requireCode(t, w, http.StatusTooManyRequests, server.CodeRateLimited)
+				require.NotEmpty(t, w.Header().Get("Retry-After"))
+				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
+			}
+			if n%100 == 0 {
+				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the neighbour's token is known here")
+			}
+		}
+		require.LessOrEqual(t, asked.Load(), int64(60))
+		a.Clock.Advance(time.Second) // the neighbour's token has to be looked up again
+		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
+		fresh := a.newToken(t, c.org, store.ScopeRead)
+		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.8", fresh.token).Code, "another address has its own limit")
+	})
+}
+
+func TestTokens_aRefusedOneIsLookedUpOnce(t *testing.T) {
+	t.Parallel()
+	a, asked := counted(t, newSQLite(t), nil)
+	org := a.newCaller(t, store.TierPremium).org
+	revoked, secret, err := a.CreateToken(t.Context(), org.ID, "revoked", []store.Scope{store.ScopeRead}, 0)
+	require.NoError(t, err)
+	require.NoError(t, a.RevokeToken(t.Context(), revoked.ID))
+	_, expired, err := a.CreateToken(t.Context(), org.ID, "expired", []store.Scope{store.ScopeRead}, time.Second)
+	require.NoError(t, err)
+	a.Clock.Advance(time.Second)
+	for token, code := range map[string]server.Code{
+		unknownToken(1): server.CodeTokenUnknown,
+		secret:          server.CodeTokenRevoked,
+		expired:         server.CodeTokenExpired,
+	} {
+		asked.Store(0)
+		for n := range 1000 { // from many addresses, so that none of them is limited
+			requireCode(t, a.ask(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
+			if n == 499 {
+				a.Clock.Advance(9 * time.Second)
+			}
+		}
+		require.EqualValues(t, 1, asked.Load(), code)
+		a.Clock.Advance(2 * time.Second)
+		a.ask(t.Context(), "203.0.113.1", token)
+		require.EqualValues(t, 2, asked.Load(), "it is asked again after ten seconds")
+	}
+}
+
+// countingRates counts how often a rate store is asked.
+type countingRates struct {
+	server.RateStore
+	takes atomic.Int64
+}
+
+func (c *countingRates) Take(ctx context.Context, key string, limit int64, window time.Duration) (server.Quota, error) {
+	c.takes.Add(1)
+	return c.RateStore.Take(ctx, key, limit, window)
+}
+
+func TestTokens_aFloodWithoutOneAsksNeitherDatabaseNorRateStore(t *testing.T) {
+	t.Parallel()
+	rates := &countingRates{RateStore: server.NewMemoryRateStore()}
+	a, asked := counted(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
+	c := a.newCaller(t, store.TierPremium)
+	for n := range 200 {
+		w := a.ask(t.Context(), "198.51.100.7", "")
+		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests)
+	}
+	require.Zero(t, asked.Load())
+	require.EqualValues(t, 61, rates.takes.Load(), "an address over its limit is refused from memory")
+	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a token that was never used before")
+}
+
+func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
+	t.Parallel()
+	a, asked := counted(t, newSQLite(t), nil)
+	c := a.newCaller(t, store.TierPremium)
+	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
+	asked.Store(0)
+	n := 0
+	for address := range 200 {
+		for i := range 62 {
+			n++
+			w := a.ask(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
+			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "request %d of address %d: %d", i, address, w.Code)
+		}
+	}
+	require.EqualValues(t, 200*60, asked.Load())
+	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
+	require.EqualValues(t, 200*60, asked.Load(), "the flood pushed the known token out of the cache")
+}
+
+func TestTokens_concurrentUsesAreOneLookUp(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	a, asked := counted(t, newSQLite(t), func() {
+		arrived <- struct{}{}
+		<-release
+	})
+	c := a.newCaller(t, store.TierPremium)
+	var calls sync.WaitGroup
+	var ok atomic.Int64
+	for range 20 {
+		calls.Go(func() {
+			if a.ask(t.Context(), "198.51.100.7", c.token).Code == http.StatusOK {
+				ok.Add(1)
+			}
+		})
+	}
+	<-arrived
+	close(release)
+	calls.Wait()
+	require.EqualValues(t, 20, ok.Load())
+	require.EqualValues(t, 1, asked.Load())
+}
+
+func TestTokens_aCallerWhoHangsUpIsCountedAndDisturbsNobody(t *testing.T) {
+	t.Parallel()
+	a, asked := counted(t, newSQLite(t), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked.onEach = cancel
+	a.ask(ctx, "198.51.100.7", unknownToken(0))
+	asked.onEach = nil
+	requireCode(t, a.ask(t.Context(), "198.51.100.8", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
+	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and remembered")
+}
+
+func TestTokens_aFailedLookUpIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	c := a.newCaller(t, store.TierPremium)
+	broken := errors.New("broken")
+	a.databaseError.Store(&broken)
+	for range 70 {
+		c.send(http.MethodGet, "/videos", nil).is(http.StatusInternalServerError)
+	}
+	a.databaseError.Store(nil)
+	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+}

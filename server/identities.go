@@ -1,0 +1,167 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+const (
+	// identityLife is how long an identity is used without a new look-up in the database: a revoked token or a changed tier takes
+	// effect within a second on every server.
+	identityLife = 500 * time.Millisecond
+	// refusalLife is how long the refusal of a token is used without a new look-up. No refusal is withdrawn: a token that is
+	// created later is a new random one.
+	refusalLife = 10 * time.Second
+	// maxIdentities bounds each cache of tokens. A full cache drops the token that was not used for the longest time.
+	maxIdentities = 10_000
+	// maxNewLookUps is how many tokens that this server never accepted are looked up at the same time. It bounds the database
+	// connections that callers without a valid token occupy.
+	maxNewLookUps = 8
+	// lookUpTimeout bounds one look-up of a token.
+	lookUpTimeout = 5 * time.Second
+	// usedEvery is how often the last use of a token is written to the database.
+	usedEvery = time.Minute
+)
+
+// tokenHash stands for a token in memory.
+type tokenHash [sha256.Size]byte
+
+// identities finds the identity that a token belongs to. It may be used concurrently.
+type identities struct {
+	store     *store.Store
+	strangers *addressLimits // what addresses do without a valid token
+	now       func() time.Time
+	log       *slog.Logger
+
+	known      *lru.Cache[tokenHash, knownIdentity]
+	refused    *lru.Cache[tokenHash, refusedToken] // apart from known, so that unknown tokens push no valid one out
+	used       *lru.Cache[uuid.UUID, time.Time]
+	inFlight   singleflight.Group
+	newLookUps chan struct{}
+	writes     sync.WaitGroup
+}
+
+type knownIdentity struct {
+	store.Identity
+	at time.Time
+}
+
+type refusedToken struct {
+	err error
+	at  time.Time
+}
+
+func newIdentities(s *store.Store, rates RateStore, now func() time.Time, log *slog.Logger) *identities {
+	return &identities{store: s, strangers: newAddressLimits(rates, now, log), now: now, log: log,
+		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
+		newLookUps: make(chan struct{}, maxNewLookUps)}
+}
+
+func newLRU[K comparable, V any]() *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](maxIdentities)
+	if err != nil { // only for a size below 1
+		panic(err)
+	}
+	return cache
+}
+
+// of returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. For an address that had too many
+// tokens looked up in vain it returns *limitExceeded, unless this server knows the token. Concurrent calls for one token and address
+// share one look-up.
+func (i *identities) of(ctx context.Context, token, address string) (store.Identity, error) {
+	hash := tokenHash(sha256.Sum256([]byte(token)))
+	if id, known, err := i.remembered(hash); known {
+		return id, err
+	}
+	id, err, _ := i.inFlight.Do(string(hash[:])+address, func() (any, error) {
+		if id, known, err := i.remembered(hash); known { // by a look-up that ended meanwhile
+			return id, err
+		}
+		return i.lookUp(ctx, hash, token, address)
+	})
+	if err != nil {
+		return store.Identity{}, err
+	}
+	return id.(store.Identity), nil //nolint:forcetypeassert // the function above returns nothing else
+}
+
+// remembered returns the outcome of the last look-up of a token. known is false if there is none or if it is too old.
+func (i *identities) remembered(hash tokenHash) (id store.Identity, known bool, err error) {
+	now := i.now()
+	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }
+	if k, ok := i.known.Get(hash); ok && within(k.at, identityLife) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
+		return k.Identity, true, nil
+	}
+	if r, ok := i.refused.Get(hash); ok && within(r.at, refusalLife) {
+		return store.Identity{}, true, r.err
+	}
+	return store.Identity{}, false, nil
+}
+
+// lookUp asks the database for a token and remembers the outcome, unless the database failed. It goes on when the caller hangs up:
+// else a caller who always hangs up would cost a query each time and never be counted.
+func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+	defer cancel()
+	if !i.known.Contains(hash) {
+		if err := i.strangers.check(newTokens, address); err != nil { // before it waits for others
+			return store.Identity{}, err
+		}
+		select {
+		case i.newLookUps <- struct{}{}:
+			defer func() { <-i.newLookUps }()
+		case <-ctx.Done():
+			return store.Identity{}, ctx.Err()
+		}
+		if err := i.strangers.take(ctx, newTokens, address); err != nil {
+			return store.Identity{}, err
+		}
+		defer func() {
+			if !refusesToken(err) {
+				i.strangers.giveBack(ctx, newTokens, address)
+			}
+		}()
+	}
+	now := i.now()
+	id, err = i.store.Authenticate(ctx, token)
+	switch {
+	case err == nil:
+		i.refused.Remove(hash)
+		i.known.Add(hash, knownIdentity{id, now})
+		i.noteUse(ctx, id.Token.ID, now)
+	case refusesToken(err):
+		i.known.Remove(hash)
+		i.refused.Add(hash, refusedToken{err, now})
+	}
+	return id, err
+}
+
+// refusesToken says whether err is about the token and not about the database.
+func refusesToken(err error) bool {
+	return errors.Is(err, store.ErrTokenUnknown) || errors.Is(err, store.ErrTokenExpired) || errors.Is(err, store.ErrTokenRevoked)
+}
+
+// noteUse writes the use of a token to the database, at most once in usedEvery. It does not wait for the write.
+func (i *identities) noteUse(ctx context.Context, token uuid.UUID, now time.Time) {
+	if last, ok := i.used.Get(token); ok && now.Sub(last) < usedEvery {
+		return
+	}
+	i.used.Add(token, now)
+	i.writes.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := i.store.TokenUsed(ctx, token, now); err != nil {
+			i.log.WarnContext(ctx, "use of a token not written", "token_id", token, "error", err)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+const (
+	// maxMessageDepth bounds how deep the arrays and objects of a message may nest.
+	maxMessageDepth = 64
+	// maxMessageValues bounds the values of a message. The longest array that a tool takes has 500 entries.
+	maxMessageValues = 10_000
+)
+
+// checkMessage refuses a batch, and a message that nests too deep or has too many values to be decoded cheaply. It allocates
+// nothing and does not check whether the message is JSON.
+func checkMessage(body []byte) error {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	depth, values := 0, 1
+	inString, escaped := false, false
+	for _, b := range body {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped, inString = b == '\\', b != '"'
+		case b == '"':
+			inString = true
+		case b == '[', b == '{':
+			depth++
+			values++
+		case b == ']', b == '}':
+			depth--
+		case b == ',':
+			values++
+		}
+		if depth > maxMessageDepth {
+			return fmt.Errorf("the message nests deeper than %d levels", maxMessageDepth)
+		}
+		if values > maxMessageValues {
+			return fmt.Errorf("the message has more than %d values", maxMessageValues)
+		}
+	}
+	if len(body) > 0 && body[0] == '[' {
+		return errors.New("a JSON-RPC batch is not supported; send one message a request")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// allocated returns how many bytes the process allocates while run runs. No other test may run at the same time.
+func allocated(run func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// longTitles tracks n videos with titles of so many bytes.
+func (c *caller) longTitles(n, size int) {
+	c.t.Helper()
+	for first := 1; first <= n; first += 100 {
+		c.bulk(http.StatusOK, series(first, min(first+99, n)))
+	}
+	c.app.Clock.Advance(24 * time.Hour)
+	c.app.fetch(func(store.Target) store.VideoFacts {
+		return store.VideoFacts{Views: new(int64(1)), Title: new(strings.Repeat("t", size))}
+	})
+}
+
+func toolCall(name, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments)
+}
+
+func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // it measures what the whole process allocates
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.longTitles(200, 4000)
+	list := toolCall("list_videos", `{"limit":5000}`)
+	calls := make([]string, 10)
+	for i := range calls {
+		calls[i] = strings.Replace(list, `"id":1`, fmt.Sprintf(`"id":%d`, i), 1)
+	}
+	batch := "[" + strings.Join(calls, ",") + "]"
+	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		for _, body := range []string{batch, " \n[" + list + "]", "[]"} {
+			var got answer
+			spent := allocated(func() {
+				got = a.post(t, body, "Authorization", "Bearer "+c.token, "Mcp-Protocol-Version", version)
+			})
+			p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Contains(t, p.Detail, "batch", version)
+			require.Contains(t, p.Detail, "one message", version)
+			require.Less(t, spent, uint64(4<<20), version)
+		}
+	}
+	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "no call of a batch runs")
+}
+
+func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest // it measures what the whole process allocates
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	fill := func(piece string) string {
+		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
+	}
+	for name, body := range map[string]string{
+		"deep arrays":            fill("["),
+		"deep objects":           fill(`{"a":`),
+		"deep arguments":         toolCall("list_videos", `{"q":`+strings.Repeat("[", 1<<20-200)+strings.Repeat("]", 1<<20-200)+`}`),
+		"empty arrays":           toolCall("list_videos", `{"q":[`+fill("[],")+`]}`),
+		"empty objects":          toolCall("list_videos", `{"q":[`+fill("{},")+`]}`),
+		"one member repeated":    toolCall("list_videos", `{`+fill(`"q":1,`)+`}`),
+		"members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fill(`"":0,`) + `}}}`,
+		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fill(`"x":0,`) + `}`,
+	} {
+		var got answer
+		spent := allocated(func() { got = a.post(t, body, "Authorization", "Bearer "+c.token) })
+		p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
+		require.Less(t, spent, uint64(16<<20), "%s: most of it is the body, read on both sides", name)
+	}
+}
+
+func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+		for tier, limit := range map[store.Tier]int{store.TierLimited: 60, store.TierBasic: 60, store.TierPremium: 120} {
+			c := a.newCaller(t, tier)
+			other := a.newToken(t, c.org, store.ScopeRead)
+			left := limit
+			for _, m := range []struct {
+				body   string
+				status int
+			}{
+				{initialize, http.StatusOK},
+				{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, http.StatusOK},
+				{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, http.StatusOK},
+				{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, http.StatusAccepted},
+				{`{`, http.StatusBadRequest},
+				{`[]`, http.StatusBadRequest},
+				{toolCall("get_video_statistics", "{}"), http.StatusOK},
+			} {
+				left--
+				requireQuota(t, a.post(t, m.body, "Authorization", "Bearer "+c.token).is(m.status), "mcp", limit, left)
+			}
+			for left > 0 {
+				left--
+				got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).is(http.StatusOK)
+				requireQuota(t, got, "mcp", limit, left)
+			}
+			for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, toolCall("get_account_statistics", "{}"), "{"} {
+				got := a.post(t, body, "Authorization", "Bearer "+c.token)
+				p := got.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+				require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
+				requireQuota(t, got, "mcp", limit, 0)
+				require.Positive(t, number(t, got, "Retry-After"))
+			}
+			statistics := limitsOf["GET /statistics/videos"].of(tier)
+			requireQuota(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
+			accounts := limitsOf["GET /statistics/accounts"].of(tier)
+			requireQuota(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
+		}
+	})
+}
+
+func TestMCP_boundsTheAnswerOfATool(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.longTitles(400, 3000)
+	session := c.assistant()
+
+	whole := len(c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).body)
+	require.Greater(t, whole, 1<<20)
+	got := session.call("list_videos", map[string]any{"limit": 5000})
+	require.True(t, got.IsError)
+	require.Nil(t, got.StructuredContent)
+	require.EqualValues(t, http.StatusOK, got.Meta["reeltally/status"])
+	text := strings.Join(texts(t, got), "\n")
+	for _, word := range []string{fmt.Sprint(whole), "1048576", "limit", "cursor"} {
+		require.Contains(t, text, word)
+	}
+	require.Less(t, len(text), 1000)
+
+	got = session.call("list_videos", nil)
+	require.False(t, got.IsError, "an ordinary page passes")
+	encoded, err := json.Marshal(got.StructuredContent)
+	require.NoError(t, err)
+	var page client.VideoPage
+	require.NoError(t, json.Unmarshal(encoded, &page))
+	require.Len(t, page.Data, 100, "a tool's page is short unless a limit is given")
+	require.True(t, page.Pagination.HasMore)
+	got = session.call("list_videos", map[string]any{"cursor": page.Pagination.NextCursor})
+	require.False(t, got.IsError)
+	require.Len(t, got.StructuredContent.(map[string]any)["data"], 100)
+}
+
+func TestMCP_listsComeInPages(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	session := c.assistant()
+	for name, tool := range session.tools() {
+		schema, ok := tool.InputSchema.(map[string]any)
+		require.True(t, ok)
+		properties, ok := schema["properties"].(map[string]any)
+		require.True(t, ok)
+		if limit, ok := properties["limit"].(map[string]any); ok {
+			require.EqualValues(t, 100, limit["default"], name)
+			require.Contains(t, tool.Description, "1048576 bytes", name)
+		}
+		if paginated, ok := properties["paginated"].(map[string]any); ok {
+			require.Equal(t, true, paginated["default"], name)
+		}
+	}
+	c.follow(profile)
+	got, ok := session.call("list_accounts", nil).StructuredContent.(map[string]any)
+	require.True(t, ok)
+	require.Len(t, got["data"], 1)
+	require.EqualValues(t, 100, got["pagination"].(map[string]any)["limit"])
+	got, ok = session.call("list_accounts", map[string]any{"paginated": false}).StructuredContent.(map[string]any)
+	require.True(t, ok)
+	require.Len(t, got["items"], 1)
+}
