@@ -108,8 +108,11 @@ type Failure struct {
 	Class   Class
 	Bucket  string    // the budget that is concerned; "" for the whole source
 	RetryAt time.Time // when the source said it may be asked again; zero when it did not say
-	Detail  string    // for the log; never holds a credential
-	Cause   error     // for errors.Is and errors.As, may be nil; never holds a credential
+	// OfSource is true when the answer says that it concerns the credential or the source, whatever the target is. Without it, a
+	// failure may be its target's trouble, unless its class is RateLimited or QuotaSpent.
+	OfSource bool
+	Detail   string // for the log; never holds a credential
+	Cause    error  // for errors.Is and errors.As, may be nil; never holds a credential
 }
 
 func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
@@ -145,6 +148,9 @@ type Grouped interface {
 	// Group names what a target is found by, e.g. the account in whose list it stands.
 	Group(t Target) string
 }
+
+// ErrNoAnswer is the cause of a failure whose call had no complete answer: a timeout, a connection that failed.
+var ErrNoAnswer = errors.New("no complete answer")
 
 // ErrNoTime says that a call was not made, since the time of the claim would have ended it half-way: a call that is broken off
 // is paid for, and says nothing of its source.

@@ -25,7 +25,8 @@ const (
 // upkeep looks for work until ctx ends.
 func (c *Collector) upkeep(ctx context.Context) {
 	for {
-		if err := c.keepUp(ctx); err != nil && ctx.Err() == nil {
+		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
+		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
 		}
 		if !wait(ctx, upkeepEvery) {

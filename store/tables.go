@@ -42,6 +42,7 @@ var TableClasses = map[string]TableClass{
 	"jobs":                Coordinator,
 	"quota_windows":       Coordinator,
 	"source_pauses":       Coordinator,
+	"source_refusals":     Coordinator,
 	"source_tokens":       Coordinator,
 	"collectors":          Coordinator,
 	"short_links":         Coordinator,
