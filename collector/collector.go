@@ -320,9 +320,12 @@ type answer struct {
 	later   map[string]time.Time   // until when those of them wait, by external id, for which a budget has too few units left
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
 	failed  []store.Outcome        // the call failed, maybe by their fault: the same
-	divide  *Failure               // the call was refused, and is to be made for each half of the batch: nothing else is set
-	paused  bool                   // the source is paused now
-	late    bool                   // the call was not made, since the claim's time is up: all are open
+	// unanswered are targets of a further call, which met failure.
+	unanswered []store.Target
+	failure    *Failure
+	divide     *Failure // the call was refused, and is to be made for each half of the batch: nothing else is set
+	paused     bool     // the source is paused now
+	late       bool     // the call was not made, since the claim's time is up: all are open
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
@@ -370,6 +373,10 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	compare(batch, results)
 	for i, r := range results {
+		if r.Failed != nil {
+			a.unanswered, a.failure = append(a.unanswered, batch[i]), r.Failed
+			continue
+		}
 		r = whose(batch[i], asked[i], r, a.at)
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {

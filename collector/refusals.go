@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -73,32 +74,40 @@ func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w wa
 	if p, ok := errors.AsType[*panicked](err); ok {
 		a, err = c.failed(writing, w, batch, &Failure{Class: Temporary, Detail: p.Error(), Cause: p})
 	}
+	if err == nil && len(a.unanswered) > 0 {
+		batch = a.unanswered
+		var rest answer
+		rest, err = c.failed(writing, w, batch, a.failure)
+		a.add(rest)
+		a.divide = rest.divide
+	}
 	if err != nil || a.divide == nil {
 		return a, err
 	}
-	refusal := a.divide
-	whole, errs := answer{at: a.at, later: map[string]time.Time{}}, []error{}
+	var errs []error
 	for _, half := range [][]store.Target{batch[:len(batch)/2], batch[len(batch)/2:]} {
-		if whole.paused {
-			whole.open = append(whole.open, half...)
+		if a.paused {
+			a.open = append(a.open, half...)
 			continue
 		}
 		part, err := c.handle(ctx, writing, claim, w, behind, half)
 		errs = append(errs, err)
 		if part.late { // the claim's time has run out: asked for together again, they would be refused together again
-			part = answer{failed: c.failures(w, half, refusal, a.at), late: true}
+			part = answer{failed: c.failures(w, half, a.divide, a.at), late: true}
 		}
-		whole.add(part)
+		a.add(part)
 	}
-	return whole, errors.Join(errs...)
+	a.late = false
+	return a, errors.Join(errs...)
 }
 
 // add adds the answer for other targets.
 func (a *answer) add(b answer) {
 	a.open, a.refused, a.lacking, a.failed = append(a.open, b.open...), append(a.refused, b.refused...), append(a.lacking, b.lacking...), append(a.failed, b.failed...)
-	for id, later := range b.later {
-		a.later[id] = later
+	if a.later == nil {
+		a.later = map[string]time.Time{}
 	}
+	maps.Copy(a.later, b.later)
 	a.paused, a.late = a.paused || b.paused, a.late || b.late
 }
 

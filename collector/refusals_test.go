@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,8 +186,8 @@ func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d a call", class, batch), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					s := newScript(t, db, batch, 201)
-					bad := s.ids[77]
+					s := newScript(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
+					bad := s.ids[17]
 					s.answer = func(asked []Target) error {
 						if named(asked, bad) {
 							return &Failure{Class: class, Detail: "refused"}
@@ -197,7 +198,7 @@ func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 					require.Equal(t, s.others(bad), s.measured(), "on the same instant, without any wait")
 					require.Empty(t, s.paused())
 					require.Equal(t, 1, s.attempts(bad), "it backs off")
-					require.LessOrEqual(t, s.count(), map[int]int{1: 201, 50: 5 + 2*6}[batch], "the guilty one is found by halves")
+					require.LessOrEqual(t, s.count(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "the guilty one is found by halves")
 				})
 			})
 		}
@@ -207,22 +208,167 @@ func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 func TestPanics_ofOneTargetHurtNoOther(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
-		storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-			s := newScript(t, db, batch, 101)
-			bad := s.ids[42]
-			s.answer = func(asked []Target) error {
-				if named(asked, bad) {
-					panic("an answer that nobody thought of")
+		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				s := newScript(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
+				bad := s.ids[7]
+				var panics atomic.Int64
+				s.Collector.panics = func() { panics.Add(1) }
+				s.answer = func(asked []Target) error {
+					if named(asked, bad) {
+						panic("an answer that nobody thought of")
+					}
+					return nil
 				}
-				return nil
-			}
-			s.rounds(s.Collector)
-			require.Equal(t, s.others(bad), s.measured())
-			require.Empty(t, s.paused())
-			require.Equal(t, 1, s.attempts(bad), "it backs off")
-			for _, part := range []string{"panic", "an answer that nobody thought of", "source=scripted", bad, "refusals_test.go"} {
-				require.Contains(t, s.logs.String(), part)
-			}
+				s.rounds(s.Collector)
+				require.Equal(t, s.others(bad), s.measured())
+				require.Empty(t, s.paused())
+				require.Equal(t, 1, s.attempts(bad), "it backs off")
+				require.Positive(t, panics.Load(), "each is counted")
+				require.LessOrEqual(t, panics.Load(), int64(7), "a batch is halved until the cause stands alone")
+				for _, part := range []string{"panic recovered", "an answer that nobody thought of", "source=scripted", bad, "refusals_test.go"} {
+					require.Contains(t, s.logs.String(), part)
+				}
+				for range parkedAfter + 1 {
+					s.db.Clock.Advance(48 * time.Hour)
+					s.dueNow(bad)
+					s.rounds(s.Collector)
+				}
+				require.Equal(t, []string{parked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "it is parked at last")
+				require.Empty(t, s.paused())
+			})
 		})
 	}
+}
+
+func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
+	t.Parallel()
+	for class, calls := range map[Class]int{AuthFailed: 2, BadRequest: 3, Temporary: 3} {
+		t.Run(string(class), func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				s := newScript(t, db, 1, 5)
+				s.answer = func([]Target) error { return &Failure{Class: class, Detail: "refused"} }
+				other := s.collector() // which sees the first one's evidence in the database
+				for i := range calls {
+					require.Empty(t, s.paused(), "after %d calls", i)
+					s.dueNow(s.ids[i])
+					s.rounds([]*Collector{s.Collector, other}[i%2])
+				}
+				require.Equal(t, class, s.paused())
+				require.Equal(t, calls, s.count())
+				if class == AuthFailed {
+					require.Equal(t, 0, s.attempts(s.ids[1]), "the second goes back unharmed")
+				}
+				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
+			})
+		})
+	}
+}
+
+func TestRefusals_ofTheSameTargetPauseNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newScript(t, db, 1, 2)
+		s.answer = func([]Target) error { return &Failure{Class: AuthFailed, Detail: "refused"} }
+		for range parkedAfter + 3 {
+			s.dueNow(s.ids[0])
+			s.rounds(s.Collector)
+			require.Empty(t, s.paused())
+		}
+		require.Equal(t, []string{active}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
+			"it is not parked: the credential may be the cause")
+	})
+}
+
+func TestRefusals_endWithAGoodAnswerOfAnyCollector(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newScript(t, db, 1, 5)
+		bad := []string{s.ids[0], s.ids[2]}
+		s.answer = func(asked []Target) error {
+			if named(asked, bad...) {
+				return &Failure{Class: AuthFailed, Detail: "refused"}
+			}
+			return nil
+		}
+		other := s.collector()
+		for i, c := range []*Collector{s.Collector, other, s.Collector} {
+			s.dueNow(s.ids[i])
+			s.rounds(c)
+		}
+		require.Equal(t, []string{s.ids[1]}, s.measured())
+		require.Empty(t, s.paused())
+		require.Equal(t, 1, s.asked(bad[1]))
+	})
+}
+
+func TestRefusals_thatNameTheCredentialPauseAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newScript(t, db, 50, 50)
+		s.answer = func([]Target) error { return &Failure{Class: AuthFailed, OfSource: true, Detail: "the key is no key"} }
+		s.rounds(s.Collector)
+		require.Equal(t, AuthFailed, s.paused())
+		require.Equal(t, 1, s.count())
+		require.Equal(t, 0, s.attempts(s.ids[0]))
+	})
+}
+
+func TestRefusals_ofAWholeBatchEndInAPause(t *testing.T) {
+	t.Parallel()
+	for _, class := range []Class{AuthFailed, BadRequest, Temporary} {
+		t.Run(string(class), func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t, "sqlite")
+			s := newScript(t, db, 50, 50)
+			s.answer = func([]Target) error { return &Failure{Class: class, Detail: "refused"} }
+			s.rounds(s.Collector)
+			require.Equal(t, class, s.paused())
+			require.LessOrEqual(t, s.count(), 11, "the halves are asked for until enough targets are refused")
+			asked := s.count()
+			s.db.Clock.Advance(10 * time.Minute)
+			s.dueNow(s.ids...)
+			s.rounds(s.Collector)
+			require.Equal(t, asked+1, s.count(), "no halves while nothing has been answered")
+			require.Equal(t, class, s.paused())
+		})
+	}
+}
+
+func TestRefusals_areFoundAfterNoAnswer(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s := newScript(t, db, 50, 50)
+	bad := s.ids[9]
+	s.answer = func(asked []Target) error {
+		if named(asked, bad) {
+			return &Failure{Class: Temporary, Detail: "no answer", Cause: ErrNoAnswer}
+		}
+		return nil
+	}
+	s.rounds(s.Collector)
+	require.Equal(t, 1, s.count(), "the time of the claim is used up")
+	for range 8 {
+		s.db.Clock.Advance(10 * time.Minute)
+		s.rounds(s.Collector)
+	}
+	require.Equal(t, s.others(bad), s.measured())
+}
+
+func TestSafely_returnsAPanicAsAnError(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s := newScript(t, db, 1, 1)
+	batches := [][]store.Target{{{ExternalID: "a"}}, {{ExternalID: "b"}}}
+	err := s.atOnce(t.Context(), batches, func(batch []store.Target) error {
+		if batch[0].ExternalID == "a" {
+			panic("broken")
+		}
+		return nil
+	})
+	var p *panicked
+	require.ErrorAs(t, err, &p)
+	require.ErrorContains(t, err, "broken")
 }

@@ -100,7 +100,17 @@ type Result struct {
 	// Lags is true when the source's numbers may be days old: they never set back what another source gave.
 	Lags bool
 
+	// Failed is the failure of the call that was to answer for this target, when other calls for the batch had an answer. Class is Temporary.
+	Failed *Failure
+
 	doubt string // what the other results of the batch say against this one; see compare
+}
+
+// Unanswered is the result for a target whose call failed with err after another call for the batch was answered.
+func Unanswered(t Target, err error) Result {
+	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
+	r.Failed, _ = errors.AsType[*Failure](err)
+	return r
 }
 
 // Failure is the outcome of a whole call: no target of the batch has an answer.
@@ -175,6 +185,6 @@ type Source interface {
 	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. A call of the plan has fewer units
 	// than Plan said when its budget has no more: Fetch then gives what these buy. It may lower the units in plan to what
 	// it spent, also when it fails: the rest goes back to the budget. What may have been spent counts as spent. It returns a result for each target, in the order
-	// given, or a *Failure. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
+	// given, or a *Failure. If a call fails after another one for the batch was answered, the results of the targets left have Failed. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
 	Fetch(ctx context.Context, batch []Target, plan []Call) ([]Result, error)
 }
