@@ -88,7 +88,7 @@ func (h *hostile) begin(t *testing.T) *turn {
 // end leaves nothing to be done for the next scenario.
 func (r *turn) end() {
 	r.bending.Store(nil)
-	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "quota_windows"} {
+	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		r.db.Exec(r.t, "DELETE FROM "+table)
 	}
 }
