@@ -31,7 +31,7 @@ func (c *Collector) upkeep(ctx context.Context) {
 	}
 	for {
 		again := upkeepEvery
-		err := c.keepUp(ctx)
+		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
 		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
 			c.log.WarnContext(ctx, "nothing is deleted by a clock that may be wrong", "error", err)
 			again = upkeepRetry

@@ -83,6 +83,7 @@ var Tables = map[string]Table{
 	"jobs":                {Class: Coordinator, Bound: ByInstallation},
 	"quota_windows":       {Class: Coordinator, Bound: ByTime, Retention: quotaRetention},
 	"source_pauses":       {Class: Coordinator, Bound: ByTime, Retention: leftoverRetention},
+	"source_refusals":     {Class: Coordinator, Bound: ByInstallation},
 	"source_tokens":       {Class: Coordinator, Bound: ByInstallation},
 	"collectors":          {Class: Coordinator, Bound: ByTime, Retention: collectorRetention},
 	"short_links":         {Class: Coordinator, Bound: ByTime, Retention: shortLinkLife},

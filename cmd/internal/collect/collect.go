@@ -176,7 +176,9 @@ func (c Config) Configured(st *store.Store, logger *slog.Logger) ([]collector.So
 
 // Part makes the collector a part of a program: it stops when all in its hands is written or given back.
 func Part(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Part, error) {
-	c, err := collector.New(collector.Options{Store: st, Sources: Measured(registry, sources), Now: time.Now, Logger: logger})
+	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsName, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
+	registry.MustRegister(panics)
+	c, err := collector.New(collector.Options{Store: st, Sources: Measured(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc})
 	if err != nil {
 		return boot.Part{}, err
 	}
