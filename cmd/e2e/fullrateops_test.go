@@ -93,7 +93,11 @@ func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-func newAccount(int) string { return "https://www.tiktok.com/@full" + uuid.NewString()[:13] }
+// newAccount returns the link of an account that no test has tracked; its number is not used.
+func newAccount(int) string {
+	id := strings.ReplaceAll(uuid.NewString(), "-", "")
+	return "https://www.tiktok.com/@full" + id[len(id)-16:]
+}
 
 // orders returns how the n-th request of each operation is made. Each is as large as the operation allows.
 func (c *customer) orders(t *testing.T) map[string]func(n int) order {
