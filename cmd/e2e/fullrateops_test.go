@@ -40,7 +40,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	var token struct{ Token string }
 	decode(t, []byte(operator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--json")), &token)
 	c := &customer{stack: &stack{box: s.box, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
-		large: inArray(listOf(500, func(i int) string { return fmt.Sprintf("https://example.com/%04d/", i) + strings.Repeat("x", 4150) }))}
+		large: inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
 	for _, v := range c.list(t) {
 		c.videos = append(c.videos, v.ID)
 	}

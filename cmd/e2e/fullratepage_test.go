@@ -93,9 +93,9 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
 
 - Rows of tracked videos, accounts and their targets are what the organisation asked to keep. They grow with the links that the rate limits
   allow: 500 in each bulk request, 120 bulk requests of each kind in a minute.
-- Idempotency keys are bounded for each organisation, and expire after 24 hours.
-- Answers, logs and rate limits keep nothing in the database.
-`, thousands(tracked), thousands(int(float64(tracked)/minutes)), float64(total)/1024/float64(max(1, tracked)))
+- Idempotency keys are bounded for each organisation, and expire after 24 hours. The run fails if their table takes more than %d MiB.
+- Every other table grows with the links too, or not at all: the table above shows by how much.
+`, thousands(tracked), thousands(int(float64(tracked)/minutes)), float64(total)/1024/float64(max(1, tracked)), maxKeyBytes>>20)
 }
 
 // operations lists what was sent.
@@ -210,8 +210,8 @@ func drawPanel(b *strings.Builder, top float64, title string, from, to float64, 
 	for i := range 5 {
 		value := most * float64(i) / 4
 		_, y := at(0, value)
-		fmt.Fprintf(b, "<line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%[2]g\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
-			left, y, left+width, left-6, y+4, value)
+		fmt.Fprintf(b, "<line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
+			left, y, left+width, y, left-6, y+4, value)
 	}
 	step := max(1, math.Round((to-from)/11))
 	for minute := math.Ceil(from); minute <= to; minute += step {
@@ -219,7 +219,7 @@ func drawPanel(b *strings.Builder, top float64, title string, from, to float64, 
 		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n", x, y+16, minute)
 	}
 	x, y := at(0, 0)
-	fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%g\" x2=\"%[1]f\" y2=\"%[3]g\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>\n", x, y, y-height)
+	fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>\n", x, y, x, y-height)
 	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">minutes</text>\n", left+width, y+32)
 	legend := left
 	for _, c := range curves {

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"regexp"
@@ -240,4 +241,15 @@ func listOf(n int, item func(i int) string) string {
 		fmt.Fprintf(&b, ",%q", item(i))
 	}
 	return "[" + strings.TrimPrefix(b.String(), ",") + "]"
+}
+
+// noise returns n letters and digits that do not compress well. The same seed gives the same ones.
+func noise(seed uint64, n int) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	dice := rand.New(rand.NewPCG(seed, seed))
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = digits[dice.IntN(len(digits))]
+	}
+	return string(out)
 }
