@@ -138,7 +138,9 @@ func connectionCases() []hostileCase {
 		{name: "1,000 ranges of a list", run: get("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
 		{name: "5,000 addresses in X-Forwarded-For", run: get("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
 		{name: "25 lists in one pipeline", run: func(a *attack) {
-			a.raw(25, func(write func(string) error) error { return write(strings.Repeat(a.head(http.MethodGet, "/videos?limit=10"), 25)) })
+			a.raw(25, func(write func(string) error) error {
+				return write(strings.Repeat(a.head(http.MethodGet, "/videos?limit=10"), 25))
+			})
 		}},
 		{name: "a path of 60 kB", run: get("/videos/" + strings.Repeat("a", 60_000))},
 		{name: "a link of 2,000 wide characters in the path", run: get("/videos/" + url.PathEscape("https://www.tiktok.com/@"+strings.Repeat("é", 2000)))},

@@ -28,7 +28,9 @@ func bulkCases() []hostileCase {
 			a.send(http.MethodDelete, bulk, `{"ids":`+listOf(500, func(int) string { return uuid.NewString() })+`}`)
 		}},
 		{name: "stop 500 links of 2,000 characters", run: func(a *attack) {
-			a.send(http.MethodDelete, bulk, `{"ids":`+listOf(500, func(i int) string { return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i) })+`}`)
+			a.send(http.MethodDelete, bulk, `{"ids":`+listOf(500, func(i int) string {
+				return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i)
+			})+`}`)
 		}},
 		{name: "stop 500 unknown accounts", run: func(a *attack) {
 			a.send(http.MethodDelete, "/accounts/bulk", `{"ids":`+listOf(500, func(int) string { return uuid.NewString() })+`}`)
