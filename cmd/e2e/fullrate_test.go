@@ -38,8 +38,9 @@ const (
 
 // One organisation calls every operation as often as it may, with requests as large as allowed. The server stays small,
 // the idempotency keys stay within their limit, and others are answered.
+//
+//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
 func TestFullRate(t *testing.T) {
-	t.Parallel()
 	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
 	if *fullRateOut != "" {
 		run = fullRateRun{alone: time.Minute, length: *fullRateFor, sampleEvery: 5 * time.Second, window: 30 * time.Second, videos: 5000}
