@@ -46,8 +46,6 @@ type Resolver interface {
 	Resolve(ctx context.Context, short link.Link) (link.Link, error)
 }
 
-const defaultPreviewAllowance = 5
-
 // Server answers requests.
 type Server struct {
 	store            *store.Store
@@ -89,7 +87,7 @@ func New(o Options) (*Server, error) {
 		s.rates = NewMemoryRateStore()
 	}
 	if s.previewAllowance == 0 {
-		s.previewAllowance = defaultPreviewAllowance
+		s.previewAllowance = store.DefaultPreview
 	}
 	s.identities = newIdentities(o.Store, o.Now, o.Logger)
 	if s.operations, err = readOperations(gen.OpenAPI); err != nil {

@@ -38,6 +38,8 @@ type Tracked struct {
 	VideoID  uuid.UUID
 	Existing bool // the organisation knew the video before
 	Already  bool // it was being tracked; false for a new and for a stopped video
+
+	trackedAt, fetchedAt Instant // as in queueEntry
 }
 
 // Track tracks videos and returns, in the order of the links, what became of each. It is one transaction: on an error
@@ -127,7 +129,8 @@ func (t tracking) videos(r TrackRequest) ([]Tracked, error) {
 			added++
 			continue
 		}
-		out[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
+		out[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed, trackedAt: v.CreatedAt}
+		set(&out[i].fetchedAt, v.LatestUpdatedAt)
 		switch {
 		case v.Removed:
 			again++
@@ -210,7 +213,8 @@ func (t tracking) enqueue(r TrackRequest, tracked []Tracked) error {
 			continue
 		}
 		e := queueEntry{Source: l.Platform, Kind: targetVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: slotAfter(t.now, l.Platform, l.ID)}
+			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: slotAfter(t.now, l.Platform, l.ID),
+			TrackedAt: tracked[i].trackedAt, FetchedAt: tracked[i].fetchedAt}
 		if i < r.Immediate {
 			e.Lane, e.NextAt = LaneInteractive, t.now
 		}
