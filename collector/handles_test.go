@@ -256,6 +256,7 @@ func TestConfirmedHandle_fallsBackOnClaims(t *testing.T) {
 		c.countedWithin(1, honest)
 		require.NoError(t, c.sandbox.World().Rename(link.Instagram, truth.Account.Handle, "renamed.since", false))
 		before := *c.video(honest).LatestUpdatedAt
+		db.Clock.Advance(time.Hour)
 		c.tracks(instagramReel("natgeo", id))
 		c.tracks(instagramReel("renamed.since", id))
 		c.fetch()

@@ -206,7 +206,7 @@ func deferServed(tx *gorm.DB, entries []queueEntry, now Instant) error {
 			continue
 		}
 		served, last := e.FetchedAt, fetched[key{e.Source, e.Kind, e.ExternalID}]
-		if last > e.TrackedAt {
+		if last >= e.TrackedAt {
 			served = max(served, last)
 		}
 		if now >= served.Add(RefreshPause) {
@@ -472,8 +472,10 @@ func (t *Target) subscribedBy(all []claimants) {
 			t.Handles = append(t.Handles, c.Handle)
 		}
 	}
-	// A source that cannot ask without a handle is asked all the same.
-	if len(t.Handles) > 1 && t.Handles[0] == "" {
+	switch {
+	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
+		t.Handles = nil
+	case len(t.Handles) > 1 && t.Handles[0] == "": // a source that cannot ask without a handle is asked all the same
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }

@@ -228,14 +228,16 @@ func TestTarget_asksForDetailsForWhoeverComesLater(t *testing.T) {
 	})
 }
 
-func TestTarget_learnsAHandleThatItLacked(t *testing.T) {
+func TestTarget_hasTheHandlesThatSubscribersClaim(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := newOrg(t, db), newOrg(t, db)
 		nameless := link.Link{Platform: link.TikTok, Kind: link.Video, ID: clip(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + clip(t, 1).ID}
 		track(t, o, nameless)
 		track(t, other, clip(t, 1))
-		require.Equal(t, "someone", claimOne(t, db, link.TikTok, "video").Targets[0].Handle)
+		target := claimOne(t, db, link.TikTok, "video").Targets[0]
+		require.Empty(t, target.Handle, "no source has confirmed one")
+		require.Equal(t, []string{"someone", ""}, target.Handles)
 	})
 }
 
