@@ -241,6 +241,40 @@ func TestTarget_hasTheHandlesThatSubscribersClaim(t *testing.T) {
 	})
 }
 
+// Claims are tried by turns: who claims again and again comes after those who wait.
+func TestTarget_triesClaimedHandlesByTurns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const claims = 70
+		tried := map[string]int{}
+		attacker := newOrg(t, db)
+		claimed := func(handle string) link.Link {
+			return parse(t, "https://www.instagram.com/"+handle+"/reel/CabcdefghiJ/")
+		}
+		for i := range claims {
+			track(t, newOrg(t, db), claimed(fmt.Sprintf("handle_%d", i)))
+			db.Clock.Advance(time.Second)
+		}
+		for n := range 3 {
+			track(t, attacker, claimed(fmt.Sprintf("again_%d", n)))
+			c := claimOne(t, db, link.Instagram, "video")
+			target := c.Targets[0]
+			require.LessOrEqual(t, len(target.Handles), 30)
+			for _, h := range target.Handles {
+				tried[h]++
+			}
+			o := outcome(db, target, store.VideoFacts{})
+			o.Facts, o.TriedHandles, o.NextAt = nil, target.Handles, store.InstantOf(db.Clock.Now().Add(time.Minute))
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+			db.Clock.Advance(time.Minute)
+			stop(t, attacker, parse(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+		}
+		for i := range claims {
+			require.Positive(t, tried[fmt.Sprintf("handle_%d", i)], i)
+		}
+	})
+}
+
 // fillQueue puts n targets of an organisation that are due into the premium lane.
 func fillQueue(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
