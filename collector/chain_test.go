@@ -171,16 +171,17 @@ func TestChain_believesNoSourceAlone(t *testing.T) {
 		w.measured(tracked)
 		require.NotNil(t, w.hasCountsOf(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("unless there is no other", func(t *testing.T) {
+	t.Run("unless there is no other and the handle is confirmed", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, storetest.New(t, "sqlite"))
-		w.track(stranger(w))
-		w.startWith(w.display())
-		w.until("it is believed to be gone", func() bool {
-			w.db.Clock.Advance(10 * time.Minute)
-			return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets")[0] == "gone"
-		})
-		require.EqualValues(t, 3, storetest.Column[int64](t, w.db, "SELECT attempts FROM fetch_targets")[0])
+		db := storetest.New(t, "sqlite")
+		c := newClaims(t, db, link.TikTok, func(w *world) []collector.Source { return []collector.Source{w.display()} })
+		c.tracks(stranger(c.world))
+		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
+		for range 3 {
+			c.fetch()
+		}
+		require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
+		require.EqualValues(t, 3, storetest.Column[int64](t, db, "SELECT attempts FROM fetch_targets")[0])
 	})
 }
 

@@ -338,6 +338,7 @@ type answer struct {
 	later   map[string]time.Time   // until when those of them wait, by external id, for which a budget has too few units left
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
 	failed  []store.Outcome        // the call failed, maybe by their fault: the same
+	next    []store.Target         // not found under a handle, to be asked for under the next one
 	// unanswered are targets of a further call, which met failure.
 	unanswered []store.Target
 	failure    *Failure
@@ -346,23 +347,48 @@ type answer struct {
 	late       bool     // the call was not made, since the claim's time is up: all are open
 }
 
-// fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
-// has no done. The sources behind it may complete what it does not know.
+// fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What is not found under a
+// handle is asked for under the next one. What it returns has no done and no next. The sources behind it may complete what it does not know.
 func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, behind ways, targets []store.Target) (answer, error) {
 	var mu sync.Mutex
+	var errs []error
 	all := answer{later: map[string]time.Time{}}
-	err := c.atOnce(writing, c.batches(w.source, targets), func(batch []store.Target) error {
-		a, err := c.handle(ctx, writing, claim, w, behind, batch)
-		mu.Lock()
-		defer mu.Unlock()
-		all.add(a)
-		return err
+	searches := newSearches(targets)
+	for next := targets; len(next) > 0; {
+		round := next
+		next = nil
+		errs = append(errs, c.atOnce(writing, c.batches(w.source, round), func(batch []store.Target) error {
+			a, err := c.handle(ctx, writing, claim, w, behind, batch, searches)
+			mu.Lock()
+			defer mu.Unlock()
+			next = append(next, a.next...)
+			all.add(a)
+			return err
+		}))
+	}
+	return c.endSearches(all, searches, w), errors.Join(errs...)
+}
+
+// endSearches refuses the targets whose search ended early: a handle was tried, and then the source could not be asked. The
+// next fetch goes on with the other handles.
+func (c *Collector) endSearches(a answer, all searches, w way) answer {
+	now := c.now()
+	a.open = slices.DeleteFunc(a.open, func(t store.Target) bool {
+		r, ok := all[t.ExternalID].stopped(ask(t, now))
+		if ok {
+			delete(a.later, t.ExternalID)
+			a.refused = append(a.refused, all[t.ExternalID].noted(c.outcome(t, r, w.source.Name(), now)))
+		}
+		return ok
 	})
-	return all, err
+	for i, o := range a.failed {
+		a.failed[i] = all[o.Target.ExternalID].noted(o)
+	}
+	return a
 }
 
 // call makes one call for one batch.
-func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.Target) (answer, error) {
+func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.Target, searches searches) (answer, error) {
 	a := answer{at: c.now()}
 	asked := make([]Target, len(batch))
 	for i, t := range batch {
@@ -396,13 +422,19 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 			continue
 		}
 		r = whose(batch[i], asked[i], r, a.at)
-		o := c.outcome(batch[i], r, w.source.Name(), a.at)
+		search := searches[batch[i].ExternalID]
+		r, next := search.under(w.source, batch[i], asked[i], r)
+		if next != nil {
+			a.next = append(a.next, *next)
+			continue
+		}
+		o := search.noted(c.outcome(batch[i], r, w.source.Name(), a.at))
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {
 			c.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", batch[i].Platform, "kind", batch[i].Kind, "id", batch[i].ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time())
 		}
 		switch {
-		case r.Class == Unsupported, r.Class == Missing, r.Class == Taken:
+		case r.Class == Unsupported, r.Class == Missing, r.Class == Taken, r.Class == Unconfirmed:
 			a.refused = append(a.refused, o)
 		case batch[i].Kind == string(KindAccount):
 			if o.Suspect != nil {

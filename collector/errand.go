@@ -26,6 +26,15 @@ type errand struct {
 	later   time.Time      // a source waits until then for units of its budget; the zero time when none does
 }
 
+// refuse notes that a source can never answer, with the handles that were tried so far.
+func (e *errand) refuse(o *store.Outcome) {
+	if e.refused != nil {
+		o.TriedHandles = append(o.TriedHandles, e.refused.TriedHandles...)
+	}
+	o.Target = e.target // with all handles, for the next source
+	e.refused = o
+}
+
 // errands are those for targets that nobody was asked for yet.
 func errands(targets []store.Target) []errand {
 	out := make([]errand, len(targets))
@@ -133,11 +142,15 @@ func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w
 	for _, o := range a.refused {
 		e := asked[o.Target.ExternalID]
 		o.HandleLost = o.HandleLost || e.refused != nil && e.refused.HandleLost
-		e.refused, e.open = &o, behind.batch(ask(o.Target, c.now())) > 0
+		e.refuse(&o)
+		e.open = behind.batch(ask(e.target, c.now())) > 0
 		left = append(left, e)
 	}
 	for _, o := range a.failed {
 		e := asked[o.Target.ExternalID]
+		if e.refused != nil {
+			o.TriedHandles = append(o.TriedHandles, e.refused.TriedHandles...)
+		}
 		e.failed, e.open = &o, o.Target.Lane == store.LaneInteractive // who waits is told what the next source knows
 		left = append(left, e)
 	}

@@ -124,7 +124,7 @@ func TestMeta_leavesTheRestToVendors(t *testing.T) {
 	w.says("source failed", "source=vendor:sandbox", "class=rate_limited")
 	tracked := w.track("https://www.instagram.com/reel/"+stranger+"/", "https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	w.says("no number written", "source=instagram", "id="+stranger, "class=unsupported", "instagram.com/USER/reel/CODE/")
-	w.says("no number written", "source=instagram", "id=DCXkB8LpR2q", "class=missing")
+	w.says("no number written", "source=instagram", "id=DCXkB8LpR2q", "class=unconfirmed")
 	w.control(http.MethodDelete, "/_control/faults", nil)
 	w.measured(tracked)
 	for _, tr := range tracked {
@@ -136,22 +136,17 @@ func TestMeta_leavesTheRestToVendors(t *testing.T) {
 	w.silent()
 }
 
-// Without a vendor, what the Graph API no longer shows is gone once it has said so a few times.
+// Without a vendor, what the Graph API no longer shows under a confirmed handle is gone once it has said so a few times.
 func TestMeta_believesThatAVideoIsGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "sqlite"))
-	w.moving()
-	w.start("meta")
-	w.track("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
-	state := func() string {
-		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets")[0]
+	db := storetest.New(t, "sqlite")
+	c := newClaims(t, db, link.Instagram, (*world).meta)
+	c.tracks("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
+	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
+	for range 2 {
+		c.fetch()
+		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "once or twice is not enough")
 	}
-	w.says("no number written", "class=missing")
-	require.Equal(t, "active", state(), "once is not enough")
-	for state() != "gone" {
-		w.db.Clock.Advance(25 * time.Hour)
-		w.until("it is asked again", func() bool {
-			return state() == "gone" || storetest.Column[int64](t, w.db, "SELECT next_at FROM fetch_targets")[0] > int64(store.InstantOf(w.db.Clock.Now()))
-		})
-	}
+	c.fetch()
+	require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // The states of a target in the queue.
@@ -54,6 +55,9 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
 			return o
 		}
+		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == r.Target.Handle {
+			o.Handle = *confirmed // also when only counts were wanted
+		}
 		o.Facts, o.Detail = wantedOf(r), ""
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
 		o.Pace = paceOf(t, r.Facts, now)
@@ -63,6 +67,9 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		if said(gone); o.Refusals >= goneConfirmed {
 			o.State = gone
 		}
+		wait(step(goneWaits, o.Refusals-1))
+	case Unconfirmed: // who claims another handle may know better
+		said(string(Unconfirmed))
 		wait(step(goneWaits, o.Refusals-1))
 	case Private:
 		o.Private = &yes
@@ -103,10 +110,17 @@ func wantedOf(r Result) *Facts {
 	return &f
 }
 
-// ask turns a claimed target into what a source is asked.
+// ask turns a claimed target into what a source is asked. Of a video whose handle no source has confirmed it names the first
+// handle that is claimed.
 func ask(t store.Target, now time.Time) Target {
 	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
 		NeedDetails: needsDetails(t, now), Again: t.Attempts > 0}
+	if t.Handle == "" && len(t.Handles) > 0 {
+		asked.Handle, asked.HandleClaimed = t.Handles[0], t.Handles[0] != ""
+	}
+	if asked.Kind == KindVideo && asked.Handle != "" {
+		asked.Link = link.UnderHandle(t.Platform, t.Link, asked.Handle)
+	}
 	switch {
 	case t.NativeID != nil:
 		asked.AccountID = *t.NativeID

@@ -61,11 +61,11 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 
 // handle asks a source for a batch and writes the answer. If the batch is refused whole, or its handling panics, it handles the
 // halves one after the other, until the targets that are the cause stand alone.
-func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w way, behind ways, batch []store.Target) (answer, error) {
+func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w way, behind ways, batch []store.Target, searches searches) (answer, error) {
 	var a answer
 	err := c.safely(writing, func() error {
 		var err error
-		if a, err = c.call(ctx, w, behind, batch); err != nil {
+		if a, err = c.call(ctx, w, behind, batch, searches); err != nil {
 			return err
 		}
 		return errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
@@ -90,7 +90,7 @@ func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w wa
 			a.open = append(a.open, half...)
 			continue
 		}
-		part, err := c.handle(ctx, writing, claim, w, behind, half)
+		part, err := c.handle(ctx, writing, claim, w, behind, half, searches)
 		errs = append(errs, err)
 		if part.late { // the claim's time has run out: asked for together again, they would be refused together again
 			part = answer{failed: c.failures(w, half, a.divide, a.at), late: true}

@@ -24,7 +24,9 @@ type Target struct {
 	Kind       Kind
 	ExternalID string // the platform's own id (for Instagram the shortcode)
 	Handle     string // the account's handle where known, "" otherwise: some sources can ask by account only
-	Link       string // the canonical link: some sources ask by link
+	// HandleClaimed is true when Handle stands in a caller's link alone, and no source has confirmed it.
+	HandleClaimed bool
+	Link          string // the canonical link: some sources ask by link
 	// NeedDetails is true when title, account, upload date and the like are wanted as well as the counts.
 	// A source whose cheaper call gives counts alone may use that call when no target of a batch needs details.
 	NeedDetails bool
@@ -64,7 +66,7 @@ func (t Target) Stranger(sandbox bool) Result {
 // Class is what the outcome of a fetch means for the target and for its source.
 type Class string
 
-// The outcome classes. The first eight concern one target, the others the whole source.
+// The outcome classes. The first nine concern one target, the others the whole source.
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"        // deleted, or private where the source cannot tell; nothing is written
@@ -73,6 +75,7 @@ const (
 	Private     Class = "private"     // the source says so
 	Restricted  Class = "restricted"  // age gate, region
 	Unsupported Class = "unsupported" // this source can never answer for this target
+	Unconfirmed Class = "unconfirmed" // not found under handles that no source has confirmed; as Missing, but never evidence that the target is gone
 	Temporary   Class = "temporary"   // try again soon
 
 	RateLimited Class = "rate_limited" // the source is paused until RetryAt
@@ -157,6 +160,13 @@ type Addressed interface {
 type Grouped interface {
 	// Group names what a target is found by, e.g. the account in whose list it stands.
 	Group(t Target) string
+}
+
+// HandleAsker is a source that finds some videos by their account's handle.
+type HandleAsker interface {
+	// AsksByHandle says whether another handle may give another answer for a target. An answer without numbers then says
+	// nothing of the video unless a source has confirmed the handle.
+	AsksByHandle(t Target) bool
 }
 
 // ErrNoAnswer is the cause of a failure whose call had no complete answer: a timeout, a connection that failed.

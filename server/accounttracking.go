@@ -20,7 +20,7 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	}
 	tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
 		Links: []link.Link{l}, Type: trackingType(r.Body.TrackingType), CollectionIDs: r.Body.CollectionIds,
-		CollectionNames: r.Body.CollectionNames, CreatedBy: caller.Token.ID, Lane: store.LaneOf(caller.Organisation), Immediate: 1, Enqueue: 1,
+		CollectionNames: r.Body.CollectionNames, CreatedBy: caller.Token.ID, Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: 1, Enqueue: 1,
 	})
 	if err != nil {
 		return nil, unknownCollections(err, "/collection_ids", r.Body.CollectionIds)

@@ -78,7 +78,7 @@ func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestOb
 	done, err := s.trackAll(ctx, link.Account, r.Body.Links, func(links []link.Link, plan fetchPlan) ([]bulkItem, error) {
 		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
 			Links: links, Type: trackingType(r.Body.TrackingType), CollectionIDs: r.Body.LabelIds, CreatedBy: caller.Token.ID,
-			Lane: store.LaneOf(caller.Organisation), Immediate: plan.immediate, Enqueue: plan.enqueue,
+			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: plan.immediate, Enqueue: plan.enqueue,
 		})
 		items := make([]bulkItem, len(tracked))
 		for i, t := range tracked {

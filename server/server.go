@@ -49,8 +49,6 @@ type Resolver interface {
 	Resolve(ctx context.Context, short link.Link) (link.Link, error)
 }
 
-const defaultPreviewAllowance = 5
-
 // Server answers requests.
 type Server struct {
 	store            *store.Store
@@ -96,7 +94,7 @@ func New(o Options) (*Server, error) {
 		s.rates = NewMemoryRateStore()
 	}
 	if s.previewAllowance == 0 {
-		s.previewAllowance = defaultPreviewAllowance
+		s.previewAllowance = store.DefaultPreview
 	}
 	s.resolves = newResolveSlots()
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)

@@ -183,6 +183,7 @@ func (w writer) knownAccounts(authors map[rowKey]author) (map[uuid.UUID][]*Accou
 type accountBook struct {
 	org     uuid.UUID
 	now     Instant
+	claimed bool // the authors stand in a caller's links, and no source told them
 	rows    []*Account
 	dirty   []*Account // changed or new
 	lost    []*Account // no longer bear their handle
@@ -305,7 +306,7 @@ func (b *accountBook) saveRows(tx *gorm.DB) error {
 // follow brings what repeats the handles of renamed accounts up to date.
 func (b *accountBook) follow(tx *gorm.DB) error {
 	for _, r := range b.renamed {
-		if err := r.follow(tx, b.org, b.now); err != nil {
+		if err := r.follow(tx, b.org, b.now, !b.claimed); err != nil {
 			return err
 		}
 	}

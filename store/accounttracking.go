@@ -23,7 +23,13 @@ type TrackAccountsRequest struct {
 	Lane            Lane
 	// Immediate and Enqueue are as in TrackRequest, and count accounts.
 	Immediate, Enqueue int
+	// Preview is how many videos of each account are fetched while the organisation has no subscription; 0 means
+	// DefaultPreview.
+	Preview int
 }
+
+// DefaultPreview is the preview allowance that operators have not changed.
+const DefaultPreview = 5
 
 // TrackedAccount is what became of one link.
 type TrackedAccount struct {
@@ -117,7 +123,11 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 
 func accountEntry(a *Account, r TrackAccountsRequest, immediate bool, now Instant) queueEntry {
 	e := queueEntry{Source: a.Platform, Kind: targetAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: r.Lane, BaseLane: r.Lane, NextAt: slotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: depths[r.Type]}
+		Lane: r.Lane, BaseLane: r.Lane, NextAt: slotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: depths[r.Type], Preview: r.Preview}
+	if a.Removed { // it was tracked before
+		set(&e.TrackedAt, a.TrackedAt)
+		set(&e.FetchedAt, a.CheckedAt)
+	}
 	if immediate {
 		e.Lane, e.NextAt = LaneInteractive, now
 	}
@@ -135,7 +145,7 @@ func (t tracking) accountRecords(links []link.Link) ([]*Account, error) {
 	if t.s.dialect.skipLocked() {
 		q = q.Clauses(forUpdate)
 	}
-	book := accountBook{org: t.id, now: t.now}
+	book := accountBook{org: t.id, now: t.now, claimed: true}
 	if err := q.Find(&book.rows).Error; err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) e
 	}
 	depth := 0
 	for _, sub := range subs {
-		d := discovery{tx: tx, s: s, org: sub.OrganisationID, at: fetchedAt, outcome: o}
+		d := discovery{tx: tx, s: s, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, DefaultPreview)}
 		missing, err := d.write(sub.SubjectID)
 		if err != nil {
 			return err
@@ -143,6 +143,7 @@ type discovery struct {
 	org     uuid.UUID
 	at      Instant
 	outcome AccountOutcome
+	preview int // of the account's videos, how many are fetched without a subscription
 }
 
 // write returns how many videos have to be listed for the account's older videos to be found; 0 when they have been.
@@ -320,16 +321,51 @@ func (d discovery) track(a *Account, found []FoundVideo) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	place := make(map[string]int, len(found))
+	for i, f := range found {
+		place[f.ID] = i
+	}
+	slices.SortFunc(fresh, func(a, b Video) int { return cmp.Compare(place[a.ExternalID], place[b.ExternalID]) })
+	fetched, err := d.withinPreview(a, org, fresh)
+	if err != nil {
+		return err
+	}
 	lane := LaneOf(org)
-	entries := make([]queueEntry, len(fresh))
-	for i, v := range fresh {
+	entries := make([]queueEntry, len(fetched))
+	for i, v := range fetched {
 		entries[i] = queueEntry{Source: v.Platform, Kind: targetVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
+		if v.Removed { // it was tracked before
+			entries[i].TrackedAt = v.CreatedAt
+			set(&entries[i].FetchedAt, v.LatestUpdatedAt)
+		}
 	}
 	if err := enqueue(d.tx, d.org, entries, d.at); err != nil {
 		return err
 	}
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
+}
+
+// withinPreview returns those of an account's videos that are fetched. Without a subscription these are the first ones, until the account
+// has as many as the preview allowance. The others are saved as pending, in the way of a request of too many links.
+func (d discovery) withinPreview(a *Account, org Organisation, videos []Video) ([]Video, error) {
+	if org.Subscription != SubscriptionNone {
+		return videos, nil
+	}
+	var all int64
+	err := scoped(d.tx, "videos", d.org).Where("videos.linked_account_id = ? AND NOT videos.direct AND NOT videos.removed AND NOT videos.pending", a.ID).Count(&all).Error
+	if err != nil {
+		return nil, err
+	}
+	left := min(len(videos), max(0, d.preview-int(all)+len(videos)))
+	if left == len(videos) {
+		return videos, nil
+	}
+	pending := make([]uuid.UUID, 0, len(videos)-left)
+	for _, v := range videos[left:] {
+		pending = append(pending, v.ID)
+	}
+	return videos[:left], scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
 // resume takes up again those of the found videos that stopped when the tracking of the account was ended, and returns

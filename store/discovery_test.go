@@ -110,6 +110,7 @@ func TestDiscovery_takesTheVideosUpAgainWithTheirAccount(t *testing.T) {
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: parse(t, someone)}}, true)
 		require.NoError(t, err)
 		require.Zero(t, tracked(t, o))
+		db.Clock.Advance(store.RefreshPause)
 		follow(t, o, store.TrackLatest30, parse(t, someone))
 		deliverAccount(t, db, listed(videos))
 		require.Equal(t, 5, tracked(t, o), "the account is asked for anew, with all that belongs to it")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -149,5 +150,25 @@ func TestMigrate_stopsWhenItsCallerDoes(t *testing.T) {
 		_, err := db.Migrate(gone)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Error(t, db.CheckSchema(t.Context()), "nothing was applied")
+	})
+}
+
+// A handle that was believed for a target becomes a claim of each organisation that tracks it: that of its own link.
+func TestMigrate_makesClaimsOfHandles(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		l := parse(t, "https://www.instagram.com/right/reel/CabcdefghiJ/")
+		wrong, right, nameless := newOrg(t, db), newOrg(t, db), newOrg(t, db)
+		track(t, wrong, parse(t, "https://www.instagram.com/wrong/reel/CabcdefghiJ/"))
+		track(t, right, l)
+		track(t, nameless, parse(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+		_, err := migrations(t, db).DownTo(t.Context(), 7)
+		require.NoError(t, err)
+		db.Exec(t, "UPDATE fetch_targets SET handle = 'wrong'") // the first one's, as it was before
+		_, err = db.Migrate(t.Context())
+		require.NoError(t, err)
+		target := claimOne(t, db, link.Instagram, "video").Targets[0]
+		require.Empty(t, target.Handle)
+		require.ElementsMatch(t, []string{"wrong", "right"}, target.Handles)
 	})
 }

@@ -116,6 +116,7 @@ type fetchTarget struct {
 	Detail      string
 	Depth       int
 	Turn        int64
+	FetchedAt   *Instant
 }
 
 type fetchSubscription struct {
@@ -125,6 +126,9 @@ type fetchSubscription struct {
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	SubjectID      uuid.UUID
+	Handle         string  // claimed by the organisation's link; no source has confirmed it
+	HandleAt       Instant // when the handle was claimed or last tried
+	Preview        int     // as TrackAccountsRequest.Preview
 }
 
 // The states of a target.
@@ -144,28 +148,101 @@ type queueEntry struct {
 	NextAt         Instant
 	Subject        uuid.UUID
 	Depth          int // of an account: how many of its newest videos are wanted
+	Preview        int // as TrackAccountsRequest.Preview
+	// TrackedAt is when the organisation first tracked the subject, and FetchedAt when the subject last got numbers. Both
+	// are zero for a subject that the organisation has never tracked before.
+	TrackedAt, FetchedAt Instant
 
-	turn int64 // in the interactive lane, see takeTurns
+	turn     int64   // in the interactive lane, see takeTurns
+	servedAt Instant // see deferServed
+}
+
+// target returns the row that the wish makes where the queue has none. The handle of a video is a claim until a source
+// confirms it, so it is kept with the subscription alone.
+func (e queueEntry) target(now Instant) fetchTarget {
+	t := fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
+		NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth, Turn: e.turn}
+	if e.Kind != targetVideo {
+		t.Handle = e.Handle
+	}
+	if e.servedAt > 0 {
+		t.FetchedAt = &e.servedAt
+	}
+	return t
+}
+
+// deferServed moves a wish to its place in the schedule if a fetch of the last RefreshPause has served the organisation
+// already: it stopped and tracks again. A fetch serves an organisation that tracked the target before, also when the
+// organisation had stopped meanwhile. An organisation that lacks the numbers of that fetch waits for the rest of the
+// pause at the most.
+func deferServed(tx *gorm.DB, entries []queueEntry, now Instant) error {
+	var again []Target
+	for _, e := range entries {
+		if e.TrackedAt > 0 && e.NextAt <= now {
+			again = append(again, Target{Platform: e.Source, Kind: e.Kind, ExternalID: e.ExternalID})
+		}
+	}
+	type key struct {
+		platform         link.Platform
+		kind, externalID string
+	}
+	fetched := map[key]Instant{}
+	for chunk := range slices.Chunk(again, insertChunk) {
+		for _, g := range byKind(chunk) {
+			var rows []Target
+			err := tx.Raw(`SELECT external_id, fetched_at FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND fetched_at > ?`,
+				bucket, g.platform, g.kind, g.ids, now.Add(-RefreshPause)).Scan(&rows).Error
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				fetched[key{g.platform, g.kind, r.ExternalID}] = *r.FetchedAt
+			}
+		}
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.TrackedAt == 0 || e.NextAt > now {
+			continue
+		}
+		served, last := e.FetchedAt, fetched[key{e.Source, e.Kind, e.ExternalID}]
+		if last >= e.TrackedAt {
+			served = max(served, last)
+		}
+		if now >= served.Add(RefreshPause) {
+			continue
+		}
+		e.servedAt, e.Lane, e.NextAt = served, e.BaseLane, slotAfter(now, e.Source, e.ExternalID)
+		if e.FetchedAt < last {
+			e.NextAt = min(e.NextAt, last.Add(RefreshPause))
+		}
+	}
+	return nil
 }
 
 // enqueue adds targets and subscriptions. A target that is there already is moved forward when the new wish is more
-// urgent, and is never put off; one that had been given up is taken up again. requested_at tells a collector that has
-// the target in its hands at this moment that somebody joined: it grows with each wish, also when two read the same clock
-// or clocks disagree.
+// urgent, and is never put off; one that had been given up is taken up again. requested_at tells a collector that holds
+// the target now that an organisation joined. It grows with each wish, also when two wishes read the same time. A wish
+// that deferServed moved changes none of this.
 func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) error {
 	slices.SortFunc(entries, func(a, b queueEntry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
+	if err := deferServed(tx, entries, now); err != nil {
+		return err
+	}
 	if err := takeTurns(tx, org, entries, now); err != nil {
 		return err
+	}
+	unlessServed := func(column, value string) any {
+		return gorm.Expr("CASE WHEN excluded.fetched_at IS NULL THEN " + value + " ELSE fetch_targets." + column + " END")
 	}
 	for chunk := range slices.Chunk(entries, insertChunk) {
 		targets, subs := make([]fetchTarget, len(chunk)), make([]fetchSubscription, len(chunk))
 		for i, e := range chunk {
-			targets[i] = fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Handle: e.Handle,
-				Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane, NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth, Turn: e.turn}
+			targets[i] = e.target(now)
 			subs[i] = fetchSubscription{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID,
-				OrganisationID: org, SubjectID: e.Subject}
+				OrganisationID: org, SubjectID: e.Subject, Handle: e.Handle, HandleAt: now, Preview: e.Preview}
 		}
 		err := tx.Clauses(clause.OnConflict{
 			Columns: columns([]string{"bucket", "source", "kind", "external_id"}),
@@ -176,20 +253,25 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 				"next_at":      gorm.Expr("CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END"),
 				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
 				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
-				"requested_at": gorm.Expr("CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
-				"details_at":   nil, // whoever asks now may have none of the details that others were given
-				"state":        stateActive,
-				"attempts":     0,
-				"refused_as":   "",
-				"refusals":     0,
+				"requested_at": unlessServed("requested_at", "CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
+				"details_at":   unlessServed("details_at", "NULL"), // the organisation may have none of the details that others were given
+				"state":        unlessServed("state", "'"+stateActive+"'"),
+				"attempts":     unlessServed("attempts", "0"),
+				"refused_as":   unlessServed("refused_as", "''"),
+				"refusals":     unlessServed("refusals", "0"),
 			}),
 		}).Create(&targets).Error
 		if err != nil {
 			return err
 		}
 		err = tx.Clauses(clause.OnConflict{
-			Columns:   columns([]string{"bucket", "source", "kind", "external_id", "organisation_id"}),
-			DoUpdates: clause.AssignmentColumns([]string{"subject_id"}),
+			Columns: columns([]string{"bucket", "source", "kind", "external_id", "organisation_id"}),
+			DoUpdates: clause.Assignments(map[string]any{
+				"subject_id": gorm.Expr("excluded.subject_id"),
+				"handle":     gorm.Expr("CASE WHEN excluded.handle = '' THEN fetch_subscriptions.handle ELSE excluded.handle END"),
+				"handle_at":  gorm.Expr("CASE WHEN excluded.handle IN ('', fetch_subscriptions.handle) THEN fetch_subscriptions.handle_at ELSE excluded.handle_at END"),
+				"preview":    gorm.Expr("CASE WHEN excluded.preview = 0 THEN fetch_subscriptions.preview ELSE excluded.preview END"),
+			}),
 		}).Create(&subs).Error
 		if err != nil {
 			return err
@@ -203,12 +285,16 @@ type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       string
 	ExternalID string
-	Handle     string
-	Link       string
-	Lane       Lane
-	BaseLane   Lane // where it goes back to when nobody waits for it any more
-	Pace       Pace
-	Attempts   int // fetches that failed since the last that succeeded
+	// Handle is the account's handle. Of a video it is one that a source confirmed, "" when none has.
+	Handle string
+	// Handles are the handles that subscribers of a video claim, apart from Handle: claimedHandles of them at most, the one
+	// claimed or tried longest ago first. "" stands for links that name no account.
+	Handles  []string `gorm:"-"`
+	Link     string
+	Lane     Lane
+	BaseLane Lane // where it goes back to when nobody waits for it any more
+	Pace     Pace
+	Attempts int // fetches that failed since the last that succeeded
 	// RefusedAs is what sources said last that ends asking (gone, refused), and Refusals how often in a row. What failed in between
 	// neither counts nor ends it.
 	RefusedAs string
@@ -320,8 +406,20 @@ RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, h
 	return nil
 }
 
-// dropOrphans deletes those targets that have no subscription and returns the others with one of their organisations. A target that was asked for since
-// the claim is kept: the subscription may have come with it.
+// claimedHandles bounds how many claimed handles of a video one fetch tries. The next fetch tries others: two fetches
+// try the right one among up to 60 claims.
+const claimedHandles = 30
+
+// claimants are the subscribers of a target that claim one handle.
+type claimants struct {
+	ExternalID   string
+	Handle       string
+	Organisation uuid.UUID // one of them
+}
+
+// dropOrphans deletes those targets that have no subscription. It returns the others with one of their organisations and
+// the handles that their subscribers claim. A target that was asked for since the claim is kept: the subscription may
+// have come with it.
 func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UUID, targets []Target) ([]Target, error) {
 	ids := make([]string, len(targets))
 	var claimedAt Instant
@@ -329,32 +427,57 @@ func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UU
 		ids[i] = t.ExternalID
 		claimedAt = max(claimedAt, t.RequestedAt)
 	}
-	var wanted []Waiting
-	err := tx.Raw(`SELECT external_id, MIN(CAST(organisation_id AS text)) AS organisation FROM fetch_subscriptions
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id`, bucket, platform, kind, ids).Scan(&wanted).Error
+	var wanted []claimants
+	err := tx.Raw(`SELECT external_id, handle, MIN(CAST(organisation_id AS text)) AS organisation FROM fetch_subscriptions
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
+ ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, bucket, platform, kind, ids).Scan(&wanted).Error
 	if err != nil {
 		return targets, err
 	}
-	organisations := make(map[string]uuid.UUID, len(wanted))
+	subscribers := make(map[string][]claimants, len(targets))
 	for _, w := range wanted {
-		organisations[w.ExternalID] = w.Organisation
+		subscribers[w.ExternalID] = append(subscribers[w.ExternalID], w)
 	}
 	var orphans []string
 	kept := slices.DeleteFunc(targets, func(t Target) bool {
-		if _, ok := organisations[t.ExternalID]; !ok {
+		if subscribers[t.ExternalID] == nil {
 			orphans = append(orphans, t.ExternalID)
 			return true
 		}
 		return false
 	})
 	for i := range kept {
-		kept[i].Organisation = organisations[kept[i].ExternalID]
+		kept[i].subscribedBy(subscribers[kept[i].ExternalID])
 	}
 	if len(orphans) == 0 {
 		return kept, nil
 	}
 	return kept, tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ? AND requested_at <= ?`,
 		bucket, platform, kind, orphans, token, claimedAt).Error
+}
+
+// subscribedBy notes the subscribers of a target.
+func (t *Target) subscribedBy(all []claimants) {
+	t.Organisation = all[0].Organisation
+	for _, c := range all[1:] {
+		if slices.Compare(c.Organisation[:], t.Organisation[:]) < 0 {
+			t.Organisation = c.Organisation
+		}
+	}
+	if t.Kind != targetVideo {
+		return
+	}
+	for _, c := range all {
+		if (c.Handle == "" || c.Handle != t.Handle) && len(t.Handles) < claimedHandles {
+			t.Handles = append(t.Handles, c.Handle)
+		}
+	}
+	switch {
+	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
+		t.Handles = nil
+	case len(t.Handles) > 1 && t.Handles[0] == "": // a source that cannot ask without a handle is asked all the same
+		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
+	}
 }
 
 // DueLanes returns the lanes in which a target of a platform is due, the first to be served first. It reads one index

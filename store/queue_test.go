@@ -228,14 +228,50 @@ func TestTarget_asksForDetailsForWhoeverComesLater(t *testing.T) {
 	})
 }
 
-func TestTarget_learnsAHandleThatItLacked(t *testing.T) {
+func TestTarget_hasTheHandlesThatSubscribersClaim(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := newOrg(t, db), newOrg(t, db)
 		nameless := link.Link{Platform: link.TikTok, Kind: link.Video, ID: clip(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + clip(t, 1).ID}
 		track(t, o, nameless)
 		track(t, other, clip(t, 1))
-		require.Equal(t, "someone", claimOne(t, db, link.TikTok, "video").Targets[0].Handle)
+		target := claimOne(t, db, link.TikTok, "video").Targets[0]
+		require.Empty(t, target.Handle, "no source has confirmed one")
+		require.Equal(t, []string{"someone", ""}, target.Handles)
+	})
+}
+
+// Claims are tried by turns: who claims again and again comes after those who wait.
+func TestTarget_triesClaimedHandlesByTurns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const claims = 70
+		tried := map[string]int{}
+		attacker := newOrg(t, db)
+		claimed := func(handle string) link.Link {
+			return parse(t, "https://www.instagram.com/"+handle+"/reel/CabcdefghiJ/")
+		}
+		for i := range claims {
+			track(t, newOrg(t, db), claimed(fmt.Sprintf("handle_%d", i)))
+			db.Clock.Advance(time.Second)
+		}
+		for n := range 3 {
+			track(t, attacker, claimed(fmt.Sprintf("again_%d", n)))
+			c := claimOne(t, db, link.Instagram, "video")
+			target := c.Targets[0]
+			require.LessOrEqual(t, len(target.Handles), 30)
+			for _, h := range target.Handles {
+				tried[h]++
+			}
+			o := outcome(db, target, store.VideoFacts{})
+			o.Facts, o.TriedHandles, o.NextAt = nil, target.Handles, store.InstantOf(db.Clock.Now().Add(time.Minute))
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+			db.Clock.Advance(time.Minute)
+			stop(t, attacker, parse(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+		}
+		for i := range claims {
+			require.Positive(t, tried[fmt.Sprintf("handle_%d", i)], i)
+		}
 	})
 }
 

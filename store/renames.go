@@ -34,21 +34,28 @@ type rename struct {
 	from    string
 }
 
-// follow brings what repeats the handle up to date: the organisation's videos of the account, and what they and the account
-// are asked for by. An account that was not found by the old handle is asked for by the new one at once.
-func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant) error {
+// follow brings what repeats the handle up to date: the organisation's videos of the account and its claims on their
+// targets. If a source told the handle, and not a caller's link, the targets that all organisations share follow as well. An
+// account that was not found by the old handle is then asked for by the new one at once.
+func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant, told bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+uuidType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": bucket, "now": now, "active": stateActive}
-	for _, statement := range []string{
+	statements := []string{
 		`UPDATE videos SET username = @to WHERE organisation_id = @org AND linked_account_id = @id AND username = @from`,
-		`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
+		`UPDATE fetch_subscriptions SET handle = @to WHERE organisation_id = @org AND bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND subject_id IN
+ (SELECT v.id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
+	}
+	if told {
+		statements = append(statements,
+			`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
-		`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0,
+			`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0,
   next_at = CASE WHEN (attempts > 0 OR state <> @active) AND claimed_by IS NULL THEN @now ELSE next_at END,
   requested_at = CASE WHEN attempts > 0 OR state <> @active THEN requested_at + 1 ELSE requested_at END
  WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND handle <> @to AND external_id IN
- (SELECT s.external_id FROM fetch_subscriptions s WHERE s.organisation_id = @org AND s.subject_id = @id AND s.bucket = @bucket AND s.source = @platform AND s.kind = 'account')`,
-	} {
+ (SELECT s.external_id FROM fetch_subscriptions s WHERE s.organisation_id = @org AND s.subject_id = @id AND s.bucket = @bucket AND s.source = @platform AND s.kind = 'account')`)
+	}
+	for _, statement := range statements {
 		if err := tx.Exec(statement, named).Error; err != nil {
 			return err
 		}
@@ -84,8 +91,8 @@ func nameTarget(tx *gorm.DB, o AccountOutcome) error {
   FROM (SELECT base_lane, depth, next_at, handle, link FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from) f
  WHERE fetch_targets.bucket = @bucket AND fetch_targets.source = @platform AND fetch_targets.kind = 'account' AND fetch_targets.external_id = @to`,
 			`DELETE FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
-			`INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id)
-SELECT s.bucket, s.source, s.kind, @to, s.organisation_id, s.subject_id FROM fetch_subscriptions s
+			`INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id, handle, handle_at, preview)
+SELECT s.bucket, s.source, s.kind, @to, s.organisation_id, s.subject_id, s.handle, s.handle_at, s.preview FROM fetch_subscriptions s
  WHERE s.bucket = @bucket AND s.source = @platform AND s.kind = 'account' AND s.external_id = @from
 ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 			`DELETE FROM fetch_subscriptions WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
@@ -145,7 +152,7 @@ func (d discovery) leave(a *Account) error {
 	if err != nil {
 		return err
 	}
-	r := TrackAccountsRequest{Lane: LaneOf(org)}
+	r := TrackAccountsRequest{Lane: LaneOf(org), Preview: d.preview}
 	set(&r.Type, a.TrackingType)
 	return enqueue(d.tx, d.org, []queueEntry{accountEntry(a, r, false, d.at)}, d.at)
 }

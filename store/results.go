@@ -62,6 +62,11 @@ type Outcome struct {
 	Detail    string
 	// HandleLost says of an account that another one answers to its handle.
 	HandleLost bool
+	// Handle is the account's handle where a source confirmed it for the video, "" otherwise. Facts that have a username
+	// confirm that one.
+	Handle string
+	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries others first.
+	TriedHandles []string
 
 	account   bool // an account's facts came
 	followers *int64
@@ -440,7 +445,9 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 		for i, o := range chunk {
 			var fetched, details *Instant
 			var views *int64
+			handle := o.Handle
 			if o.Facts != nil {
+				set(&handle, o.Facts.Username)
 				fetched, views = &fetchedAt, o.Facts.Views
 				if o.Details {
 					details = &fetchedAt
@@ -450,19 +457,38 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 				fetched, views = &fetchedAt, o.followers
 			}
 			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-				fetched, details, views, o.Pace}
+				fetched, details, views, o.Pace, handle}
 		}
 		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer"}, rows)
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text"}, rows)
 		args = append(args, now, now.Add(soon), bucket, c.Token)
 		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   views = COALESCE(u.views, fetch_targets.views),
+  handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
    AND fetch_targets.external_id = u.external_id AND fetch_targets.token = ?`, args...).Error
+		if err != nil {
+			return err
+		}
+		if err := noteTried(tx, now, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteTried moves the claimed handles that were tried in vain behind the other claims of their targets.
+func noteTried(tx *gorm.DB, now Instant, outcomes []Outcome) error {
+	for _, o := range outcomes {
+		if len(o.TriedHandles) == 0 {
+			continue
+		}
+		err := tx.Exec(`UPDATE fetch_subscriptions SET handle_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND handle IN ?`,
+			now, bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.TriedHandles).Error
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,10 +55,11 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if err != nil {
 			return err
 		}
-		if tracked, err = t.videos(r); err != nil {
+		var before map[string]Video
+		if tracked, before, err = t.videos(r); err != nil {
 			return err
 		}
-		if err := t.enqueue(r, tracked); err != nil {
+		if err := t.enqueue(r, tracked, before); err != nil {
 			return err
 		}
 		return t.addMembers(collections, tracked)
@@ -91,16 +93,18 @@ func (t tracking) accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.tx, rows, ids)
 }
 
-func (t tracking) videos(r TrackRequest) ([]Tracked, error) {
+// videos saves the videos of the links. It returns what became of each, and the rows that were there before by targetKey.
+func (t tracking) videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.knownVideos(r.Links)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	before = maps.Clone(known)
 	accounts, err := t.accounts(r.Links)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := make([]Tracked, len(r.Links))
+	out = make([]Tracked, len(r.Links))
 	var fresh []Video
 	for i, l := range r.Links {
 		key := targetKey(l.Platform, l.ID)
@@ -117,7 +121,7 @@ func (t tracking) videos(r TrackRequest) ([]Tracked, error) {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	if err := saveNewVideos(t.tx, fresh, known); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var added, again int64
 	changed := map[videoChange][]uuid.UUID{}
@@ -139,13 +143,13 @@ func (t tracking) videos(r TrackRequest) ([]Tracked, error) {
 	}
 	for change, ids := range changed {
 		if err := scoped(t.tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.columns()).Error; err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if added+again == 0 {
-		return out, nil
+		return out, before, nil
 	}
-	return out, t.tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
+	return out, before, t.tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
 		added+again, again, t.id).Error
 }
 
@@ -202,8 +206,8 @@ func newVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now Ins
 }
 
 // enqueue makes sure that the videos that are to be fetched have a target and a subscription. Of a video that was
-// tracked already nothing changes.
-func (t tracking) enqueue(r TrackRequest, tracked []Tracked) error {
+// tracked already nothing changes. before has the rows that were there before, by targetKey.
+func (t tracking) enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
 	var entries []queueEntry
 	for i, l := range r.Links {
 		if tracked[i].Already || i >= r.Enqueue {
@@ -211,6 +215,10 @@ func (t tracking) enqueue(r TrackRequest, tracked []Tracked) error {
 		}
 		e := queueEntry{Source: l.Platform, Kind: targetVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
 			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: slotAfter(t.now, l.Platform, l.ID)}
+		if v, ok := before[targetKey(l.Platform, l.ID)]; ok {
+			e.TrackedAt = v.CreatedAt
+			set(&e.FetchedAt, v.LatestUpdatedAt)
+		}
 		if i < r.Immediate {
 			e.Lane, e.NextAt = LaneInteractive, t.now
 		}

@@ -301,11 +301,11 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if i.fetch {
 		r.Enqueue = len(links)
 	}
-	tracked, err := i.videos(r)
+	tracked, before, err := i.videos(r)
 	if err != nil {
 		return err
 	}
-	if err := i.enqueue(r, tracked); err != nil {
+	if err := i.enqueue(r, tracked, before); err != nil {
 		return err
 	}
 	ids := make([]uuid.UUID, len(tracked))

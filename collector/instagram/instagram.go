@@ -65,8 +65,9 @@ type ownAccount struct {
 }
 
 var (
-	_ collector.Source  = (*Source)(nil)
-	_ collector.Grouped = (*Source)(nil)
+	_ collector.Source      = (*Source)(nil)
+	_ collector.Grouped     = (*Source)(nil)
+	_ collector.HandleAsker = (*Source)(nil)
 )
 
 // New makes the source. It returns an error when the token is missing, the account's id is no number, or the base address
@@ -109,6 +110,9 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	}
 	return 0, false
 }
+
+// AsksByHandle is so for every video.
+func (s *Source) AsksByHandle(t collector.Target) bool { return t.Kind == collector.KindVideo }
 
 // OwnAlone is so for a video whose link does not name its account, such as a probe's.
 func (s *Source) OwnAlone() bool { return true }

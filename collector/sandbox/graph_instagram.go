@@ -34,6 +34,9 @@ func (w *World) instagramOwn() identity {
 	return w.byNumber(link.Instagram, number)
 }
 
+// InstagramAccount returns the handle of the professional account whose token the sandbox accepts.
+func (s *Sandbox) InstagramAccount() string { return s.world.instagramOwn().handle }
+
 // serveInstagram answers /instagram/VERSION/…: the own account, its media and their insights, and business discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {

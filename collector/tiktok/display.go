@@ -185,8 +185,8 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 	return results, nil
 }
 
-// leftOut says what it means that an answer says nothing of a video: missing when the video's link names the account itself,
-// else somebody else's.
+// leftOut says what it means that an answer says nothing of a video: missing when a source has confirmed that it is the account's, unconfirmed
+// when a caller's link alone says so, else somebody else's.
 func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) (collector.Class, string, error) {
 	if said.strange != "" {
 		return collector.Temporary, said.strange, nil
@@ -213,6 +213,8 @@ func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) 
 		return collector.Unsupported, another, nil
 	case said.unlisted:
 		return collector.Temporary, "left out of an answer without a list", nil
+	case t.HandleClaimed:
+		return collector.Unconfirmed, another + ", which a caller's link alone names", nil
 	}
 	return collector.Missing, "left out of TikTok's answer: deleted, made private, or not of the account that the link names", nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,10 @@ type batchSize struct {
 	until   time.Time
 }
 
-var _ collector.Source = (*Source)(nil)
+var (
+	_ collector.Source      = (*Source)(nil)
+	_ collector.HandleAsker = (*Source)(nil)
+)
 
 // New makes the source of a vendor that Load or Decode has described. It returns an error when the key is missing or
 // the base address is no http or https address.
@@ -131,6 +135,12 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 		}
 	}
 	return largest, largest > 0
+}
+
+// AsksByHandle is so where the call for a video names its account.
+func (s *Source) AsksByHandle(t collector.Target) bool {
+	call := s.callFor(t)
+	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }

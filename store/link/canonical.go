@@ -48,3 +48,18 @@ func WithHandle(p Platform, canonical, handle string) string {
 	}
 	return canonical
 }
+
+// UnderHandle returns a video's canonical link with another handle in place of the one that it names. "" leaves the handle
+// out. A link of a form without a handle comes back as it is.
+func UnderHandle(p Platform, canonical, handle string) string {
+	const before = "https://www.tiktok.com/@"
+	rest, ok := strings.CutPrefix(canonical, before)
+	if !ok || p != TikTok {
+		return canonical
+	}
+	_, path, ok := strings.Cut(rest, "/")
+	if !ok {
+		return canonical
+	}
+	return before + handle + "/" + path
+}

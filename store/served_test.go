@@ -1,0 +1,193 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// waiting is whether a TikTok target of a kind waits to be fetched at once.
+func waiting(t *testing.T, db *storetest.DB, kind string) bool {
+	t.Helper()
+	now := int64(store.InstantOf(db.Clock.Now()))
+	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
+}
+
+// The fetch of a target serves all organisations: none buys another by stopping and tracking again.
+func TestTrack_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
+	t.Parallel()
+	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				o, l := newOrg(t, db), clip(t, 1)
+				first := track(t, o, l)[0]
+				if another {
+					track(t, newOrg(t, db), l)
+				}
+				require.Equal(t, 1, deliver(t, db, link.TikTok, views(1)))
+				stopAndTrack := func(ref store.VideoRef, form link.Link) {
+					_, err := o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
+					require.NoError(t, err)
+					track(t, o, form)
+				}
+				for range 3 {
+					db.Clock.Advance(time.Hour)
+					stopAndTrack(store.VideoRef{ID: first.VideoID}, l)
+					require.False(t, waiting(t, db, "video"))
+					stopAndTrack(store.VideoRef{Link: l}, parse(t, "https://m.tiktok.com/v/"+l.ID+".html"))
+					require.False(t, waiting(t, db, "video"))
+				}
+				require.EqualValues(t, 1, *video(t, o, l).LatestViews)
+				db.Clock.Advance(time.Hour)
+				stopAndTrack(store.VideoRef{Link: l}, l)
+				require.True(t, waiting(t, db, "video"), "the pause is over")
+			})
+		})
+	}
+}
+
+func TestTrack_ofANewcomerIsFetchedAtOnceThoughOthersHaveTheNumbers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		l := clip(t, 1)
+		track(t, newOrg(t, db), l)
+		deliver(t, db, link.TikTok, views(1))
+		db.Clock.Advance(time.Hour)
+		newcomer := newOrg(t, db)
+		track(t, newcomer, l)
+		require.True(t, waiting(t, db, "video"))
+		require.Equal(t, 1, deliver(t, db, link.TikTok, views(2)))
+		require.EqualValues(t, 2, *video(t, newcomer, l).LatestViews)
+	})
+}
+
+// Who stops before the numbers come had its fetch, and waits for the rest of the pause.
+func TestTrack_againOfWhoStoppedBeforeTheNumbersCameWaitsForThePause(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		l, o := clip(t, 1), newOrg(t, db)
+		track(t, newOrg(t, db), l)
+		deliver(t, db, link.TikTok, views(1))
+		db.Clock.Advance(time.Hour)
+		track(t, o, l)
+		stop(t, o, l)
+		require.Equal(t, 1, deliver(t, db, link.TikTok, views(2)))
+		for range 5 {
+			db.Clock.Advance(time.Minute)
+			track(t, o, l)
+			require.False(t, waiting(t, db, "video"))
+			stop(t, o, l)
+		}
+		track(t, o, l)
+		db.Clock.Advance(store.RefreshPause)
+		require.Equal(t, 1, deliver(t, db, link.TikTok, views(3)))
+		require.EqualValues(t, 3, *video(t, o, l).LatestViews)
+	})
+}
+
+// A fetch that is under way is not made again for an organisation that has the numbers.
+func TestTrack_againDuringAFetchAsksForNoOther(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), clip(t, 1)
+		track(t, o, l)
+		deliver(t, db, link.TikTok, views(1))
+		db.Clock.Advance(time.Hour)
+		track(t, newOrg(t, db), l)
+		held := claimOne(t, db, link.TikTok, "video")
+		stop(t, o, l)
+		track(t, o, l)
+		require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []store.Outcome{outcome(db, held.Targets[0], views(2))}))
+		require.False(t, waiting(t, db, "video"))
+	})
+}
+
+func TestTrackAccounts_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), parse(t, someone)
+		follow(t, o, store.TrackLatest30, l)
+		deliverAccount(t, db, listed(found(t, 4, db.Clock.Now())))
+		require.Equal(t, 4, deliver(t, db, link.TikTok, views(1)))
+		for _, kind := range []store.TrackingType{store.TrackAll, store.TrackLatest200, store.TrackNewOnly, store.TrackLatest30} {
+			db.Clock.Advance(30 * time.Minute)
+			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			require.NoError(t, err)
+			follow(t, o, kind, l)
+			require.False(t, waiting(t, db, "account"), kind)
+		}
+		newcomer := newOrg(t, db)
+		follow(t, newcomer, store.TrackLatest30, l)
+		require.True(t, waiting(t, db, "account"), "another organisation has none of its videos")
+		deliverAccount(t, db, listed(found(t, 4, db.Clock.Now())))
+		require.Equal(t, 4, tracked(t, newcomer))
+		require.Equal(t, 4, deliver(t, db, link.TikTok, views(2)), "for the newcomer")
+		require.Zero(t, tracked(t, o))
+		db.Clock.Advance(25 * time.Hour)
+		deliverAccount(t, db, listed(found(t, 4, db.Clock.Now())))
+		require.Equal(t, 4, tracked(t, o), "what was found through it is taken up again")
+	})
+}
+
+// The videos that an account's stop took along are not fetched again when they are found again.
+func TestDiscovery_takesUpAgainWithoutAnotherFetch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := newOrg(t, db), parse(t, someone)
+		videos := found(t, 4, db.Clock.Now())
+		follow(t, o, store.TrackLatest30, l)
+		deliverAccount(t, db, listed(videos))
+		db.Clock.Advance(store.RefreshPause - time.Minute)
+		require.Equal(t, 4, deliver(t, db, link.TikTok, views(1)))
+		db.Clock.Advance(2 * time.Minute)
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+		require.NoError(t, err)
+		follow(t, o, store.TrackLatest30, l)
+		deliverAccount(t, db, listed(videos))
+		require.Equal(t, 4, tracked(t, o))
+		require.False(t, waiting(t, db, "video"))
+	})
+}
+
+func TestDiscovery_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+		require.NoError(t, err)
+		o, l := db.Org(free.ID), parse(t, someone)
+		all := func() {
+			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Lane: store.LaneFree, Immediate: 1, Enqueue: 1, Preview: 3})
+			require.NoError(t, err)
+		}
+		pending := func() int64 {
+			return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE organisation_id = ? AND pending", free.ID)[0]
+		}
+		all()
+		videos := found(t, 40, db.Clock.Now())
+		deliverAccount(t, db, listed(videos))
+		require.Equal(t, 40, tracked(t, o), "all are saved")
+		require.EqualValues(t, 37, pending())
+		require.Equal(t, 3, deliver(t, db, link.TikTok, views(1)))
+		for _, v := range videos[:3] {
+			require.NotNil(t, video(t, o, parse(t, v.Link)).LatestViews, "the newest")
+		}
+		for range 3 {
+			db.Clock.Advance(25 * time.Hour)
+			_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			require.NoError(t, err)
+			all()
+			deliverAccount(t, db, listed(videos))
+			require.EqualValues(t, 37, pending())
+			require.LessOrEqual(t, deliver(t, db, link.TikTok, views(2)), 3)
+		}
+		require.NoError(t, db.SetSubscription(t.Context(), free.ID, store.SubscriptionActive))
+		require.Zero(t, pending())
+		consistent(t, db, o)
+	})
+}
