@@ -457,7 +457,7 @@ func TestFaults_refusedIsForCallsThatNameTheTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"
-	r.fault(t, `{"source":"vendor","fault":"refused","ids":["`+link+`"],"status":403,"body":{"success":false,"error":"forbidden","errorStatus":403,"message":"This video is age restricted"}}`)
+	r.fault(t, `{"source":"vendor","fault":"refused","ids":["aaaaaaaaaaA"],"status":403,"body":{"success":false,"error":"forbidden","errorStatus":403,"message":"This video is age restricted"}}`)
 	refused := r.creators(t, "v1/youtube/video", "url", link)
 	require.Equal(t, http.StatusForbidden, refused.StatusCode)
 	require.Equal(t, "This video is age restricted", at(t, refused.json(t), "message"))
