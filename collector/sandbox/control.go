@@ -51,13 +51,16 @@ func (s *Sandbox) getFaults(*http.Request) reply {
 
 func (s *Sandbox) putFault(r *http.Request) reply {
 	var in struct {
-		Source     *string `json:"source"`
-		Fault      string  `json:"fault"`
-		Count      *int    `json:"count"`
-		RetryAfter *int    `json:"retry_after"`
+		Source     *string         `json:"source"`
+		Fault      string          `json:"fault"`
+		Count      *int            `json:"count"`
+		RetryAfter *int            `json:"retry_after"`
+		IDs        []string        `json:"ids"`
+		Status     int             `json:"status"`
+		Body       json.RawMessage `json:"body"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object of source, fault, count and retry_after: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object of source, fault, count, retry_after, ids, status and body: "+err.Error())
 	}
 	source := everySource
 	if in.Source != nil && *in.Source != "" {
@@ -70,7 +73,13 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	if !slices.Contains(faultNames, in.Fault) {
 		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; it is one of %s", in.Fault, strings.Join(faultNames, ", ")))
 	}
-	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter}
+	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
+	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
+		return problem(http.StatusBadRequest, "ids, status and body belong to the fault refused, and to no other")
+	}
+	if in.Fault == faultRefused && (len(in.IDs) == 0 || in.Status < 400 || in.Status > 599 || in.Body == nil) {
+		return problem(http.StatusBadRequest, fmt.Sprintf("the fault refused needs ids, a body, and a status of 400 to 599, not %d", in.Status))
+	}
 	if in.Count != nil {
 		set.Count = *in.Count
 	}

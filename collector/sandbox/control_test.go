@@ -356,7 +356,7 @@ func TestFaults_meetJustTheirCount(t *testing.T) {
 		f.set(rule{Source: "tiktok", Fault: faultZeros, Count: count})
 		var turns []int
 		for range count + 5 {
-			if _, turn, ok := f.take("vendor", "tiktok"); ok {
+			if _, turn, ok := f.take("vendor", "tiktok", nil); ok {
 				turns = append(turns, turn)
 			}
 		}
@@ -451,4 +451,22 @@ func TestControl_renamesAnAccount(t *testing.T) {
 		}
 	}
 	require.Equal(t, http.StatusBadRequest, newRig(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
+}
+
+func TestFaults_refusedIsForCallsThatNameTheTarget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"
+	r.fault(t, `{"source":"vendor","fault":"refused","ids":["aaaaaaaaaaA"],"status":403,"body":{"success":false,"error":"forbidden","errorStatus":403,"message":"This video is age restricted"}}`)
+	refused := r.creators(t, "v1/youtube/video", "url", link)
+	require.Equal(t, http.StatusForbidden, refused.StatusCode)
+	require.Equal(t, "This video is age restricted", at(t, refused.json(t), "message"))
+	require.Equal(t, http.StatusOK, r.creators(t, "v1/youtube/video", "url", "https://www.youtube.com/watch?v=bbbbbbbbbbA").StatusCode)
+
+	r.fault(t, `{"source":"youtube","fault":"refused","ids":["aaaaaaaaaaA"],"status":400,"body":{"error":{"code":400}}}`)
+	require.Equal(t, http.StatusBadRequest, r.youtube(t, "videos", "part", "id", "id", "bbbbbbbbbbA,aaaaaaaaaaA").StatusCode, "the whole batch is refused")
+	require.Equal(t, http.StatusOK, r.youtube(t, "videos", "part", "id", "id", "bbbbbbbbbbA").StatusCode)
+	for _, bad := range []string{`{"fault":"refused"}`, `{"fault":"refused","ids":["a"],"status":200,"body":{}}`, `{"fault":"zeros","ids":["a"]}`} {
+		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/faults", bad).StatusCode, bad)
+	}
 }

@@ -67,7 +67,7 @@
 //
 // # Control
 //
-//	PUT    /_control/faults  {"source","fault","count","retry_after"}: one fault a source, the newest wins
+//	PUT    /_control/faults  {"source","fault","count","retry_after","ids","status","body"}: one fault a source, the newest wins
 //	GET    /_control/faults  {"faults":[…]}, with "used", the calls that each has met
 //	DELETE /_control/faults  all of them, or ?source=
 //	GET    /_control/calls   {"<source>":{"calls","ids","max_batch","by_method","batches","batches_dropped"}}
@@ -87,7 +87,7 @@
 // all. The nearest fault counts: of the platform, else of the source, else of all. A vendor's calls are logged under both its names.
 //
 // Faults: rate_limited (429; Retry-After only with retry_after), quota_spent (of the Graph API: a business limit that comes back in five minutes), server_error (with retry_after, Retry-After too), slow (the right answer after retry_after
-// seconds, 30 if not given), zeros (every count of a right answer is 0), truncated (200 and half a body; by turns the header promises half or the whole) and
+// seconds, 30 if not given), refused (status and body, for calls that name one of ids, by id, handle or link as the source does), zeros (every count of a right answer is 0), truncated (200 and half a body; by turns the header promises half or the whole) and
 // hostile (200 and, by turns: wrong types, numbers and strings confused, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL and
 // invalid UTF-8, HTML, no ids, impossible numbers, nulls, nothing, another top level; for short links, redirects to where nobody may go). A fault
 // lasts for count calls, or until deleted. Who has no valid key meets none.

@@ -163,7 +163,7 @@ func (s *Sandbox) serve(w http.ResponseWriter, c *call, v voice, answer func(*ca
 		write(w, c.r, rep)
 		return
 	}
-	f, turn, ok := s.faults.take(c.source, c.platform)
+	f, turn, ok := s.faults.take(c.source, c.platform, c.ids)
 	if !ok {
 		write(w, c.r, rep)
 		return
@@ -180,6 +180,8 @@ func (s *Sandbox) serve(w http.ResponseWriter, c *call, v voice, answer func(*ca
 		if wait(c.r.Context(), f.RetryAfter) {
 			write(w, c.r, rep)
 		}
+	case faultRefused:
+		write(w, c.r, reply{status: f.Status, raw: f.Body})
 	case faultZeros:
 		write(w, c.r, zeroed(rep))
 	case faultHostile:

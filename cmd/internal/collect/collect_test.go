@@ -3,6 +3,7 @@ package collect_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -132,4 +134,46 @@ func TestMeasured_countsCallsAndResults(t *testing.T) {
 		"reeltally_source_call_seconds class=rate_limited source=test",
 		"reeltally_source_results_total class=gone kind=video source=test", "reeltally_source_results_total class=ok kind=video source=test",
 	}, lines)
+}
+
+// broken is a source of TikTok videos that panics at every call.
+type broken struct{ source }
+
+func (broken) Serves(t collector.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == collector.KindVideo
+}
+func (broken) Patience() time.Duration                    { return time.Second }
+func (broken) Budgets() []collector.Budget                { return nil }
+func (broken) Plan([]collector.Target) [][]collector.Call { return [][]collector.Call{{}} }
+func (broken) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+	panic("an answer that nobody thought of")
+}
+
+func TestPart_livesThroughAPanicAndCountsIt(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	l, err := link.Parse("https://www.tiktok.com/@some.body/video/7106594312292453675")
+	require.NoError(t, err)
+	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	require.NoError(t, err)
+	registry := prometheus.NewRegistry()
+	part, err := collect.Part(db.Store, []collector.Source{broken{}}, registry, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- part.Run(ctx) }()
+	require.Eventually(t, func() bool {
+		families, err := registry.Gather()
+		for _, f := range families {
+			if f.GetName() == "reeltally_collector_panics_total" {
+				return f.GetMetric()[0].GetCounter().GetValue() > 0
+			}
+		}
+		return err != nil
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Empty(t, done, "the process lives")
+	stop()
+	require.NoError(t, <-done)
 }
