@@ -127,7 +127,7 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 	require.NoError(t, err)
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.postmaster))
 	require.NoError(t, err)
-	for _, child := range strings.Fields(string(children)) {
+	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
 		if used, err := processorTime(pid, false); err == nil { // one that has ended meanwhile is counted the next time

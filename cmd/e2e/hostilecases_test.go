@@ -31,8 +31,8 @@ const (
 func inArray(links string) string { return `{"links":` + links + `}` }
 
 // post returns a run that sends a body to a path.
-func post(path, body string, headers ...string) func(a *attack) {
-	return func(a *attack) { a.post(path, body, headers...) }
+func post(path, body string) func(a *attack) {
+	return func(a *attack) { a.post(path, body) }
 }
 
 // get returns a run that asks for a path.

@@ -42,7 +42,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 - A case of several requests is held to the bounds as a whole.
 - Cases with * answer with up to 5,000 rows. They are measured and not held to the bounds.
 - Before is the same measurement of commit be8cd07: server and PostgreSQL in ms, and memory. It was measured once, on a busy machine,
-  where processor time is up to twice that of an idle one. Empty cells were not measured then.
+  where processor time is up to twice that of an idle one. Cells with ≈ multiply what one request cost. Empty cells were not measured then.
 
 ## The requests
 

@@ -90,13 +90,13 @@ func collectionCases() []hostileCase {
 
 // repeatCases ask again and again, or many things in one request.
 func repeatCases() []hostileCase {
-	call := func(id int, tool, arguments string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
+	call := func(tool, arguments string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)
 	}
-	batch := func(n int, message func(i int) string) string {
+	batch := func(n int, message func() string) string {
 		messages := make([]string, n)
 		for i := range messages {
-			messages[i] = message(i)
+			messages[i] = message()
 		}
 		return "[" + strings.Join(messages, ",") + "]"
 	}
@@ -111,27 +111,27 @@ func repeatCases() []hostileCase {
 			a.post(bulk, body, "Idempotency-Key", key)
 		}},
 		{name: "an MCP batch of ten lists of 5,000 videos", run: func(a *attack) {
-			a.mcp(batch(10, func(i int) string { return call(i, "list_videos", `{"limit":5000}`) }))
+			a.mcp(batch(10, func() string { return call("list_videos", `{"limit":5000}`) }))
 		}},
 		{name: "an MCP batch of 1,000 small calls", run: func(a *attack) {
-			a.mcp(batch(1000, func(i int) string { return call(i, "authenticate", `{}`) }))
+			a.mcp(batch(1000, func() string { return call("authenticate", `{}`) }))
 		}},
 		{name: "MCP: 100 times tools/list", run: func(a *attack) {
 			for i := range 100 {
 				a.mcp(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, i))
 			}
 		}},
-		{name: "MCP: a list of 100 videos with 400 labels each", run: func(a *attack) { a.mcp(call(1, "list_videos", `{"limit":100}`)) }},
+		{name: "MCP: a list of 100 videos with 400 labels each", run: func(a *attack) { a.mcp(call("list_videos", `{"limit":100}`)) }},
 		{name: "MCP: arguments 50,000 deep", run: func(a *attack) {
-			a.mcp(call(1, "list_videos", `{"x":`+strings.Repeat("[", 50_000)+strings.Repeat("]", 50_000)+`}`))
+			a.mcp(call("list_videos", `{"x":`+strings.Repeat("[", 50_000)+strings.Repeat("]", 50_000)+`}`))
 		}},
-		{name: "MCP: 650,000 empty objects as links, 2 MB", run: func(a *attack) { a.mcp(call(1, "track_videos", inArray(repeated("{}", 650_000)))) }},
+		{name: "MCP: 650,000 empty objects as links, 2 MB", run: func(a *attack) { a.mcp(call("track_videos", inArray(repeated("{}", 650_000)))) }},
 		{name: "MCP: 100,000 unknown arguments", run: func(a *attack) {
 			var b strings.Builder
 			for i := range 100_000 {
 				fmt.Fprintf(&b, `,"m%d":1`, i)
 			}
-			a.mcp(call(1, "list_videos", "{"+b.String()[1:]+"}"))
+			a.mcp(call("list_videos", "{"+b.String()[1:]+"}"))
 		}},
 	}
 }
