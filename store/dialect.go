@@ -86,13 +86,12 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
 		}
 	}
-	// SQLite would create the file readable for all, as far as the umask lets it. The files beside it get the file's mode.
-	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return c, fmt.Errorf("open SQLite file: %w", err)
-	}
-	if err := file.Close(); err != nil {
-		return c, err
+	// SQLite would create the file readable for all, as far as the umask lets it. The files beside it get the file's mode. If the file is
+	// there already or cannot be created, SQLite says so below, or opens it.
+	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		if err := file.Close(); err != nil {
+			return c, err
+		}
 	}
 	// The busy timeout comes first, since the switch to WAL may already have to wait for another process. FULL makes
 	// an acknowledged write outlive a power cut, not only the death of the process.
