@@ -93,9 +93,10 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	db.Raw(t) // before the URL says what only the store understands
-	db.URL += "&pool_max_conns=1"
-	a := newApp(t, db)
+	single, err := store.Open(t.Context(), store.Options{URL: db.URL + "&pool_max_conns=1", Now: db.Clock.Now, Timeout: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, single.Close()) })
+	a := newApp(t, db, func(o *server.Options) { o.Store = single })
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
 	release := a.block(t)

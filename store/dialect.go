@@ -178,7 +178,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	if !strings.Contains(d.url, "pool_max_conns") {
 		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // a number of processors fits
 	}
-	if !strings.Contains(d.url, "connect_timeout") {
+	if o.Timeout > 0 && !strings.Contains(d.url, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = acquireTimeout
 		// A server that vanished without closing its connections is noticed after half a minute.
 		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
@@ -193,7 +193,11 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	if err != nil {
 		return c, err
 	}
-	pool := sql.OpenDB(boundedConnector{stdlib.GetPoolConnector(below)})
+	connector := stdlib.GetPoolConnector(below)
+	if o.Timeout > 0 {
+		connector = boundedConnector{connector}
+	}
+	pool := sql.OpenDB(connector)
 	pool.SetMaxIdleConns(0) // the pool below keeps them
 	c.pools, c.below = []*sql.DB{pool}, below.Close
 	c.write, err = gorm.Open(postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)}), gormConfig(o))

@@ -24,7 +24,7 @@ type Options struct {
 	// PostgreSQL are apart. Tests set their own time.
 	RealTime bool
 	// Timeout bounds a transaction whose context has no deadline; PostgreSQL itself ends a statement and an idle transaction a
-	// little later. Zero sets no bound.
+	// little later. With a Timeout, the wait for a connection to PostgreSQL is bounded as well. Zero sets no bound.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
