@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally"
 )
 
 // row is a requirement of the specification, or the heading of the section of its rows when the id has no dash.
@@ -89,7 +89,7 @@ func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
 // declaredAnswers lists what the contract declares. That each pair is seen in a test, TestMain of the server asks.
 func declaredAnswers(t *testing.T) string {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData([]byte(gen.OpenAPI))
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	require.NoError(t, err)
 	var out strings.Builder
 	out.WriteString("\n## Operations and their answers\n\nEvery exchange of the server's tests is held against the contract: request, status, headers, body. A run of\n" +

@@ -1,16 +1,9 @@
-// Package gen holds what is generated from openapi.yaml: package api is the server's side, package client the Go
-// client. Nothing in the folders below is edited by hand; `make gen` writes them anew and `make gen-check` proves them fresh.
+// Package gen holds the code that is generated from openapi.yaml: package api is the server's side, package client is the
+// Go client. `make gen` writes both folders anew, and `make gen-check` fails if they are not what openapi.yaml generates.
+//
+// overlay.yaml leaves out of the generated code what no Go code uses. The contract that servers hand out stays complete.
 package gen
 
-import _ "embed"
-
 //go:generate go run ../.ci/samples ../openapi.yaml
-//go:generate cp ../openapi.yaml api/openapi.yaml
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml
 //go:generate go tool oapi-codegen -config client/config.yaml ../openapi.yaml
-
-// OpenAPI is the contract, byte for byte the openapi.yaml of the repository. It is a copy, since an embed cannot reach
-// above its own folder.
-//
-//go:embed api/openapi.yaml
-var OpenAPI string

@@ -113,7 +113,7 @@ func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	return api.GetAccount200JSONResponse{Body: ToAPIAccount(a, caller.View)}, nil
+	return api.GetAccount200JSONResponse(ToAPIAccount(a, caller.View)), nil
 }
 
 // ListAccountVideos lists the videos of an account.

@@ -29,7 +29,7 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	if tracked[0].Already {
 		out.Error = new(alreadyTrackedAccount)
 	}
-	return api.TrackAccount200JSONResponse{Body: out}, nil
+	return api.TrackAccount200JSONResponse(out), nil
 }
 
 func trackingType(t *api.TrackingType) store.TrackingType {
@@ -48,7 +48,7 @@ func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject
 	if err := stopOneAccount(ctx, ref, r.Body.ID); err != nil {
 		return nil, err
 	}
-	return api.StopAccount200JSONResponse{Body: api.Message{Message: stopped}}, nil
+	return api.StopAccount200JSONResponse(api.Message{Message: stopped}), nil
 }
 
 // StopAccountByID stops the tracking of an account named by id.
@@ -56,7 +56,7 @@ func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDReque
 	if err := stopOneAccount(ctx, store.AccountRef{ID: r.AccountID}, r.AccountID.String()); err != nil {
 		return nil, err
 	}
-	return api.StopAccountByID200JSONResponse{Body: api.Message{Message: stopped}}, nil
+	return api.StopAccountByID200JSONResponse(api.Message{Message: stopped}), nil
 }
 
 // stopOneAccount stops one account; named is how the caller names it.

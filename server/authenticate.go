@@ -10,11 +10,11 @@ import (
 // Authenticate tells who a token belongs to.
 func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObject) (api.AuthenticateResponseObject, error) {
 	caller := CallerFrom(ctx)
-	return api.Authenticate200JSONResponse{Body: api.Authentication{
+	return api.Authenticate200JSONResponse(api.Authentication{
 		Organisation: ToAPIOrganisation(caller.Organisation),
 		Token:        ToAPIToken(caller.Token),
 		RateLimits:   s.rateLimits(caller.facts),
-	}}, nil
+	}), nil
 }
 
 // ToAPIOrganisation converts an organisation.

@@ -64,11 +64,11 @@ func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject
 	}
 	switch {
 	case done.summary.Failed == 0:
-		return api.TrackVideos200JSONResponse{Body: result}, nil
+		return api.TrackVideos200JSONResponse(result), nil
 	case done.summary.Succeeded == 0:
-		return api.TrackVideos422JSONResponse{Body: result}, nil
+		return api.TrackVideos422JSONResponse(result), nil
 	}
-	return api.TrackVideos207JSONResponse{Body: result}, nil
+	return api.TrackVideos207JSONResponse(result), nil
 }
 
 // TrackAccounts tracks many accounts.
@@ -98,11 +98,11 @@ func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestOb
 	}
 	switch {
 	case done.summary.Failed == 0:
-		return api.TrackAccounts200JSONResponse{Body: result}, nil
+		return api.TrackAccounts200JSONResponse(result), nil
 	case done.summary.Succeeded == 0:
-		return api.TrackAccounts422JSONResponse{Body: result}, nil
+		return api.TrackAccounts422JSONResponse(result), nil
 	}
-	return api.TrackAccounts207JSONResponse{Body: result}, nil
+	return api.TrackAccounts207JSONResponse(result), nil
 }
 
 // trackAll reads the links of a bulk request about one kind, hands the good ones, if any, to save, which tracks them and

@@ -46,9 +46,9 @@ func (s *Server) StopVideos(ctx context.Context, r api.StopVideosRequestObject) 
 		return nil, err
 	}
 	if !result.Success {
-		return api.StopVideos207JSONResponse{Body: result}, nil
+		return api.StopVideos207JSONResponse(result), nil
 	}
-	return api.StopVideos200JSONResponse{Body: result}, nil
+	return api.StopVideos200JSONResponse(result), nil
 }
 
 // StopAccounts stops the tracking of many accounts.
@@ -70,9 +70,9 @@ func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObje
 		return nil, err
 	}
 	if !result.Success {
-		return api.StopAccounts207JSONResponse{Body: result}, nil
+		return api.StopAccounts207JSONResponse(result), nil
 	}
-	return api.StopAccounts200JSONResponse{Body: result}, nil
+	return api.StopAccounts200JSONResponse(result), nil
 }
 
 func (s *Server) stopAll(ctx context.Context, sent []string, b bulkStop) (api.StopResult, error) {

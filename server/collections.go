@@ -34,14 +34,14 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	}
 	if !isTrue(r.Params.Paginated) {
 		list.Count = new(int32(len(list.Data))) //nolint:gosec // at most a page
-		return api.ListCollections200JSONResponse{Body: list}, nil
+		return api.ListCollections200JSONResponse(list), nil
 	}
 	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
 	if err != nil {
 		return nil, err
 	}
 	list.Pagination = &pagination
-	return api.ListCollections200JSONResponse{Body: list}, nil
+	return api.ListCollections200JSONResponse(list), nil
 }
 
 // rootParent is the parent_id of collections that have none.
@@ -87,8 +87,8 @@ func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionReq
 	if err != nil {
 		return nil, refusedCollection(err, uuid.Nil, r.Body.ParentID)
 	}
-	return api.CreateCollection201JSONResponse{Body: api.CreatedCollection{ID: made.ID, Name: made.Name, OrganisationID: made.OrganisationID,
-		Access: api.Access(made.Access), CreatedAt: toAPITime(made.CreatedAt)}}, nil
+	return api.CreateCollection201JSONResponse(api.CreatedCollection{ID: made.ID, Name: made.Name, OrganisationID: made.OrganisationID,
+		Access: api.Access(made.Access), CreatedAt: toAPITime(made.CreatedAt)}), nil
 }
 
 // GetCollection reads one collection.
@@ -99,7 +99,7 @@ func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestOb
 	if err != nil {
 		return nil, err
 	}
-	return api.GetCollection200JSONResponse{Body: ToAPICollection(c, caller.View, counts)}, nil
+	return api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts)), nil
 }
 
 // UpdateCollection changes a collection.
@@ -165,7 +165,7 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	if err := CallerFrom(ctx).Org.DeleteCollection(ctx, r.CollectionID, unchanged); err != nil {
 		return nil, refusedCollection(err, r.CollectionID, nil)
 	}
-	return api.DeleteCollection200JSONResponse{Body: api.DeletedCollection{Success: true, DeletedID: r.CollectionID}}, nil
+	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
 // collectionSeen returns the version of a collection that If-Match names, nil without that field. The write that follows
@@ -186,7 +186,7 @@ func collectionSeen(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.
 	var tags []string
 	for _, counts := range []bool{false, true} {
 		shown := &held{header: http.Header{}}
-		if err := (api.GetCollection200JSONResponse{Body: ToAPICollection(c, view, counts)}).VisitGetCollectionResponse(shown); err != nil {
+		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, view, counts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
 		tags = append(tags, entityTag(shown.body.Bytes()))

@@ -19,7 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
-	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally"
 )
 
 // contract is openapi.yaml as the tests hold every exchange against it. It is read apart from the server's own reading.
@@ -39,7 +39,7 @@ type contractOperation struct {
 
 // theContract is shared by all tests, since it counts what they have seen.
 var theContract = sync.OnceValue(func() *contract {
-	doc, err := openapi3.NewLoader().LoadFromData([]byte(gen.OpenAPI))
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	if err != nil {
 		panic(err)
 	}

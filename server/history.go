@@ -35,7 +35,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 			out[i].Quality, out[i].Source, out[i].FetchedAt = ToAPIProvenance(points[i].Provenance, caller.View)
 		}
 	}
-	return api.GetVideoHistory200JSONResponse{Body: out}, nil
+	return api.GetVideoHistory200JSONResponse(out), nil
 }
 
 // GetAccountHistory reads the daily points of an account.
@@ -60,7 +60,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 			out[i].Quality, out[i].Source, out[i].FetchedAt = ToAPIProvenance(points[i].Provenance, caller.View)
 		}
 	}
-	return api.GetAccountHistory200JSONResponse{Body: out}, nil
+	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
 // shownPoints are those of the points, the newest first, that a history has: all, or the latest alone where it is masked.

@@ -51,7 +51,7 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	for i, v := range found.Videos {
 		data[i] = ToAPIVideo(v, caller.View)
 	}
-	return api.ListCollectionVideos200JSONResponse{Body: api.CollectionVideoPage{Data: data, Pagination: pagination}}, nil
+	return api.ListCollectionVideos200JSONResponse(api.CollectionVideoPage{Data: data, Pagination: pagination}), nil
 }
 
 // AddCollectionVideos adds videos to a collection.
@@ -60,7 +60,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	if err != nil {
 		return nil, unknownIDs(err, "video", "/video_ids", r.Body.VideoIds)
 	}
-	return api.AddCollectionVideos200JSONResponse{Body: api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}}, nil //nolint:gosec // at most what was sent
+	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
 // RemoveCollectionVideos takes videos out of a collection.
@@ -69,7 +69,7 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionVideos200JSONResponse{Body: api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}}, nil //nolint:gosec // at most what was sent
+	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
 // ListCollectionAccounts lists the accounts of a collection.
@@ -101,7 +101,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	for i, a := range found.Accounts {
 		data[i] = ToAPIAccount(a, caller.View)
 	}
-	return api.ListCollectionAccounts200JSONResponse{Body: api.CollectionAccountPage{Data: data, Pagination: pagination}}, nil
+	return api.ListCollectionAccounts200JSONResponse(api.CollectionAccountPage{Data: data, Pagination: pagination}), nil
 }
 
 // AddCollectionAccounts adds accounts to a collection.
@@ -110,7 +110,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	if err != nil {
 		return nil, unknownIDs(err, "account", "/account_ids", r.Body.AccountIds)
 	}
-	return api.AddCollectionAccounts200JSONResponse{Body: api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}}, nil //nolint:gosec // at most what was sent
+	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
 // RemoveCollectionAccounts takes accounts out of a collection.
@@ -119,7 +119,7 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionAccounts200JSONResponse{Body: api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}}, nil //nolint:gosec // at most what was sent
+	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
 // unknownIDs points at the entries of an array that name unknown things of a kind; other errors pass.

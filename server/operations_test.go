@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally"
 )
 
 func TestOperations_refuseAContractWithoutFacts(t *testing.T) {
@@ -18,12 +18,12 @@ func TestOperations_refuseAContractWithoutFacts(t *testing.T) {
 		"operationId: authenticate":  "x-operation: authenticate",
 	} {
 		for _, with := range []string{replacement, ""} {
-			broken := strings.Replace(gen.OpenAPI, "      "+fact+"\n", "      "+with+"\n", 1)
-			require.NotEqual(t, gen.OpenAPI, broken)
+			broken := strings.Replace(reeltally.OpenAPI, "      "+fact+"\n", "      "+with+"\n", 1)
+			require.NotEqual(t, reeltally.OpenAPI, broken)
 			_, err := readOperations(broken)
 			require.ErrorContains(t, err, "/authenticate", "%q in place of %q", with, fact)
 		}
 	}
-	_, err := readOperations(gen.OpenAPI)
+	_, err := readOperations(reeltally.OpenAPI)
 	require.NoError(t, err)
 }

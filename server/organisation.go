@@ -23,7 +23,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	for i := range out {
 		out[i] = ToAPIOrganisationHistoryPoint(points[i], caller.View)
 	}
-	return api.GetOrganisationHistory200JSONResponse{Body: out}, nil
+	return api.GetOrganisationHistory200JSONResponse(out), nil
 }
 
 // ToAPIOrganisationHistoryPoint converts a point, as far as the view shows it.
@@ -42,7 +42,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 	if err != nil {
 		return nil, err
 	}
-	return api.GetVideoStatistics200JSONResponse{Body: toAPIStatistics(counts)}, nil
+	return api.GetVideoStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
 // GetAccountStatistics counts the accounts.
@@ -51,7 +51,7 @@ func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStati
 	if err != nil {
 		return nil, err
 	}
-	return api.GetAccountStatistics200JSONResponse{Body: toAPIStatistics(counts)}, nil
+	return api.GetAccountStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
 func toAPIStatistics(s store.Statistics) api.Statistics {

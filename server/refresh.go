@@ -24,7 +24,7 @@ func (s *Server) RefreshVideo(ctx context.Context, r api.RefreshVideoRequestObje
 	case done.Scheduled:
 		return api.RefreshVideo202Response{}, nil
 	}
-	return api.RefreshVideo200JSONResponse{Body: toRefreshNotDue(done)}, nil
+	return api.RefreshVideo200JSONResponse(toRefreshNotDue(done)), nil
 }
 
 // RefreshAccount asks for an account to be fetched now.
@@ -42,7 +42,7 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	case done.Scheduled:
 		return api.RefreshAccount202Response{}, nil
 	}
-	return api.RefreshAccount200JSONResponse{Body: toRefreshNotDue(done)}, nil
+	return api.RefreshAccount200JSONResponse(toRefreshNotDue(done)), nil
 }
 
 // toRefreshNotDue converts what was not scheduled, since it was fetched a short while ago.

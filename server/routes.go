@@ -15,7 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/server/swagger"
 	"github.com/reeltally/reeltally/store"
@@ -62,7 +62,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	both.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	both.GET("/readyz", s.ready)
 	both.GET("/openapi.yaml", func(c echo.Context) error {
-		return c.Blob(http.StatusOK, "application/yaml", []byte(gen.OpenAPI))
+		return c.Blob(http.StatusOK, "application/yaml", []byte(reeltally.OpenAPI))
 	})
 	both.GET("/openapi.json", func(c echo.Context) error {
 		return c.JSONBlob(http.StatusOK, s.contractJSON)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -92,7 +92,7 @@ func New(o Options) (*Server, error) {
 		s.previewAllowance = defaultPreviewAllowance
 	}
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
-	if s.operations, err = readOperations(gen.OpenAPI); err != nil {
+	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
 		return nil, err
 	}
 	if s.contractJSON, err = s.operations.doc.MarshalJSON(); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/gen"
+	"github.com/reeltally/reeltally"
 )
 
 func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
@@ -66,7 +66,7 @@ func TestCheckJSON_boundsWhatItReports(t *testing.T) {
 
 func listVideosOperation(tb testing.TB) *operation {
 	tb.Helper()
-	ops, err := readOperations(gen.OpenAPI)
+	ops, err := readOperations(reeltally.OpenAPI)
 	require.NoError(tb, err)
 	return ops.byRoute["GET /videos"]
 }

@@ -32,7 +32,7 @@ func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) 
 	if tracked[0].Already {
 		out.Error = new(alreadyTracked)
 	}
-	return api.TrackVideo200JSONResponse{Body: out}, nil
+	return api.TrackVideo200JSONResponse(out), nil
 }
 
 // directURL is the page of a video or account on the dashboard.
@@ -51,7 +51,7 @@ func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (a
 	if err := stopOne(ctx, ref, r.Body.ID); err != nil {
 		return nil, err
 	}
-	return api.StopVideo200JSONResponse{Body: api.Message{Message: stopped}}, nil
+	return api.StopVideo200JSONResponse(api.Message{Message: stopped}), nil
 }
 
 // StopVideoByID stops the tracking of a video named by id.
@@ -59,7 +59,7 @@ func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestOb
 	if err := stopOne(ctx, store.VideoRef{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
 	}
-	return api.StopVideoByID200JSONResponse{Body: api.Message{Message: stopped}}, nil
+	return api.StopVideoByID200JSONResponse(api.Message{Message: stopped}), nil
 }
 
 // stopOne stops one video; named is how the caller names it.

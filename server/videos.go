@@ -137,7 +137,7 @@ func (s *Server) toVideoPage(ctx context.Context, l videoList, found store.Video
 	for i, v := range found.Videos {
 		page.Data[i] = ToAPIVideo(v, view)
 	}
-	return api.ListVideos200JSONResponse{Body: page}, nil
+	return api.ListVideos200JSONResponse(page), nil
 }
 
 // GetVideo reads one video.
@@ -151,7 +151,7 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	if err != nil {
 		return nil, err
 	}
-	return api.GetVideo200JSONResponse{Body: ToAPIVideo(v, caller.View)}, nil
+	return api.GetVideo200JSONResponse(ToAPIVideo(v, caller.View)), nil
 }
 
 // videoRef reads "a UUID or a URL". What can mean no video is not found.
