@@ -97,6 +97,17 @@ hostile: ## 20,000 hostile answers generated, and every scenario in every lane (
 	@exec $(WITH_POSTGRES) go test ./collector -count=1 -timeout=3h -run '^TestHostile_' $(ARGS) -args -hostile.everywhere \
 		-hostile.count=$(or $(COUNT),20000) -hostile.seed=$(or $(SEED),1) -hostile.out=$(CURDIR)/docs/evidence/hostile-answers.md
 
+.PHONY: hostile-requests
+hostile-requests: ## 100 requests that try to cost much, each measured at the running server (7 minutes); writes docs/evidence/hostile-requests.md
+	@mkdir -p docs/evidence
+	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
+
+# FULL_RATE_FOR=2m for less.
+.PHONY: full-rate
+full-rate: ## one organisation at its full rate on every operation for ten minutes (FULL_RATE_FOR); writes docs/evidence/full-rate.md and .svg
+	@mkdir -p docs/evidence
+	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
+
 .PHONY: contract
 contract: ## judge openapi.yaml and the server: Spectral, OWASP, Redocly, breaking changes, Schemathesis (needs Node and Python)
 	@.ci/contract/check $(ARGS)

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -8,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// atOnce makes a call for each batch, several at once.
-func atOnce(batches [][]store.Target, call func([]store.Target) error) error {
+// atOnce makes a call for each batch, several at once. A call that panics returns an error.
+func (c *Collector) atOnce(ctx context.Context, batches [][]store.Target, call func([]store.Target) error) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var errs []error
@@ -18,7 +19,7 @@ func atOnce(batches [][]store.Target, call func([]store.Target) error) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			err := call(batch)
+			err := c.safely(ctx, func() error { return call(batch) }, "task", "batch", "targets", idsOf(batch))
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
@@ -39,7 +40,7 @@ func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
 	parts := map[together][]store.Target{}
 	for _, t := range targets {
 		size, _ := s.Serves(ask(t, c.now()))
-		key := together{size: max(1, size)}
+		key := together{size: c.batchSize(s, t, size)}
 		if g, ok := s.(Grouped); ok {
 			key.group = g.Group(ask(t, c.now()))
 		}

@@ -34,6 +34,9 @@ func (c *Collector) open(ctx context.Context) (ways, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.learnRefusals(ctx); err != nil {
+		return nil, err
+	}
 	now := store.InstantOf(c.now())
 	var open ways
 	for _, s := range c.sources {
@@ -275,54 +278,15 @@ func (w way) budget(name string) Budget {
 	return Budget{}
 }
 
-// toleratedFailures is how many calls in a row may fail before the source as a whole is left alone for a while: one
-// video that breaks its call must not stop the others.
-const toleratedFailures = 3
-
-// failed handles a call without an answer: the source, or one of its budgets, is paused for all collectors, and the
-// targets go back unharmed, or with one more attempt where the fault may be theirs.
-func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *Failure) (answer, error) {
-	now := c.now()
-	a := answer{at: now}
-	strikes := w.strikes[f.Bucket]
-	until := now
-	switch f.Class {
-	case RateLimited:
-		if until = f.RetryAt; !until.After(now) {
-			until = now.Add(jitter(step(pauses, strikes)))
-		}
-		a.open = batch
-	case QuotaSpent:
-		// The source says when the budget returns; until then it is tried now and then, since operators buy more.
-		if until = now.Add(step(probes, strikes)); f.RetryAt.After(now) && f.RetryAt.Before(until) {
-			until = f.RetryAt
-		}
-		a.open = batch
-	case AuthFailed:
-		until = now.Add(step(probes, strikes))
-		a.open = batch
-	default:
-		for _, t := range batch {
-			a.failed = append(a.failed, c.outcome(t, Result{Class: f.Class, Detail: f.Detail}, w.source.Name(), now))
-		}
-		if errors.Is(f, ErrUnpaid) {
-			return a, nil // which says nothing of the source
-		}
-		if strikes+1 >= toleratedFailures {
-			until = now.Add(jitter(step(pauses, strikes+1-toleratedFailures)))
-		}
-	}
-	attrs := []any{"source", w.source.Name(), "budget", f.Bucket, "class", f.Class, "detail", f.Detail, "targets", len(batch), "until", until.UTC()}
-	if !f.RetryAt.IsZero() {
-		attrs = append(attrs, "source_says", f.RetryAt.UTC())
-	}
-	c.log.WarnContext(ctx, "source failed", attrs...)
-	return a, c.store.PauseSource(ctx, store.Pause{Source: bucketKey(w.source, f.Bucket), Class: string(f.Class), Detail: f.Detail,
-		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
-}
-
 // answered notes that a source, and the buckets that a call was paid from, work again: a call that began at that time was answered.
 func (c *Collector) answered(ctx context.Context, w way, r reservation, began time.Time) error {
+	errs := []error{c.forgetRefusals(ctx, w.source.Name())}
+	for _, p := range r.parts {
+		errs = append(errs, c.forgetRefusals(ctx, bucketKey(w.source, p.call.Bucket)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
 	for bucket := range w.strikes {
 		if bucket != "" && !slices.ContainsFunc(r.parts, func(p part) bool { return p.call.Bucket == bucket }) {
 			continue
@@ -345,6 +309,9 @@ func (c *Collector) resume(ctx context.Context) error {
 		return err
 	}
 	for _, s := range c.sources {
+		if err := c.store.ForgetRefusals(ctx, s.Name()); err != nil {
+			return err
+		}
 		if p, known := pauses[s.Name()]; known && p.Class == string(AuthFailed) {
 			if _, err := c.store.ResumeSource(ctx, s.Name(), p.BlockedUntil); err != nil {
 				return err

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -41,6 +40,8 @@ type Options struct {
 	// Heartbeat is how often it says that it lives; 0 means every two seconds. One that has not said so for deadAfter is
 	// taken for dead.
 	Heartbeat time.Duration
+	// Panicked is called for each panic that was recovered; nil means that they are logged alone.
+	Panicked func()
 }
 
 // DefaultPoll is how long an idle collector waits before it looks again.
@@ -75,12 +76,17 @@ type Collector struct {
 	sources []Source
 	windows sync.Map // the window of each budget that was last spent from
 	large   sync.Map // and the one in which it was last said that a call is too large
-	now     func() time.Time
-	log     *slog.Logger
-	workers int
-	poll    time.Duration
-	beats   time.Duration
-	plan    plan
+	// refusals has the sources and budgets, by bucketKey, with refusals on record (refusals.go).
+	refusals sync.Map
+	// unanswered has the size of the next batch of targets whose last batch had no answer, by unansweredKey.
+	unanswered sync.Map
+	panics     func()
+	now        func() time.Time
+	log        *slog.Logger
+	workers    int
+	poll       time.Duration
+	beats      time.Duration
+	plan       plan
 	// patience is that of the most patient source.
 	patience time.Duration
 }
@@ -94,7 +100,7 @@ func New(o Options) (*Collector, error) {
 		return nil, errors.New("collector: no source is configured, so that nothing could be collected")
 	}
 	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
-		beats: o.Heartbeat}
+		beats: o.Heartbeat, panics: o.Panicked}
 	for _, s := range o.Sources {
 		c.patience = max(c.patience, s.Patience())
 	}
@@ -163,7 +169,11 @@ func (c *Collector) serves(p link.Platform, k Kind) bool {
 // beat says that this collector lives and takes over what dead ones held.
 func (c *Collector) beat(ctx context.Context) {
 	for wait(ctx, c.beats) {
-		freed, err := c.store.Heartbeat(ctx, c.id, deadAfter)
+		var freed int64
+		err := c.safely(ctx, func() (err error) {
+			freed, err = c.heartbeat(ctx)
+			return err
+		}, "task", "heartbeat")
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "heartbeat failed", "error", err)
 		}
@@ -173,12 +183,23 @@ func (c *Collector) beat(ctx context.Context) {
 	}
 }
 
+// heartbeat is one sign of life, given up after deadAfter: by then the collector is taken for dead, and the next one counts.
+func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, deadAfter)
+	defer cancel()
+	return c.store.Heartbeat(ctx, c.id, deadAfter)
+}
+
 // work is one worker of a platform and kind.
 func (c *Collector) work(ctx context.Context, p link.Platform, k Kind, h *hands) {
 	most := callsAtOnce / 2
 	for ctx.Err() == nil {
 		began := c.now()
-		busy, err := c.round(ctx, p, k, h, most)
+		var busy bool
+		err := c.safely(ctx, func() (err error) {
+			busy, err = c.round(ctx, p, k, h, most)
+			return err
+		}, "task", "round", "platform", p, "kind", k)
 		if busy {
 			most = claimable(most, c.now().Sub(began))
 		}
@@ -199,28 +220,39 @@ func claimable(last int, took time.Duration) int {
 	return min(mostClaimed, max(callsAtOnce/2, int(float64(last)*float64(claimTime)/float64(took))))
 }
 
-// round claims and fetches once, up to so many targets or as many as one call takes; it returns false when there was
-// nothing to do.
+// claimTimeout bounds what a round asks of the database before it fetches.
+const claimTimeout = 30 * time.Second
+
+// round claims and fetches once, up to most targets or as many as one call takes. It returns false if there was nothing to do.
 func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands, most int) (busy bool, err error) {
-	lanes, err := c.store.DueLanes(ctx, p, string(k))
-	if err != nil || len(lanes) == 0 {
+	claim, ways, within, err := c.claimRound(ctx, p, k, most)
+	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	ways, batch, err := c.ready(ctx, p, k)
+	defer h.take(claim.Targets, true)()
+	return true, c.collect(ctx, claim, ways, within)
+}
+
+// claimRound claims the targets of a round, none if nothing is due or no source may be asked. It returns the sources to ask and for
+// how long.
+func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, most int) (claim store.Claim, sources ways, within time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	lanes, err := c.store.DueLanes(ctx, p, string(k))
+	if err != nil || len(lanes) == 0 {
+		return claim, nil, 0, err
+	}
+	sources, batch, err := c.ready(ctx, p, k)
 	if err != nil || batch == 0 {
-		return false, err
+		return claim, nil, 0, err
 	}
 	held, within := c.times(k)
 	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
 	if batch > 1 {
 		request.Ahead = fillAhead
 	}
-	claim, err := c.store.Claim(ctx, request)
-	if err != nil || len(claim.Targets) == 0 {
-		return false, err
-	}
-	defer h.take(claim.Targets, true)()
-	return true, c.collect(ctx, claim, ways, within)
+	claim, err = c.store.Claim(ctx, request)
+	return claim, sources, within, err
 }
 
 // ready returns the sources that may be asked now and how many targets one call takes, 0 when all are paused: what is due then
@@ -264,11 +296,18 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 	defer cancel()
 	writing := context.WithoutCancel(ctx)
 
-	due, err := c.putOff(writing, claim)
-	if err != nil {
-		return err
+	attrs := []any{"platform", claim.Targets[0].Platform, "kind", claim.Targets[0].Kind, "targets", idsOf(claim.Targets)}
+	err := c.safely(writing, func() error {
+		due, err := c.putOff(writing, claim)
+		if err != nil {
+			return err
+		}
+		return c.pursue(calls, writing, claim, ways, errands(due))
+	}, attrs...)
+	if p, ok := errors.AsType[*panicked](err); ok {
+		err = errors.Join(err, c.safely(writing, func() error { return c.abandon(writing, claim, p) }, attrs...))
 	}
-	return c.pursue(calls, writing, claim, ways, errands(due))
+	return err
 }
 
 // putOff gives those of a claim's targets back whose turn has not come, and returns the others.
@@ -299,6 +338,12 @@ type answer struct {
 	later   map[string]time.Time   // until when those of them wait, by external id, for which a budget has too few units left
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
 	failed  []store.Outcome        // the call failed, maybe by their fault: the same
+	// unanswered are targets of a further call, which met failure.
+	unanswered []store.Target
+	failure    *Failure
+	divide     *Failure // the call was refused, and is to be made for each half of the batch: nothing else is set
+	paused     bool     // the source is paused now
+	late       bool     // the call was not made, since the claim's time is up: all are open
 }
 
 // fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What it returns
@@ -306,17 +351,11 @@ type answer struct {
 func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, behind ways, targets []store.Target) (answer, error) {
 	var mu sync.Mutex
 	all := answer{later: map[string]time.Time{}}
-	err := atOnce(c.batches(w.source, targets), func(batch []store.Target) error {
-		a, err := c.call(ctx, w, behind, batch)
-		if err == nil {
-			err = errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
-				c.store.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
-		}
+	err := c.atOnce(writing, c.batches(w.source, targets), func(batch []store.Target) error {
+		a, err := c.handle(ctx, writing, claim, w, behind, batch)
 		mu.Lock()
 		defer mu.Unlock()
-		all.open, all.refused, all.lacking = append(all.open, a.open...), append(all.refused, a.refused...), append(all.lacking, a.lacking...)
-		all.failed = append(all.failed, a.failed...)
-		maps.Copy(all.later, a.later)
+		all.add(a)
 		return err
 	})
 	return all, err
@@ -337,8 +376,8 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	results, err := c.spend(askingFor(ctx, batch), w, asked, taken)
 	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)) {
-		a.open = batch // we are stopping, or the claim's time is up: that says nothing of the source
-		return a, nil  //nolint:nilerr // the targets go back
+		a.open, a.late = batch, !errors.Is(ctx.Err(), context.Canceled) // we are stopping, or the claim's time is up: that says nothing of the source
+		return a, nil                                                   //nolint:nilerr // the targets go back
 	}
 	if failure := (*Failure)(nil); errors.As(err, &failure) {
 		return c.failed(context.WithoutCancel(ctx), w, batch, failure)
@@ -352,6 +391,10 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	compare(batch, results)
 	for i, r := range results {
+		if r.Failed != nil {
+			a.unanswered, a.failure = append(a.unanswered, batch[i]), r.Failed
+			continue
+		}
 		r = whose(batch[i], asked[i], r, a.at)
 		o := c.outcome(batch[i], r, w.source.Name(), a.at)
 		if r.Class != OK || o.Suspect != nil || o.Detail != "" {

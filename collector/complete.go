@@ -48,8 +48,8 @@ func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w 
 	for i, l := range outcomes {
 		targets[i], byID[l.outcome.Target.ExternalID] = l.outcome.Target, l
 	}
-	return atOnce(c.batches(w.source, targets), func(batch []store.Target) error {
-		results, err := c.askDetails(ctx, w, batch)
+	return c.atOnce(writing, c.batches(w.source, targets), func(batch []store.Target) error {
+		results, err := c.askDetails(ctx, writing, w, batch)
 		asked := make([]lacking, len(batch))
 		for i, t := range batch {
 			asked[i] = byID[t.ExternalID]
@@ -62,9 +62,36 @@ func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w 
 	})
 }
 
-// askDetails makes one call. No results and no error mean that the source could not be asked, which is no fault of a
-// target that has its counts.
-func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target) ([]Result, error) {
+// askDetails asks for a batch, and for its halves if it is refused whole or its call panics. A result without facts means that the source
+// has no answer, which is no fault of a target that has its counts.
+func (c *Collector) askDetails(ctx, writing context.Context, w way, batch []store.Target) ([]Result, error) {
+	var results []Result
+	a := answer{}
+	err := c.safely(writing, func() (err error) {
+		results, a, err = c.callForDetails(ctx, w, batch)
+		return err
+	}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch))
+	if p, ok := errors.AsType[*panicked](err); ok {
+		results = nil
+		a, err = c.failed(writing, w, batch, &Failure{Class: Temporary, Detail: p.Error(), Cause: p})
+	}
+	if err != nil || len(results) == len(batch) || a.divide == nil {
+		return results, err
+	}
+	half := len(batch) / 2
+	results = make([]Result, len(batch))
+	first, err := c.askDetails(ctx, writing, w, batch[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := c.askDetails(ctx, writing, w, batch[half:])
+	copy(results, first)
+	copy(results[half:], second)
+	return results, err
+}
+
+// callForDetails makes one call. No results and no error mean that the source could not be asked.
+func (c *Collector) callForDetails(ctx context.Context, w way, batch []store.Target) ([]Result, answer, error) {
 	began := c.now()
 	asked := make([]Target, len(batch))
 	for i, t := range batch {
@@ -72,20 +99,20 @@ func (c *Collector) askDetails(ctx context.Context, w way, batch []store.Target)
 	}
 	taken, ok, err := c.reserve(ctx, w, asked)
 	if err != nil || !ok {
-		return nil, err
+		return nil, answer{}, err
 	}
 	results, err := c.spend(askingFor(ctx, batch), w, asked, taken)
 	failure := (*Failure)(nil)
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)):
-		return nil, nil //nolint:nilerr // we are stopping, or the claim's time is up
+		return nil, answer{}, nil //nolint:nilerr // we are stopping, or the claim's time is up
 	case errors.As(err, &failure):
-		_, err = c.failed(context.WithoutCancel(ctx), w, batch, failure)
-		return nil, err
+		a, err := c.failed(context.WithoutCancel(ctx), w, batch, failure)
+		return nil, a, err
 	case err != nil:
-		return nil, err
+		return nil, answer{}, err
 	}
-	return results, c.answered(context.WithoutCancel(ctx), w, taken, began)
+	return results, answer{}, c.answered(context.WithoutCancel(ctx), w, taken, began)
 }
 
 // write acknowledges outcomes as they are.

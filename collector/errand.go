@@ -85,8 +85,10 @@ func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, wa
 	var under sync.WaitGroup
 	for i, strand := range strands {
 		under.Go(func() {
-			left, err := c.consult(calls, writing, claim, ways[0], ways[1:], strand)
-			failures[i] = errors.Join(err, c.pursue(calls, writing, claim, ways[1:], left))
+			failures[i] = c.safely(writing, func() error {
+				left, err := c.consult(calls, writing, claim, ways[0], ways[1:], strand)
+				return errors.Join(err, c.pursue(calls, writing, claim, ways[1:], left))
+			}, "task", "sources", "source", ways[0].source.Name())
 		})
 	}
 	under.Wait()
@@ -112,7 +114,9 @@ func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w
 	}
 	var completing sync.WaitGroup
 	var incomplete error
-	completing.Go(func() { incomplete = c.complete(calls, writing, claim, w, unfinished) })
+	completing.Go(func() {
+		incomplete = c.safely(writing, func() error { return c.complete(calls, writing, claim, w, unfinished) }, "task", "details", "source", w.source.Name())
+	})
 	a, err := c.fetch(calls, writing, claim, w, behind, wanted)
 	completing.Wait()
 

@@ -80,13 +80,18 @@ func (c *Collector) welcome(ctx context.Context, p link.Platform, k Kind, h *han
 		if !full {
 			continue
 		}
-		work, err := c.admit(ctx, p, k, h, served)
+		var work func() error
+		err := c.safely(ctx, func() (err error) {
+			work, err = c.admit(ctx, p, k, h, served)
+			return err
+		}, "task", "newcomers", "platform", p, "kind", k)
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "newcomers not claimed", "platform", p, "kind", k, "error", err)
 		}
 		if work != nil {
 			under.Go(func() {
-				if err := work(); err != nil && ctx.Err() == nil {
+				err := c.safely(ctx, work, "task", "newcomers", "platform", p, "kind", k)
+				if err != nil && ctx.Err() == nil {
 					c.log.ErrorContext(ctx, "round failed", "platform", p, "kind", k, "error", err)
 				}
 			})

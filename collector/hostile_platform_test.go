@@ -206,7 +206,7 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
 	case "no number written":
 		s.classes[attrs["id"]] = attrs["class"]
-	case "source failed":
+	case "source failed", "source failed for a target":
 		s.failures[attrs["detail"]], s.failures[""] = attrs["class"], attrs["class"]
 	}
 	return nil

@@ -36,14 +36,10 @@ func texts() []scenario {
 
 // refusedCalls are statuses, whose class decides what becomes of the source.
 func refusedCalls() []scenario {
-	// What a vendor's description says of a status, a batch of several leaves open: it is asked for in smaller ones. Of the calls for counts
-	// alone, YouTube's project may not have the method; another stands in.
+	// A vendor's description may say what a status means for a target. Of the calls for counts alone, YouTube's project may not have the
+	// method; another stands in.
 	vendors := func(f fate) map[string]fates {
-		return map[string]fates{"ensembledata tiktok": {"temporary", f, "temporary"}, "ensembledata instagram": refusals(f)}
-	}
-	split := func(by map[string]fates) map[string]fates {
-		by["apify tiktok"], by["apify instagram"] = whole, whole
-		return by
+		return map[string]fates{"ensembledata tiktok": refusals(f), "ensembledata instagram": refusals(f)}
 	}
 	standIn := map[string]fates{"youtube counts": refusals("quota_spent")}
 	notFound := vendors("gone")
@@ -59,10 +55,10 @@ func refusedCalls() []scenario {
 		{name: "402 with HTML", bend: status(402, page), want: whole},
 		{name: "403", bend: status(403, problem), want: refusals("auth_failed"), by: standIn},
 		{name: "403 with HTML", bend: status(403, page), want: whole},
-		{name: "404", bend: status(404, problem), want: refusals("bad_request"), by: split(notFound)},
+		{name: "404", bend: status(404, problem), want: refusals("bad_request"), by: notFound},
 		{name: "404 with HTML", bend: status(404, page), want: whole, by: standIn},
-		{name: "410", bend: status(410, problem), want: refusals("bad_request"), by: split(vendors("bad_request"))},
-		{name: "418", bend: status(418, problem), want: refusals("bad_request"), by: split(vendors("bad_request"))},
+		{name: "410", bend: status(410, problem), want: refusals("bad_request")},
+		{name: "418", bend: status(418, problem), want: refusals("bad_request")},
 		{name: "429", bend: status(429, problem), want: refusals("rate_limited")},
 		{name: "429 with HTML", bend: status(429, page), want: refusals("rate_limited")},
 		{name: "a status that nobody knows", bend: status(799, problem), want: whole},

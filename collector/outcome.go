@@ -75,7 +75,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		wait(weekly)
 	case BadRequest, AuthFailed, QuotaSpent, RateLimited, Temporary:
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= parkedAfter {
+		if o.Attempts >= parkedAfter && r.Class != AuthFailed { // whose cause may be the credential
 			o.State = parked
 		}
 		o.NextAt = store.InstantOf(nextRetry(t, o.Attempts, now))

@@ -100,7 +100,17 @@ type Result struct {
 	// Lags is true when the source's numbers may be days old: they never set back what another source gave.
 	Lags bool
 
+	// Failed is the failure of the call that was to answer for this target, when other calls for the batch had an answer. Class is Temporary.
+	Failed *Failure
+
 	doubt string // what the other results of the batch say against this one; see compare
+}
+
+// Unanswered is the result for a target whose call failed with err after another call for the batch was answered.
+func Unanswered(t Target, err error) Result {
+	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
+	r.Failed, _ = errors.AsType[*Failure](err)
+	return r
 }
 
 // Failure is the outcome of a whole call: no target of the batch has an answer.
@@ -108,8 +118,11 @@ type Failure struct {
 	Class   Class
 	Bucket  string    // the budget that is concerned; "" for the whole source
 	RetryAt time.Time // when the source said it may be asked again; zero when it did not say
-	Detail  string    // for the log; never holds a credential
-	Cause   error     // for errors.Is and errors.As, may be nil; never holds a credential
+	// OfSource is true when the answer says that it concerns the credential or the source, whatever the target is. Without it, a
+	// failure may be its target's trouble, unless its class is RateLimited or QuotaSpent.
+	OfSource bool
+	Detail   string // for the log; never holds a credential
+	Cause    error  // for errors.Is and errors.As, may be nil; never holds a credential
 }
 
 func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
@@ -146,6 +159,9 @@ type Grouped interface {
 	Group(t Target) string
 }
 
+// ErrNoAnswer is the cause of a failure whose call had no complete answer: a timeout, a connection that failed.
+var ErrNoAnswer = errors.New("no complete answer")
+
 // ErrNoTime says that a call was not made, since the time of the claim would have ended it half-way: a call that is broken off
 // is paid for, and says nothing of its source.
 var ErrNoTime = errors.New("not enough of the claim's time is left for a call")
@@ -169,6 +185,6 @@ type Source interface {
 	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. A call of the plan has fewer units
 	// than Plan said when its budget has no more: Fetch then gives what these buy. It may lower the units in plan to what
 	// it spent, also when it fails: the rest goes back to the budget. What may have been spent counts as spent. It returns a result for each target, in the order
-	// given, or a *Failure. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
+	// given, or a *Failure. If a call fails after another one for the batch was answered, the results of the targets left have Failed. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
 	Fetch(ctx context.Context, batch []Target, plan []Call) ([]Result, error)
 }

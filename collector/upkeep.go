@@ -8,63 +8,90 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Upkeep is what one collector does a day for all: points roll up into weeks, and what is too old is dropped.
+// Upkeep is what one collector does for all, claimed as a job: once a day points roll up into weeks and old points are dropped, once
+// an hour everything else that has expired is deleted. Servers do not run it: without a collector no point is written, and the
+// idempotency keys that servers write are bounded by their own limit.
 
 const (
 	upkeepJob   = "upkeep"
-	upkeepEvery = time.Minute // how often a collector looks whether it is due
+	expiryJob   = "expiry"
+	upkeepEvery = time.Minute // how often a collector looks whether a job is due
 	// upkeepLease is after how long another takes over from a collector that died at it. It is extended after each transaction.
 	upkeepLease = 15 * time.Minute
 	upkeepRetry = time.Hour // when something was in use, or failed
 	// upkeepAt is when of the UTC day the upkeep is due.
-	upkeepAt = 3 * time.Hour
-	// quotaMemory is for how long the counts of budgets are kept.
-	quotaMemory = 100 * 24 * time.Hour
+	upkeepAt    = 3 * time.Hour
+	expiryEvery = time.Hour
 )
 
-// upkeep looks for work until ctx ends.
+// upkeep prepares the days to come, and then looks for work until ctx ends.
 func (c *Collector) upkeep(ctx context.Context) {
+	if err := c.store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
+		c.log.ErrorContext(ctx, "days to come not prepared", "error", err)
+	}
 	for {
-		if err := c.keepUp(ctx); err != nil && ctx.Err() == nil {
+		again := upkeepEvery
+		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
+		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
+			c.log.WarnContext(ctx, "nothing is deleted by a clock that may be wrong", "error", err)
+			again = upkeepRetry
+		} else if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
 		}
-		if !wait(ctx, upkeepEvery) {
+		if !wait(ctx, again) {
 			return
 		}
 	}
 }
 
-// keepUp does the upkeep when it is due and nobody else does it.
+// keepUp does each job that is due and that no other collector does.
 func (c *Collector) keepUp(ctx context.Context) error {
-	lease, ok, err := c.store.ClaimJob(ctx, upkeepJob, upkeepLease)
+	return errors.Join(c.doJob(ctx, expiryJob, c.deleteExpired), c.doJob(ctx, upkeepJob, c.applyRetention))
+}
+
+// doJob runs a job if it is due. The job returns when it is due again.
+func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
+	lease, ok, err := c.store.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {
 		return err
 	}
-	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
-	done, err := c.store.ApplyRetention(ctx, func() error { return lease.Extend(ctx) })
-	if err != nil || len(done.Busy) > 0 {
+	next, err := job(ctx, func() error { return lease.Extend(ctx) })
+	if err != nil {
 		next = c.now().Add(upkeepRetry)
 	}
-	c.log.InfoContext(ctx, "upkeep", "weeks_written", done.Weeks, "days_dropped", done.Days, "months_dropped", done.Months,
-		"months_in_use", done.Busy, "expired", done.Expired)
 	if errors.Is(err, store.ErrLeaseLost) {
 		return err
 	}
 	// A collector that is stopping gives the job back all the same.
-	return errors.Join(err, c.forgetQuotas(ctx), lease.Finish(context.WithoutCancel(ctx), next))
+	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 
-func (c *Collector) forgetQuotas(ctx context.Context) error {
-	for _, s := range c.sources {
-		for _, b := range s.Budgets() {
-			if b.Window == nil {
-				continue
-			}
-			window, _ := b.Window(c.now().Add(-quotaMemory))
-			if err := c.store.ForgetQuota(ctx, bucketKey(s, b.Name), window); err != nil {
-				return err
-			}
+func (c *Collector) applyRetention(ctx context.Context, alive func() error) (time.Time, error) {
+	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
+	done, err := c.store.ApplyRetention(ctx, alive)
+	if len(done.Busy) > 0 {
+		next = c.now().Add(upkeepRetry)
+	}
+	c.log.InfoContext(ctx, "upkeep", "weeks_written", done.Weeks, "days_dropped", done.Days, "months_dropped", done.Months,
+		"months_in_use", done.Busy, "expired", done.Expired)
+	if err != nil {
+		return next, err
+	}
+	orphans, err := c.store.DeleteOrphans(ctx, alive)
+	c.logDeleted(ctx, orphans)
+	return next, err
+}
+
+func (c *Collector) deleteExpired(ctx context.Context, alive func() error) (time.Time, error) {
+	deleted, err := c.store.DeleteExpired(ctx, alive)
+	c.logDeleted(ctx, deleted)
+	return c.now().Add(expiryEvery), err
+}
+
+func (c *Collector) logDeleted(ctx context.Context, rows map[string]int64) {
+	for table, n := range rows {
+		if n > 0 {
+			c.log.InfoContext(ctx, "expired rows deleted", "table", table, "rows", n)
 		}
 	}
-	return nil
 }

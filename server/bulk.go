@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -261,15 +262,26 @@ func (e bulkEntry) told() (text *string, code *api.TrackFailure, retryable *bool
 	return &e.failure.Detail, new(api.TrackFailure(e.failure.Code)), &e.failure.Retryable
 }
 
+// maxShownURL is how many characters of a link an entry repeats: as many as a link may have.
+const maxShownURL = 2048
+
+// shownURL is the link as it was first sent. A longer one, which is no link, is cut: an answer is not to be as long as its request.
+func (e bulkEntry) shownURL() string {
+	if utf8.RuneCountInString(e.url) <= maxShownURL {
+		return e.url
+	}
+	return string([]rune(e.url)[:maxShownURL]) + "…"
+}
+
 func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
-	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.url, Status: e.status(), Success: e.failure == nil,
+	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
 		VideoID: e.saved(), WasExisting: e.item.existing}
 	out.Error, out.Code, out.Retryable = e.told()
 	return out
 }
 
 func toTrackAccountsEntry(e bulkEntry) api.TrackAccountsEntry {
-	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.url, Status: e.status(), Success: e.failure == nil,
+	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
 		AccountID: e.saved(), WasExisting: e.item.existing}
 	out.Error, out.Code, out.Retryable = e.told()
 	return out

@@ -209,7 +209,9 @@ func TestBulkTrack_bounds(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.bulk(http.StatusOK, series(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a long link fails alone")
+	failed := c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0]
+	require.Equal(t, "invalid_url", string(*failed.Code), "a long link fails alone")
+	require.Equal(t, long[:2048]+"…", failed.URL, "and is not repeated as a whole")
 	for name, body := range map[string]any{
 		"no links":       map[string]any{"links": []string{}},
 		"501 links":      map[string]any{"links": series(1, 501)},

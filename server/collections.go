@@ -146,7 +146,7 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	}
 	if b.DisplaySettings != nil {
 		if len(b.DisplaySettings) > maxDisplaySettings {
-			return patch, invalid(bodyFault("/display_settings", "max_length", "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
+			return patch, invalid(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
 		}
 		patch.DisplaySettings = &b.DisplaySettings
 	}

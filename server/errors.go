@@ -50,6 +50,7 @@ const (
 	CodeBodyTooLarge         Code = "body_too_large"
 	CodeUnsupportedMedia     Code = "unsupported_media_type"
 	CodeRateLimited          Code = "rate_limited"
+	CodeIdempotencyStoreFull Code = "idempotency_store_full"
 	CodeInternal             Code = "internal"
 	CodeUnavailable          Code = "unavailable"
 	CodeLinkUnresolved       Code = "link_unresolved"
@@ -91,8 +92,9 @@ var codes = [...]CodeInfo{
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
 	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body."},
 	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After says how long to wait."},
+	{CodeIdempotencyStoreFull, 429, "Idempotency store full", "The organisation's Idempotency-Keys of the last 24 hours take all the space they may; a request without a key goes on."},
 	{CodeInternal, 500, "Internal error", "The server failed; its log has the cause under the request id."},
-	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy; the same request may succeed later."},
+	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy, or the request took longer than the server allows; the same request may succeed later."},
 	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be followed right now."},
 }
 
@@ -243,10 +245,14 @@ func (s *Server) writeError(err error, c echo.Context) {
 		}
 	}
 	e := asError(err)
+	ended := r.Context().Err()
+	if e.Code == CodeInternal && ended != nil { // whatever failed, failed because its context had ended
+		e = unavailable(err)
+	}
 	info := e.Code.info()
 	if e.Cause != nil {
 		level := slog.LevelDebug
-		if info.Status >= http.StatusInternalServerError {
+		if info.Status >= http.StatusInternalServerError && !errors.Is(ended, context.Canceled) { // a caller who hung up is no error
 			level = slog.LevelError
 		}
 		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)

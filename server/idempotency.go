@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,6 +16,9 @@ import (
 
 // settleWithin bounds the writing down of what became of a key, which goes on when the caller has hung up.
 const settleWithin = 5 * time.Second
+
+// settleAfterDeadline is how much of it may lie beyond the request's deadline.
+const settleAfterDeadline = 500 * time.Millisecond
 
 type effectKey struct{}
 
@@ -37,7 +39,7 @@ func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
 		if op == nil || r.Method != http.MethodPost || key == "" {
 			return next(c)
 		}
-		request, err := fingerprint(r)
+		request, err := fingerprint(c)
 		if err != nil {
 			return err
 		}
@@ -55,6 +57,11 @@ func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyMismatch:
 			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
 				"Use a new key for a new request.", quote(key))
+		case store.KeyStoreFull:
+			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and answers that your organisation sent and got within the last 24 hours take the %d MiB that "+
+				"are kept for it. Try again in %d seconds, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, wholeSeconds(known.RoomIn))
+			e.RetryAfter = known.RoomIn
+			return e
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
@@ -83,6 +90,11 @@ func (s *Server) answering(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), settleWithin)
 	defer cancel()
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller gets the answer only after this
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, deadline.Add(settleAfterDeadline))
+		defer stop()
+	}
 	var err error
 	if a.Status >= http.StatusInternalServerError {
 		err = org.ReleaseKey(ctx, operation, key)
@@ -94,24 +106,13 @@ func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string
 	}
 }
 
-// fingerprint tells requests apart: by their path and by what their body says, not by how it is written. The body can be
-// read again afterwards.
-func fingerprint(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+// fingerprint returns a hash of a request's path and of its body as validate decoded it. How the body is written (its
+// blanks, the order of its members) does not change the hash.
+func fingerprint(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
-	_, _ = io.WriteString(sum, r.URL.EscapedPath()+"\n")
-	if len(body) > 0 {
-		var said any
-		numbers := json.NewDecoder(bytes.NewReader(body))
-		numbers.UseNumber()
-		if err := numbers.Decode(&said); err != nil {
-			return nil, err
-		}
-		if err := json.NewEncoder(sum).Encode(said); err != nil {
+	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")
+	if body := c.Get(bodyValue); body != nil {
+		if err := json.NewEncoder(sum).Encode(body); err != nil {
 			return nil, err
 		}
 	}

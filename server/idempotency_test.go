@@ -221,3 +221,26 @@ func TestIdempotency_withoutTheDatabaseNothingIsDone(t *testing.T) {
 	a.databaseError.Store(nil)
 	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
 }
+
+func TestIdempotency_refusesNewKeysAloneWhenTheirStoreIsFull(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+	send := func(c *caller, key string) answer {
+		return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", key)
+	}
+	first := send(c, "first").is(http.StatusCreated)
+	a.Exec(t, "UPDATE idempotency_usage SET bytes = ?", store.IdempotencyLimit)
+
+	refused := send(c, "second")
+	p := refused.refuses(http.StatusTooManyRequests, server.CodeIdempotencyStoreFull)
+	require.Contains(t, p.Detail, "without an Idempotency-Key")
+	require.Contains(t, p.Detail, "128 MiB")
+	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "when the first key has expired")
+	require.Equal(t, string(first.body), string(send(c, "first").is(http.StatusCreated).body))
+	c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
+	send(other, "second").is(http.StatusCreated)
+
+	a.Clock.Advance(24*time.Hour + time.Second)
+	send(c, "second").is(http.StatusCreated)
+}

@@ -55,11 +55,8 @@ func refusedLink(err error) *linkFailure {
 	return nil
 }
 
-// How short links of one request are resolved.
-const (
-	resolveAtOnce = 16
-	resolveWithin = 20 * time.Second
-)
+// resolveWithin bounds the time in which the short links of one request are resolved.
+const resolveWithin = 20 * time.Second
 
 // readLink is a link as it was understood: the video or account that it means, or why it means none.
 type readLink struct {
@@ -182,28 +179,44 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]re
 	return targets, nil
 }
 
-// follow asks the resolver for each link, some at once, all within one deadline.
+// follow asks the resolver for each link, several at once, all within one deadline. A link that gets no slot in that time fails.
 func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
 	defer cancel()
 	var (
+		org     = CallerFrom(ctx).Organisation.ID
 		mu      sync.Mutex
 		workers sync.WaitGroup
 		results = make(map[string]readLink, len(open))
-		turn    = make(chan struct{}, resolveAtOnce)
+		queue   = make(chan link.Link, len(open))
 	)
 	for _, short := range open {
+		queue <- short
+	}
+	close(queue)
+	for range min(len(open), resolvesOfOrganisation) {
 		workers.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			r := s.followOne(ctx, short)
-			mu.Lock()
-			defer mu.Unlock()
-			results[short.Canonical] = r
+			for short := range queue {
+				r := s.followInSlot(ctx, org, short)
+				mu.Lock()
+				results[short.Canonical] = r
+				mu.Unlock()
+			}
 		})
 	}
 	workers.Wait()
 	return results
+}
+
+// followInSlot waits for a slot and asks the resolver for one link.
+func (s *Server) followInSlot(ctx context.Context, org uuid.UUID, short link.Link) readLink {
+	release, err := s.resolves.acquire(ctx, org)
+	if err != nil {
+		return readLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
+			Detail: fmt.Sprintf("Too many short links are being resolved: this one was not reached within %s; try again later.", resolveWithin)}}
+	}
+	defer release()
+	return s.followOne(ctx, short)
 }
 
 // followOne asks the resolver for one link. A panic there fails this link, and neither the process nor the other links.

@@ -28,6 +28,14 @@ type operation struct {
 	route    *routers.Route // what the validator takes
 }
 
+// bodySchema returns the schema of the body; nil for an operation without a body.
+func (o *operation) bodySchema() *openapi3.Schema {
+	if !o.hasBody {
+		return nil
+	}
+	return o.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+}
+
 // queryNames lists the parameters, for the refusal of an unknown one.
 func (o *operation) queryNames() []string {
 	names := make([]string, 0, len(o.query))

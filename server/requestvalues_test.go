@@ -123,7 +123,7 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 		return g.link(natural[0])
 	}
 	for range 50 {
-		if text := g.anyText(natural, s); fits(s, text) {
+		if text := g.anyText(natural, s); fits(s, text) && (name != "q" || len(strings.Fields(text)) <= 20) {
 			return text
 		}
 	}

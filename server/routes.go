@@ -41,6 +41,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // outside of all that writes
 
 		s.identifyRequest,   // before everything that names the request
+		s.limitTime,         // outside of all that waits for something, and of the log, which writes the error of a request that ended
 		s.logRequests,       // outside of recover, so that a panic is logged with its status as well
 		s.setHeaders,        // before anything that can answer
 		s.allowOrigins,      // before authentication: a browser's preflight bears no token
@@ -196,8 +197,8 @@ func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// readyWithin bounds the health check: an orchestrator that waits longer takes the server for dead.
-const readyWithin = 2 * time.Second
+// readyWithin bounds the health check, so that it answers within two seconds.
+const readyWithin = 1500 * time.Millisecond
 
 func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyWithin)

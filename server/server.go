@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Sandbox says that the numbers are made up, and makes every answer say so.
 	Sandbox bool
+	// RequestTimeout is how long a request may take; 30 seconds by default. One that takes longer is answered with 503.
+	RequestTimeout time.Duration
 	// PreviewAllowance is how many items of a request are fetched for an organisation without a subscription; 5 by
 	// default.
 	PreviewAllowance int
@@ -60,10 +63,12 @@ type Server struct {
 	rates            RateStore
 	sandbox          bool
 	previewAllowance int
+	requestTimeout   time.Duration
 
 	operations   *operations
 	contractJSON []byte
 	identities   *identities
+	resolves     *resolveSlots
 	handler      http.Handler
 }
 
@@ -79,18 +84,21 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: the application's URL %q is not an absolute http or https URL", o.AppURL)
 	case len(o.CursorKey) < 32:
 		return nil, fmt.Errorf("server: the cursor key has %d bytes; it needs 32", len(o.CursorKey))
+	case o.RequestTimeout < 0:
+		return nil, fmt.Errorf("server: the request timeout is %s; it cannot be negative", o.RequestTimeout)
 	case o.PreviewAllowance < 0:
 		return nil, fmt.Errorf("server: the preview allowance is %d; it cannot be negative", o.PreviewAllowance)
 	}
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
-		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance}
+		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout)}
 	if s.rates == nil {
 		s.rates = NewMemoryRateStore()
 	}
 	if s.previewAllowance == 0 {
 		s.previewAllowance = defaultPreviewAllowance
 	}
+	s.resolves = newResolveSlots()
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/reeltally/reeltally/gen/api"
 )
@@ -22,112 +25,190 @@ const (
 	faultTrailingText     = "trailing_text"
 	faultUnknownParameter = "unknown_parameter"
 	faultRepeated         = "repeated_parameter"
+	faultMaxLength        = "max_length"
+	faultMaxItems         = "max_items"
+	faultMaxValues        = "max_values"
+	faultMaxWords         = "max_words"
 )
 
-// maxDepth is how deep arrays and objects may nest.
-const maxDepth = 64
+// Bounds of a JSON body, whatever its schema says. The largest bodies that the contract allows are a bulk request of 500 links
+// and display settings of 16 KiB, which hold up to 8,200 values.
+const (
+	maxDepth  = 64     // levels of arrays and objects
+	maxValues = 10_000 // values in all, those in arrays and objects included
+	maxName   = 500    // bytes of the name of a member
+)
 
-// checkJSON finds what encoding/json lets pass: duplicate members, of which it takes the last; text after the value; NUL,
-// half surrogate pairs and invalid UTF-8, which it replaces silently. No faults mean that body is one JSON value.
-func checkJSON(body []byte) []api.Fault {
+// checkJSON returns the faults of a body that encoding/json does not report. Of duplicate members, encoding/json takes the last
+// one. It replaces half surrogate pairs and invalid UTF-8, and it ignores text after the value. checkJSON also refuses NUL.
+//
+// The scan ends at the first value or name beyond the bounds. It takes the bounds of arrays from schema, which is that of the
+// body. Without faults, body is one JSON value. The error is that of ctx, which ends when the caller hangs up.
+func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
-		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}
+		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
 	}
-	s := &jsonScan{body: body, dec: json.NewDecoder(bytes.NewReader(body))}
+	s := &jsonScan{ctx: ctx, body: body, schema: schema, dec: json.NewDecoder(bytes.NewReader(body))}
 	s.dec.UseNumber()
-	if !s.value("", 0) {
-		return s.faults
+	if s.value() {
+		if rest := bytes.TrimLeft(body[s.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+			s.fault(faultTrailingText, "there is text after the JSON value, from byte %d on", len(body)-len(rest))
+		}
 	}
-	if rest := bytes.TrimLeft(body[s.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		s.fault("", faultTrailingText, "there is text after the JSON value, from byte %d on", len(body)-len(rest))
-	}
-	return s.faults
+	return s.faults, ctx.Err()
 }
 
+// jsonScan is the state of checkJSON.
 type jsonScan struct {
+	ctx    context.Context
 	body   []byte
+	schema *openapi3.Schema
 	dec    *json.Decoder
+	path   []pathStep // from the root to the value that is being scanned
+	values int        // scanned so far
 	faults []api.Fault
 }
 
-func (s *jsonScan) fault(pointer, code, format string, args ...any) {
+// pathStep leads from an array or object to one of its values.
+type pathStep struct {
+	name  string // of the member
+	index int    // of the entry; -1 in an object
+}
+
+// fault adds a fault at the current path. It does nothing if there are maxFaults faults already.
+func (s *jsonScan) fault(code, format string, args ...any) {
 	if len(s.faults) < maxFaults {
-		s.faults = append(s.faults, bodyFault(cut(pointer), code, format, args...))
+		s.faults = append(s.faults, bodyFault(jsonPointer(s.names()), code, format, args...))
 	}
 }
 
-// value scans one value and says whether the scan can go on.
-func (s *jsonScan) value(pointer string, depth int) bool {
+// names returns the current path as the names of members and the indexes of entries.
+func (s *jsonScan) names() []string {
+	names := make([]string, len(s.path))
+	for i, step := range s.path {
+		if names[i] = step.name; step.index >= 0 {
+			names[i] = strconv.Itoa(step.index)
+		}
+	}
+	return names
+}
+
+// value scans one value. It returns whether the scan can go on.
+func (s *jsonScan) value() bool {
+	depth := len(s.path)
+	if s.ctx.Err() != nil {
+		return false
+	}
 	if depth > maxDepth {
-		s.fault(pointer, faultSyntax, "the body nests deeper than %d levels", maxDepth)
+		s.fault(faultSyntax, "the body nests deeper than %d levels", maxDepth)
 		return false
 	}
-	token, ok := s.token(pointer)
+	if s.values++; s.values > maxValues {
+		s.tooManyValues()
+		return false
+	}
+	token, ok := s.token()
 	if !ok {
 		return false
 	}
-	delim, ok := token.(json.Delim)
-	if !ok {
+	switch token {
+	case json.Delim('['):
+		ok = s.entries()
+	case json.Delim('{'):
+		ok = s.members()
+	default:
 		return true
 	}
-	if delim == '[' {
-		for i := 0; s.dec.More(); i++ {
-			if !s.value(pointer+"/"+strconv.Itoa(i), depth+1) {
-				return false
-			}
-		}
-	} else if !s.members(pointer, depth) {
+	if !ok {
 		return false
 	}
-	_, ok = s.token(pointer)
+	s.path = s.path[:depth]
+	_, ok = s.token() // the closing bracket
 	return ok
 }
 
-func (s *jsonScan) members(pointer string, depth int) bool {
-	seen := map[string]bool{}
-	for s.dec.More() {
-		token, ok := s.token(pointer)
-		if !ok {
-			return false
-		}
-		name, _ := token.(string) // the decoder takes nothing else here
-		at := pointer + "/" + escapePointer(name)
-		if seen[name] {
-			s.fault(at, faultDuplicateMember, "the member %s stands there twice", quote(name))
-		}
-		seen[name] = true
-		if !s.value(at, depth+1) {
+func (s *jsonScan) entries() bool {
+	depth := len(s.path)
+	for i := 0; s.dec.More(); i++ {
+		if s.path = append(s.path[:depth], pathStep{index: i}); !s.value() {
 			return false
 		}
 	}
 	return true
 }
 
+func (s *jsonScan) members() bool {
+	depth := len(s.path)
+	seen := map[string]bool{}
+	for s.dec.More() {
+		s.path = s.path[:depth]
+		token, ok := s.token()
+		if !ok {
+			return false
+		}
+		name, _ := token.(string) // the decoder returns nothing else here
+		s.path = append(s.path, pathStep{name: name, index: -1})
+		if len(name) > maxName {
+			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
+			return false
+		}
+		if seen[name] {
+			s.fault(faultDuplicateMember, "the member %s stands there twice", quote(name))
+		}
+		seen[name] = true
+		if !s.value() {
+			return false
+		}
+	}
+	return true
+}
+
+// tooManyValues reports the outermost array that is longer than its schema allows. If there is none, it reports the body.
+func (s *jsonScan) tooManyValues() {
+	schema := s.schema
+	for i, step := range s.path {
+		next := schema.Items
+		if step.index < 0 {
+			next = schema.Properties[step.name]
+		} else if most := schema.MaxItems; most != nil && uint64(step.index) >= *most {
+			s.path = s.path[:i]
+			s.fault(faultMaxItems, "%s must have at most %d entries, not %d or more", placeName(s.names()), *most, step.index+1)
+			return
+		}
+		if next == nil {
+			break
+		}
+		schema = next.Value
+	}
+	s.path = nil
+	s.fault(faultMaxValues, "the body must have at most %d values, those in arrays and objects included", maxValues)
+}
+
 // token reads the next token and checks the text of a string as it was sent.
-func (s *jsonScan) token(pointer string) (json.Token, bool) {
+func (s *jsonScan) token() (json.Token, bool) {
 	before := s.dec.InputOffset()
 	token, err := s.dec.Token()
 	if err != nil {
-		s.broken(pointer, err)
+		s.broken(err)
 		return nil, false
 	}
 	if _, isText := token.(string); isText {
 		if what := badEscape(s.body[before:s.dec.InputOffset()]); what != "" {
-			s.fault(pointer, faultEncoding, "a string contains %s", what)
+			s.fault(faultEncoding, "a string contains %s", what)
 		}
 	}
 	return token, true
 }
 
-func (s *jsonScan) broken(pointer string, err error) {
+func (s *jsonScan) broken(err error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		s.fault(pointer, faultSyntax, "the JSON of the body ends too early")
+		s.fault(faultSyntax, "the JSON of the body ends too early")
 	case errors.As(err, &syntax):
-		s.fault(pointer, faultSyntax, "the body is not JSON: %s, at byte %d", syntax.Error(), syntax.Offset)
+		s.fault(faultSyntax, "the body is not JSON: %s, at byte %d", syntax.Error(), syntax.Offset)
 	default:
-		s.fault(pointer, faultSyntax, "the body is not JSON")
+		s.fault(faultSyntax, "the body is not JSON")
 	}
 }
 
@@ -167,39 +248,69 @@ func escaped(raw []byte) rune {
 	return rune(n)
 }
 
-// escapePointer writes a member's name as a part of a JSON pointer (RFC 6901). A NUL, which no answer contains, is replaced.
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd").Replace(name)
+// jsonPointer writes a path as a JSON pointer (RFC 6901), at most maxPlace characters of it.
+func jsonPointer(path []string) string {
+	var pointer strings.Builder
+	for _, name := range path {
+		if pointer.Len() > utf8.UTFMax*maxPlace {
+			break
+		}
+		pointer.WriteByte('/')
+		pointer.WriteString(escapePointer(name))
+	}
+	return cut(pointer.String())
 }
 
-// maxPlace is how long the name of a place may be in a fault; a member's name may be as long as the body.
+// pointerEscapes also replaces NUL, which no answer contains.
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
+
+// escapePointer writes the name of a member as a part of a JSON pointer.
+func escapePointer(name string) string { return pointerEscapes.Replace(name) }
+
+// maxPlace is the greatest length of the name of a place in a fault, in characters.
 const maxPlace = 500
 
 // cut shortens the name of a place.
 func cut(s string) string {
-	if utf8.RuneCountInString(s) <= maxPlace {
-		return s
+	if head, longer := firstRunes(s, maxPlace); longer {
+		head, _ = firstRunes(head, maxPlace-1)
+		return head + "…"
 	}
-	return string([]rune(s)[:maxPlace-1]) + "…"
+	return s
 }
 
 // quote makes a piece of input fit for a sentence: quoted, escaped and short.
 func quote(s string) string {
 	const most = 100
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
+	head, longer := firstRunes(s, most)
+	if longer {
+		head += "…"
 	}
-	return strconv.Quote(s)
+	return strconv.Quote(head)
 }
 
-// checkQuery reads a query as strictly as it was meant: net/url drops pairs it cannot read, and with such a pair a
-// filter would vanish and the caller get everything.
+// firstRunes returns the first n characters of s, and whether s has more.
+func firstRunes(s string, n int) (head string, longer bool) {
+	for i := range s {
+		if n == 0 {
+			return s[:i], true
+		}
+		n--
+	}
+	return s, false
+}
+
+// checkQuery reads a query. It reports the pairs that net/url drops because it cannot read them: without its filter, a list
+// would return everything. It stops at maxFaults faults. A list with too many entries is reported and left out of the values.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue
+		}
+		if len(faults) == maxFaults {
+			break
 		}
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		if strings.Contains(pair, ";") {
@@ -216,6 +327,9 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quote(name), known(op)))
 		case badText(value) != "":
 			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, badText(value)))
+		case tooManyEntries(op.query[name], value):
+			faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d",
+				name, *op.query[name].Schema.Value.MaxItems, 1+strings.Count(value, ",")))
 		case values.Has(name):
 			faults = append(faults, queryFault(name, faultRepeated, "%s stands there more than once; give it once%s", name, separator(op, name)))
 		default:
@@ -223,6 +337,12 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 		}
 	}
 	return values, faults
+}
+
+// tooManyEntries returns whether value has more entries than the schema of its parameter allows.
+func tooManyEntries(p *openapi3.Parameter, value string) bool {
+	most := p.Schema.Value.MaxItems
+	return most != nil && uint64(strings.Count(value, ",")) >= *most
 }
 
 func known(op *operation) string {

@@ -1,15 +1,18 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally"
+	"github.com/reeltally/reeltally/gen/api"
 )
 
 func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
@@ -40,7 +43,7 @@ func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
 		strings.Repeat("[", 65) + strings.Repeat("]", 65): strings.Repeat("/0", 64) + " ",
 		strings.Repeat("[", 100_000):                      strings.Repeat("/0", 65) + " syntax",
 	} {
-		faults := checkJSON([]byte(body))
+		faults := scan(t, body)
 		if want == "" || strings.HasSuffix(want, "/0 ") {
 			require.Empty(t, faults, body)
 			continue
@@ -56,12 +59,20 @@ func TestCheckJSON_boundsWhatItReports(t *testing.T) {
 		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
 		`{` + strings.Repeat(`"a":1,`, 300_000) + `"b":1}`, `[` + strings.Repeat(`"\u0000",`, 200_000) + `1]`,
 	} {
-		faults := checkJSON([]byte(body))
+		faults := scan(t, body)
 		require.LessOrEqual(t, len(faults), maxFaults)
 		for _, f := range faults {
 			require.LessOrEqual(t, utf8.RuneCountInString(*f.Pointer), maxPlace)
 		}
 	}
+}
+
+// scan checks a body that has no schema.
+func scan(t *testing.T, body string) []api.Fault {
+	t.Helper()
+	faults, err := checkJSON(t.Context(), []byte(body), &openapi3.Schema{})
+	require.NoError(t, err)
+	return faults
 }
 
 func listVideosOperation(tb testing.TB) *operation {
@@ -106,7 +117,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		faults := checkJSON(body)
+		faults := scan(t, string(body))
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || badText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
@@ -141,5 +152,54 @@ func walkText(t *testing.T, v any) {
 			walkText(t, name)
 			walkText(t, e)
 		}
+	}
+}
+
+// hangsUp is a context that ends after it was looked at a number of times.
+type hangsUp struct {
+	context.Context
+	left, looks int
+}
+
+func (h *hangsUp) Err() error {
+	h.looks++
+	if h.looks > h.left {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	ctx := &hangsUp{Context: t.Context(), left: 10}
+	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.LessOrEqual(t, ctx.looks, 12, "the scan stops at the next value")
+}
+
+func TestCheckJSON_namesTheBoundThatIsPassed(t *testing.T) {
+	t.Parallel()
+	most := uint64(500)
+	list := openapi3.NewArraySchema().WithItems(openapi3.NewArraySchema())
+	list.MaxItems = &most
+	schema := openapi3.NewObjectSchema().WithProperty("links", list).WithProperty("free", openapi3.NewObjectSchema())
+	many := strings.Repeat("1,", maxValues)
+	for body, want := range map[string]string{
+		`{"links":[` + many + `1]}`:                            "/links max_items links must have at most 500 entries, not 9999 or more",
+		`{"links":[1,[` + many + `1]]}`:                        " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"free":{"x":[` + many + `1]}}`:                       " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"other":[` + many + `1]}`:                            " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"links":[` + strings.Repeat("[1],", 4_998) + `[1]]}`: "",
+		`{"` + strings.Repeat("é", 250) + `":1}`:               "",
+		`{"` + strings.Repeat("é", 250) + `a":1}`:              "/" + strings.Repeat("é", 250) + "a max_length the name of a member must have at most 500 bytes, not 501",
+	} {
+		faults, err := checkJSON(t.Context(), []byte(body), schema)
+		require.NoError(t, err)
+		if want == "" {
+			require.Empty(t, faults)
+			continue
+		}
+		require.Len(t, faults, 1)
+		require.Equal(t, want, *faults[0].Pointer+" "+faults[0].Code+" "+faults[0].Detail)
 	}
 }

@@ -208,7 +208,7 @@ func (r *generated) put(s slot, value string) {
 func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
-	for table := range store.TableClasses {
+	for table := range store.Tables {
 		columns := map[string]bool{}
 		rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
 		require.NoError(t, err)

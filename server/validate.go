@@ -30,8 +30,11 @@ const (
 	faultEmpty         = "empty"
 )
 
-// validate holds a request against the contract and refuses it with every fault that it has. What a schema cannot say (a
-// start after its end) is checked where it is read.
+// bodyValue is the key under which validate keeps the decoded body in the context of echo. There is none without a body.
+const bodyValue = "body"
+
+// validate checks a request against the contract. It refuses a request that does not fit, with its first maxFaults faults.
+// The operations themselves check what a schema cannot express, such as a start after its end.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.operations.of(c)
@@ -51,11 +54,12 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		faults = append(faults, bodyFaults...)
-		faults = append(faults, contractFaults(r, op, path, query, body, len(bodyFaults) == 0)...)
-		if len(faults) > 0 {
+		value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
+		if faults = append(faults, contractFaults...); len(faults) > 0 {
 			return invalid(faults...)
 		}
 		if op.hasBody {
+			c.Set(bodyValue, value)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		return next(c)
@@ -123,11 +127,13 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
 	}
 	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // whatever its parameters and case
-	return body, checkJSON(body), nil
+	faults, err := checkJSON(r.Context(), body, op.bodySchema())
+	return body, faults, err
 }
 
-// contractFaults are those that the schemas name.
-func contractFaults(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) []api.Fault {
+// checkContract returns the decoded body and the faults that the schemas name. The value is nil without a body, or if the body
+// is not to be checked. The filter cannot stop at a number of faults, so checkQuery and checkJSON bound what it gets.
+func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
 	clone := *r // the filter replaces the body of the request that it is given
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
@@ -135,6 +141,7 @@ func contractFaults(r *http.Request, op *operation, path map[string]string, quer
 		Request: &clone, PathParams: path, QueryParams: query, Route: op.route,
 		Options: &openapi3filter.Options{
 			MultiError:              true,
+			KeepValidatedValue:      true,
 			SkipSettingDefaults:     true, // a default written into a PATCH would change what was not sent
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
 			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // auth.go has done it
@@ -142,14 +149,18 @@ func contractFaults(r *http.Request, op *operation, path map[string]string, quer
 		}})
 	found := faultCollector{at: map[string]int{}}
 	found.walk(err, nil)
-	return found.faults
+	if validated, ok := clone.Body.(interface{ ValidatedValue() any }); ok {
+		return validated.ValidatedValue(), found.faults
+	}
+	return nil, found.faults
 }
 
-// faultCollector words what the filter returns, as one fault for each place: the first, but a wrong format says more than a
-// wrong length.
+// faultCollector makes faults of what the filter returns, one for each place and at most maxFaults. Of several at one place it
+// keeps the first, but a wrong format replaces a wrong length, which says less.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // place → index of its fault
+	full   bool           // a fault was left out; no further one is looked at
 }
 
 func (c *faultCollector) add(f api.Fault) {
@@ -163,7 +174,10 @@ func (c *faultCollector) add(f api.Fault) {
 	switch i, seen := c.at[place]; {
 	case seen && f.Code == faultFormat:
 		c.faults[i] = f
-	case !seen && len(c.faults) < maxFaults:
+	case seen:
+	case len(c.faults) == maxFaults:
+		c.full = true
+	default:
 		c.at[place] = len(c.faults)
 		c.faults = append(c.faults, f)
 	}
@@ -175,6 +189,9 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 	case nil:
 	case openapi3.MultiError:
 		for _, inner := range e {
+			if c.full {
+				return
+			}
 			c.walk(inner, in)
 		}
 	case *openapi3filter.RequestError:
@@ -221,11 +238,11 @@ func (c *faultCollector) keyword(e *openapi3.SchemaError, in *openapi3.Parameter
 			add("min_length", "must have at least %d characters", schema.MinLength)
 		}
 	case "maxLength":
-		add("max_length", "must have at most %d characters", *schema.MaxLength)
+		add(faultMaxLength, "must have at most %d characters", *schema.MaxLength)
 	case "minItems":
 		add("min_items", "must have at least %d entries", schema.MinItems)
 	case "maxItems":
-		add("max_items", "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
+		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
 	case "pattern":
 		add("pattern", "does not have the form %s: %s", schema.Pattern, show(e.Value))
 	case "format":
@@ -249,21 +266,21 @@ func (c *faultCollector) keyword(e *openapi3.SchemaError, in *openapi3.Parameter
 func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if in == nil {
-		var pointer strings.Builder
-		for _, part := range at {
-			pointer.WriteString("/" + escapePointer(part))
-		}
-		name := "the body"
-		if len(at) > 0 {
-			name = strings.Trim(quote(strings.Join(at, ".")), `"`)
-		}
-		return bodyFault(cut(pointer.String()), code, "%s %s", name, text)
+		return bodyFault(jsonPointer(at), code, "%s %s", placeName(at), text)
 	}
 	name := in.Name
 	if len(at) > 0 {
 		name += ", entry " + strings.Join(at, ".") + ","
 	}
 	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
+}
+
+// placeName names a place of the body for a sentence.
+func placeName(at []string) string {
+	if len(at) == 0 {
+		return "the body"
+	}
+	return strings.Trim(quote(strings.Join(at, ".")), `"`)
 }
 
 // article writes a JSON type as a sentence wants it.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -83,6 +84,11 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	if from != nil && to != nil && *from > *to {
 		faults = append(faults, queryFault("latest_updated_at_start", faultRange, "latest_updated_at_start %s is after latest_updated_at_end %s", *p.LatestUpdatedAtStart, *p.LatestUpdatedAtEnd))
 	}
+	if p.Q != nil {
+		if n := len(strings.Fields(*p.Q)); n > maxSearchWords {
+			faults = append(faults, queryFault("q", faultMaxWords, "q must have at most %d words, not %d", maxSearchWords, n))
+		}
+	}
 	username, hashtag := folded(p.Username, link.FoldUsername), folded(p.Hashtag, store.FoldTag)
 	filters := api.VideoFilters{
 		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
@@ -108,6 +114,9 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	}
 	return filters, query, faults
 }
+
+// maxSearchWords bounds q: each word is searched in every caption that the other words match.
+const maxSearchWords = 20
 
 // faultRange is a start after its end, or outside of what is kept.
 const faultRange = "range"

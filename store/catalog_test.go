@@ -18,7 +18,7 @@ func TestSchema_followsTheRulesOfItsClasses(t *testing.T) {
 		c := readCatalog(t, db)
 
 		t.Run("every table is classified and every classified table is there", func(t *testing.T) {
-			require.ElementsMatch(t, slices.Collect(maps.Keys(store.TableClasses)), slices.Collect(maps.Keys(c)))
+			require.ElementsMatch(t, slices.Collect(maps.Keys(store.Tables)), slices.Collect(maps.Keys(c)))
 		})
 		for name, tb := range c {
 			t.Run(name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestSchema_followsTheRulesOfItsClasses(t *testing.T) {
 				require.Empty(t, tb.Triggers)
 				checkDefaults(t, tb)
 				checkForeignKeys(t, name, tb)
-				if store.TableClasses[name] == store.Distributed {
+				if store.Tables[name].Class == store.Distributed {
 					checkDistributed(t, tb)
 				}
 			})
@@ -44,11 +44,11 @@ func checkDistributed(t *testing.T, tb *table) {
 }
 
 func checkForeignKeys(t *testing.T, name string, tb *table) {
-	class := store.TableClasses[name]
+	class := store.Tables[name].Class
 	for _, f := range tb.ForeignKeys {
 		require.Contains(t, []string{"CASCADE", "NO ACTION"}, f.OnDelete, "%v", f)
 		require.Equal(t, "NO ACTION", f.OnUpdate, "%v: keys do not change", f)
-		switch store.TableClasses[f.To] {
+		switch store.Tables[f.To].Class {
 		case store.Distributed:
 			require.Equal(t, store.Distributed, class, "a %s table refers to the distributed %s", class, f.To)
 			require.Equal(t, "organisation_id", f.Columns[0], "%v", f)
@@ -116,8 +116,8 @@ func TestSchema_deletesAnOrganisationWithAllThatItHas(t *testing.T) {
 		o, other := fullOrg(t, db), fullOrg(t, db)
 		count := func(id any) map[string]int64 {
 			rows := map[string]int64{}
-			for name, class := range store.TableClasses {
-				if class == store.Distributed {
+			for name, described := range store.Tables {
+				if described.Class == store.Distributed {
 					rows[name] = storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+name+" WHERE organisation_id = ?", id)[0]
 				}
 			}

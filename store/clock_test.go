@@ -51,9 +51,91 @@ func partitions(t *testing.T, db *storetest.DB) []string {
 	return storetest.Column[string](t, db, "SELECT CAST(inhrelid AS regclass) || '' FROM pg_inherits WHERE inhparent = CAST('snapshots_daily' AS regclass) ORDER BY 1")
 }
 
-// The clock of SQLite's machine is the store's own.
 func TestRetention_ofOneMachineGoesByItsClock(t *testing.T) {
 	t.Parallel()
 	_, err := off(t, storetest.New(t, "sqlite"), time.Hour).ApplyRetention(t.Context(), goOn)
 	require.NoError(t, err)
+}
+
+// running is a process whose clock is real, as far as the store can tell, and moved by the test. Its database has an organisation of last year.
+func running(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
+	t.Helper()
+	o := newOrg(t, db)
+	db.Exec(t, "UPDATE organisations SET created_at = ? WHERE id = ?", store.InstantOf(db.Clock.Now().AddDate(-1, 0, 0)), o.ID())
+	clock := storetest.NewClock()
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: clock.Now, RealTime: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s, clock
+}
+
+func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, clock := running(t, db)
+	steady := func() {
+		t.Helper()
+		for range 7 {
+			refusesToDelete(t, s)
+			clock.Advance(24 * time.Hour)
+		}
+		_, err := s.ApplyRetention(t.Context(), goOn)
+		require.NoError(t, err)
+	}
+	steady() // it has never been seen
+	o := newOrg(t, db)
+	id := track(t, o, clip(t, 1))[0].VideoID
+	now := store.DateOf(clock.Now())
+	series{daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.keep(t, db, o, id)
+	once := stored(t, db, o)
+	for name, jump := range map[string]time.Duration{"ten years ahead": 3650 * 24 * time.Hour, "32 days ahead": 32 * 24 * time.Hour, "two days behind": -48 * time.Hour} {
+		right := clock.Now()
+		clock.Advance(jump)
+		refusesToDelete(t, s)
+		clock.Advance(7*24*time.Hour - time.Second)
+		refusesToDelete(t, s)
+		clock.Set(right)
+		steady()
+		require.Equal(t, once, stored(t, db, o), name)
+	}
+	clock.Advance(30 * 24 * time.Hour) // without a collector
+	_, err := s.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+}
+
+func refusesToDelete(t *testing.T, s *store.Store) {
+	t.Helper()
+	var wrong *store.ClockError
+	_, err := s.ApplyRetention(t.Context(), goOn)
+	require.ErrorAs(t, err, &wrong)
+	_, err = s.DeleteExpired(t.Context(), goOn)
+	require.ErrorAs(t, err, &wrong)
+	_, err = s.DeleteOrphans(t.Context(), goOn)
+	require.ErrorAs(t, err, &wrong)
+	_, ok, err := s.ClaimJob(t.Context(), "tidy", time.Minute)
+	require.ErrorAs(t, err, &wrong)
+	require.False(t, ok)
+	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
+}
+
+func TestClock_ofAFreshInstallationIsBelieved(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		newOrg(t, db)
+		s := off(t, db, 0)
+		_, ok, err := s.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		_, err = s.ApplyRetention(t.Context(), goOn)
+		require.NoError(t, err)
+		require.Len(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"), 1)
+	})
+}
+
+func TestClock_isOnlyLookedAtByCheckClock(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, _ := running(t, db)
+	require.Error(t, s.CheckClock(t.Context()))
+	require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"))
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -32,20 +33,22 @@ type dialect interface {
 	// open connects; what was opened is in the connections also when it fails half-way.
 	open(ctx context.Context, o Options) (connections, error)
 	goose() (goose.Dialect, string, []goose.ProviderOption, error)
-	// worthRepeating says whether the whole transaction may succeed when it is run again at once.
-	worthRepeating(err error) bool
+	// worthRepeating says whether the whole transaction, which failed with err at this attempt, may succeed when it is run again.
+	worthRepeating(err error, attempt int) bool
 	// skipLocked says whether FOR UPDATE SKIP LOCKED exists; without it, writers come one at a time anyway.
 	skipLocked() bool
 	// partitioned says whether snapshots_daily is cut into months that have to be made ahead.
 	partitioned() bool
 	// aboutQuery asks the engine for its version and its clock.
 	aboutQuery() string
+	// readyQuery succeeds if the database can be read, whatever its schema.
+	readyQuery() string
 }
 
 // connections are what a dialect opened.
 type connections struct {
 	read, write *gorm.DB  // the same one where the engine needs no difference
-	pools       []*sql.DB // below them; the first may write
+	pools       []*sql.DB // below them; the first may write, the last is for reads
 	below       func()    // closes what the pools stand on, after them; may be nil
 }
 
@@ -71,16 +74,29 @@ func (sqliteDialect) skipLocked() bool  { return false }
 func (sqliteDialect) partitioned() bool { return false }
 
 func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL" }
+func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
+
+// sqliteBusyTimeout is how long one statement waits for a file that another process has locked. The driver cannot break off that
+// wait when the context ends, so it is short, and the transaction is run again (see Store.tx).
+const sqliteBusyTimeout = 400 * time.Millisecond
 
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	if dir := filepath.Dir(d.path); dir != "." {
-		if err := os.MkdirAll(dir, 0o750); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
 		}
 	}
+	// SQLite would create the file readable for all, as far as the umask lets it. The files beside it get the file's mode.
+	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return c, fmt.Errorf("open SQLite file: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return c, err
+	}
 	// The busy timeout comes first, since the switch to WAL may already have to wait for another process. FULL makes
 	// an acknowledged write outlive a power cut, not only the death of the process.
-	pragmas := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
+	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
 	open := func(txlock string, conns int) (*gorm.DB, error) {
 		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
 		pool, err := sql.Open("sqlite", "file:"+(&url.URL{Path: d.path}).EscapedPath()+"?"+v.Encode())
@@ -90,13 +106,13 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		pool.SetMaxOpenConns(conns)
 		pool.SetMaxIdleConns(conns)
 		c.pools = append(c.pools, pool)
-		if err := pool.PingContext(ctx); err != nil {
+		if err := awaitUnlocked(ctx, pool); err != nil {
 			return nil, fmt.Errorf("open SQLite file %s: %w", d.path, err)
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
 	}
-	// On SQLite one connection alone may write: writers queue here instead of failing there. Immediate transactions take the write lock at their start: one that reads first and writes later would
-	// otherwise fail at once when another process writes in between.
+	// One connection alone may write, so that writers queue for it, each until its context ends. Immediate transactions take the
+	// write lock at their start: one that reads first and writes later would fail if another process wrote in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
@@ -104,14 +120,22 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
+// awaitUnlocked makes a first connection. Another process may have the file locked for a moment, as it switches to WAL or recovers it.
+func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
+	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
+	defer cancel()
+	for {
+		if err := pool.PingContext(ctx); !isLocked(err) || pause(wait, 10*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
 func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	return goose.DialectSQLite3, "migrations/sqlite", nil, nil
 }
 
-func (sqliteDialect) worthRepeating(err error) bool {
-	var e *sqlitedriver.Error
-	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
-}
+func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
 
 // modernc is GORM's SQLite dialector with the pure-Go driver: only the translation of errors is that driver's own.
 type modernc struct{ *sqlite.Dialector }
@@ -139,6 +163,14 @@ func (postgresDialect) aboutQuery() string {
 	return "SELECT current_setting('server_version'), clock_timestamp()"
 }
 
+func (postgresDialect) readyQuery() string { return "SELECT 1" }
+
+// acquireTimeout is how long a statement waits for a connection: for a free one of the pool, and for the server to accept a new one.
+const acquireTimeout = 5 * time.Second
+
+// serverMargin is added to the server's own time limits, so that the program gives up first and knows why.
+const serverMargin = 5 * time.Second
+
 func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	cfg, err := pgxpool.ParseConfig(d.url)
 	if err != nil {
@@ -147,28 +179,83 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	if !strings.Contains(d.url, "pool_max_conns") {
 		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // a number of processors fits
 	}
+	if !strings.Contains(d.url, "connect_timeout") {
+		cfg.ConnConfig.ConnectTimeout = acquireTimeout
+		// A server that vanished without closing its connections is noticed after half a minute.
+		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+		cfg.ConnConfig.DialFunc = dialer.DialContext
+	}
 	cfg.ConnConfig.RuntimeParams["application_name"] = "reeltally"
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	pgx, err := pgxpool.NewWithConfig(ctx, cfg)
+	if o.Timeout > 0 {
+		cfg.AfterConnect = limitSession(o.Timeout + serverMargin)
+	}
+	below, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return c, err
 	}
-	pool := stdlib.OpenDBFromPool(pgx)
-	c.pools, c.below = []*sql.DB{pool}, pgx.Close
+	pool := sql.OpenDB(boundedConnector{stdlib.GetPoolConnector(below)})
+	pool.SetMaxIdleConns(0) // the pool below keeps them
+	c.pools, c.below = []*sql.DB{pool}, below.Close
 	c.write, err = gorm.Open(postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)}), gormConfig(o))
 	c.read = c.write
 	return c, err
 }
 
+// limitSession returns a function that has the server end a statement, and a transaction that is idle, after d. It sets this after
+// connecting, since poolers such as PgBouncer refuse the parameters in a connection's startup.
+func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
+	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d", d.Milliseconds())
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+		defer cancel()
+		_, err := conn.Exec(ctx, set)
+		return err
+	}
+}
+
+// boundedConnector gives up with an ErrUnavailable when there is no connection within acquireTimeout.
+type boundedConnector struct{ driver.Connector }
+
+func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	bounded, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	conn, err := c.Connector.Connect(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: no free connection within %s", ErrUnavailable, acquireTimeout)
+	}
+	return conn, err
+}
+
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	// Several processes may migrate at once: one does, the others wait and find nothing to do.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a try a second, for five minutes
-	return goose.DialectPostgres, "migrations/postgres", []goose.ProviderOption{goose.WithSessionLocker(locker)}, err
+	return goose.DialectPostgres, "migrations/postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
-func (postgresDialect) worthRepeating(err error) bool {
+// migrationSession sets up the connection of a migration: it waits for each lock no longer than lockTimeout, and runs a statement as
+// long as it takes.
+type migrationSession struct{ lock.SessionLocker }
+
+func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := m.SessionLocker.SessionLock(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "SET lock_timeout = '"+lockTimeout+"'; SET statement_timeout = 0"); err != nil {
+		return errors.Join(err, m.SessionUnlock(context.WithoutCancel(ctx), conn))
+	}
+	return nil
+}
+
+// SessionUnlock closes the connection as well, since its settings are for migrations only.
+func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	unlocked := m.SessionLocker.SessionUnlock(ctx, conn)
+	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
+}
+
+func (postgresDialect) worthRepeating(err error, attempt int) bool {
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+	return attempt < maxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
 func gormConfig(o Options) *gorm.Config {
@@ -193,13 +280,16 @@ func unreachable(err error) bool {
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// Classes of SQLSTATE: 08 connection, 53 resources, 57P0x shutdown or cancelled by the operator; 40 transaction
-		// rolled back, of which only what outlasted the repeats arrives here; 25006 a read-only server.
-		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") ||
-			strings.HasPrefix(e.Code, "40") || e.Code == "25006"
+		// rolled back, of which only what outlasted the repeats arrives here.
+		switch e.Code {
+		case "25006", "25P03", "55P03", "57014": // a read-only server; idle in a transaction, a lock, a statement for too long
+			return true
+		}
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") || strings.HasPrefix(e.Code, "40")
 	}
 	if se, ok := errors.AsType[*sqlitedriver.Error](err); ok {
 		switch se.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT:
 			return true
 		}
 	}

@@ -262,8 +262,8 @@ func measure(t *testing.T, db *storetest.DB, at time.Time, facts map[link.Link]s
 func stored(t *testing.T, db *storetest.DB, o *store.Org) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
-	for name, class := range store.TableClasses {
-		if class != store.Distributed {
+	for name, described := range store.Tables {
+		if described.Class != store.Distributed {
 			continue
 		}
 		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"

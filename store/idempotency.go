@@ -4,17 +4,26 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
 	"gorm.io/gorm"
 )
 
 const (
 	// idempotencyLife is how long an answer is kept for its key.
 	idempotencyLife = 24 * time.Hour
-	// abandonedAfter is when a request that never finished counts as dead: its server was killed.
+	// abandonedAfter is the age from which an unfinished request counts as dead: its server was killed.
 	abandonedAfter = time.Minute
+	// IdempotencyLimit is how many bytes the keys of one organisation may take. It lets one operation be called with keys and
+	// small answers at 120 calls a minute for a whole day.
+	IdempotencyLimit = 128 << 20
+	// idempotencyRowBytes is counted for a key beside its name and its answer: the row's other columns and its index entries.
+	idempotencyRowBytes = 400
+	// idempotencyBatch is how many expired keys one transaction deletes.
+	idempotencyBatch = 100
 )
 
 // IdempotencyState says what a key means for a request.
@@ -30,6 +39,8 @@ const (
 	KeyRunning
 	// KeyMismatch: the key belongs to another request.
 	KeyMismatch
+	// KeyStoreFull: the key is new, and the organisation's keys take IdempotencyLimit bytes already. Nothing was kept.
+	KeyStoreFull
 )
 
 // KeptAnswer is an answer as it was first given.
@@ -46,6 +57,8 @@ type IdempotencyKey struct {
 	// repeated: what it had made already is found again instead of being made twice.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // of KeyDone
+	// RoomIn is how long it takes until enough keys have expired for a new one. It is set with KeyStoreFull.
+	RoomIn time.Duration
 }
 
 type idempotencyRow struct {
@@ -59,69 +72,138 @@ type idempotencyRow struct {
 	Status         *int
 	ContentType    *string
 	Body           []byte
+	Bytes          int64
+	Encoding       string
 }
 
 func (idempotencyRow) TableName() string { return "idempotency_keys" }
 
+// encodingZstd is the encoding of a compressed body. A body that was kept before bodies were compressed has the encoding "".
+const encodingZstd = "zstd"
+
+// bodyCoder compresses and expands the bodies of kept answers. Its two functions may be called concurrently.
+type bodyCoder struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+var theBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
+	if c.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)); err != nil {
+		return c, err
+	}
+	c.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	return c, err
+})
+
 // BeginKey claims a key for a request to an operation; fingerprint tells requests apart. Of requests at once exactly one
-// gets KeyFresh.
+// gets KeyFresh. A new key is refused with KeyStoreFull while the organisation's keys take IdempotencyLimit bytes; requests under
+// way may still take them past the limit by their answers.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
-		// The key may run out between the look at it and the reading of it.
-		if !errors.Is(err, ErrNotFound) || attempt == maxAttempts {
+		// Another request may have inserted the key between our look and our insert: the next look finds it.
+		if !errors.Is(err, errKeyTaken) || attempt == maxAttempts {
 			return k, err
 		}
 	}
 }
 
+var errKeyTaken = errors.New("another request has just begun with this idempotency key")
+
 func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	var out IdempotencyKey
 	err := o.s.tx(ctx, func(tx *gorm.DB) error {
 		now := o.s.now()
-		if err := tx.Exec("DELETE FROM idempotency_keys WHERE organisation_id = ? AND created_at < ?", o.id, now.Add(-idempotencyLife)).Error; err != nil {
+		if _, err := deleteExpiredKeys(tx, o.id, now, idempotencyBatch); err != nil {
 			return err
-		}
-		fresh := idempotencyRow{OrganisationID: o.id, Operation: operation, Key: key, Fingerprint: fingerprint, EffectID: NewID(), CreatedAt: now, StartedAt: now}
-		inserted := tx.Clauses(doNothing("organisation_id", "operation", "key")).Create(&fresh)
-		if inserted.Error != nil {
-			return inserted.Error
-		}
-		if inserted.RowsAffected == 1 {
-			out = IdempotencyKey{State: KeyFresh, EffectID: fresh.EffectID}
-			return nil
 		}
 		q := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key)
 		if o.s.dialect.skipLocked() {
 			q = q.Clauses(forUpdate)
 		}
-		var row idempotencyRow
-		if err := q.Take(&row).Error; err != nil {
+		var found []idempotencyRow
+		if err := q.Limit(1).Find(&found).Error; err != nil {
 			return err
 		}
-		out = IdempotencyKey{EffectID: row.EffectID}
-		switch {
-		case !bytes.Equal(row.Fingerprint, fingerprint):
-			out.State = KeyMismatch
-		case row.Status != nil:
-			out.State, out.Answer = KeyDone, KeptAnswer{Status: *row.Status, Body: row.Body}
-			set(&out.Answer.ContentType, row.ContentType)
-		case row.StartedAt > now.Add(-abandonedAfter):
-			out.State = KeyRunning
-		default:
-			out.State = KeyFresh
-			return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key).Update("started_at", now).Error
+		if len(found) == 1 && found[0].CreatedAt >= now.Add(-idempotencyLife) {
+			var err error
+			out, err = o.knownKey(tx, &found[0], fingerprint, now)
+			return err
 		}
-		return nil
+		if len(found) == 1 { // expired, and not among the oldest of many
+			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
+				return err
+			}
+		}
+		fresh := idempotencyRow{OrganisationID: o.id, Operation: operation, Key: key, Fingerprint: fingerprint, EffectID: NewID(),
+			CreatedAt: now, StartedAt: now, Bytes: idempotencyRowBytes + 2*int64(len(key))}
+		reserved, err := reserveKeyBytes(tx, o.id, fresh.Bytes)
+		if err != nil {
+			return err
+		}
+		if !reserved {
+			out = IdempotencyKey{State: KeyStoreFull}
+			out.RoomIn, err = keyRoomIn(tx, o.id, fresh.Bytes, now)
+			return err
+		}
+		inserted := tx.Clauses(doNothing("organisation_id", "operation", "key")).Create(&fresh)
+		if inserted.Error == nil && inserted.RowsAffected == 0 {
+			return errKeyTaken
+		}
+		out = IdempotencyKey{State: KeyFresh, EffectID: fresh.EffectID}
+		return inserted.Error
 	})
 	return out, err
 }
 
-// FinishKey keeps the answer to a request that BeginKey let go on.
+// knownKey says what a key that is kept already means for a request. It takes up the key of an abandoned request.
+func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now Instant) (IdempotencyKey, error) {
+	out := IdempotencyKey{EffectID: row.EffectID}
+	switch {
+	case !bytes.Equal(row.Fingerprint, fingerprint):
+		out.State = KeyMismatch
+	case row.Status != nil:
+		out.State, out.Answer = KeyDone, KeptAnswer{Status: *row.Status}
+		set(&out.Answer.ContentType, row.ContentType)
+		var err error
+		out.Answer.Body, err = row.expandedBody()
+		return out, err
+	case row.StartedAt > now.Add(-abandonedAfter):
+		out.State = KeyRunning
+	default:
+		out.State = KeyFresh
+		return out, scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", row.Operation, row.Key).Update("started_at", now).Error
+	}
+	return out, nil
+}
+
+func (r *idempotencyRow) expandedBody() ([]byte, error) {
+	if r.Encoding != encodingZstd {
+		return r.Body, nil
+	}
+	c, err := theBodyCoder()
+	if err != nil {
+		return nil, err
+	}
+	return c.decoder.DecodeAll(r.Body, nil)
+}
+
+// FinishKey keeps the answer to a request that BeginKey let go on. An answer that is kept already stays.
 func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer) error {
+	c, err := theBodyCoder()
+	if err != nil {
+		return err
+	}
+	body := c.encoder.EncodeAll(a.Body, nil)
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key).
-			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": a.Body}).Error
+		kept := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
+			Model(&idempotencyRow{}). // GORM prints the whole map, the body included, if it knows no model
+			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
+				"bytes": gorm.Expr("bytes + ?", len(body))})
+		if kept.Error != nil || kept.RowsAffected == 0 {
+			return kept.Error
+		}
+		return addKeyBytes(tx, o.id, int64(len(body)))
 	})
 }
 
@@ -130,4 +212,69 @@ func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
 		return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
 	})
+}
+
+// reserveKeyBytes adds bytes to the organisation's sum if the sum stays within IdempotencyLimit, and says whether it did. It locks the sum.
+func reserveKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
+	var sum []int64
+	err := tx.Raw(`INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)
+ON CONFLICT (organisation_id) DO UPDATE SET bytes = idempotency_usage.bytes + excluded.bytes
+ WHERE idempotency_usage.bytes + excluded.bytes <= ? RETURNING bytes`, org, n, IdempotencyLimit).Scan(&sum).Error
+	return len(sum) == 1, err
+}
+
+func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
+	return tx.Exec(`UPDATE idempotency_usage SET bytes = bytes + ? WHERE organisation_id = ?`, n, org).Error
+}
+
+// deleteKeys deletes the organisation's keys that a condition names, and takes their bytes from the sum.
+func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
+	if err := scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
+		return err
+	}
+	return addKeyBytes(tx, org, -n)
+}
+
+// deleteExpiredKeys deletes up to limit of an organisation's expired keys, the oldest first, and returns how many it deleted.
+func deleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now Instant, limit int) (int64, error) {
+	var freed []int64
+	err := tx.Raw(`DELETE FROM idempotency_keys WHERE organisation_id = ? AND (operation, key) IN (
+  SELECT e.operation, e.key FROM idempotency_keys e WHERE e.organisation_id = ? AND e.created_at < ? ORDER BY e.created_at LIMIT ?) RETURNING bytes`,
+		org, org, now.Add(-idempotencyLife), limit).Scan(&freed).Error
+	if err != nil || len(freed) == 0 {
+		return 0, err
+	}
+	sum := int64(0)
+	for _, n := range freed {
+		sum += n
+	}
+	return int64(len(freed)), addKeyBytes(tx, org, -sum)
+}
+
+// roomLookahead is how many of the oldest keys are summed to find out when there is room.
+const roomLookahead = 1000
+
+// keyRoomIn returns how long it takes until so many of the oldest keys have expired that there is room for n bytes.
+func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now Instant) (time.Duration, error) {
+	var used int64
+	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {
+		return 0, err
+	}
+	var oldest []struct {
+		CreatedAt Instant
+		Bytes     int64
+	}
+	err := tx.Raw(`SELECT created_at, bytes FROM idempotency_keys WHERE organisation_id = ? ORDER BY created_at LIMIT ?`, org, roomLookahead).Scan(&oldest).Error
+	if err != nil {
+		return 0, err
+	}
+	at := now
+	for _, k := range oldest {
+		if used+n <= IdempotencyLimit {
+			break
+		}
+		used -= k.Bytes
+		at = k.CreatedAt.Add(idempotencyLife)
+	}
+	return max(at.Sub(now), time.Second), nil
 }

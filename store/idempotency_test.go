@@ -1,6 +1,9 @@
 package store_test
 
 import (
+	"crypto/rand"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,5 +92,92 @@ func TestIdempotencyKey_letsOneOfManyRequestsGoOn(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, fresh)
+	})
+}
+
+// nearlyFull leaves so many bytes until the organisation's keys are refused.
+func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
+	t.Helper()
+	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)
+}
+
+func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	const left = 8 << 20
+	o := newOrg(t, db)
+	nearlyFull(t, db, o, left)
+	size := func() int64 {
+		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
+	}
+	before, body := size(), make([]byte, 256<<10)
+	day := func(calls int) (kept int) { // evenly over the day, as a caller who never pauses
+		for n := range calls {
+			_, err := rand.Read(body) // what cannot be compressed
+			require.NoError(t, err)
+			key := fmt.Sprint(db.Clock.Now().Day(), "-", n)
+			if begin(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
+				kept++
+				require.NoError(t, o.FinishKey(t.Context(), "TrackVideos", key, store.KeptAnswer{Status: 422, Body: body}))
+			}
+			db.Clock.Advance(24 * time.Hour / time.Duration(calls))
+		}
+		return kept
+	}
+	require.Equal(t, left/len(body), day(60))
+	first := size() - before
+	require.Less(t, first, int64(left+left/10))
+	day(60)
+	require.Less(t, size()-before, first+left/10, "the next day uses the same space again")
+}
+
+func TestIdempotencyKey_isRefusedWhenTheOrganisationsKeysTakeTooMuch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := newOrg(t, db), newOrg(t, db)
+		nearlyFull(t, db, o, 1000)
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "a", "f").State)
+		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
+		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", answer))
+		db.Clock.Advance(time.Hour)
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well takes little")
+
+		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RoomIn: 23 * time.Hour}, begin(t, o, "TrackVideo", "c", "f"))
+		require.Equal(t, answer, begin(t, o, "TrackVideo", "a", "f").Answer, "what is kept is given all the same")
+		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "b", "f").State)
+		require.Equal(t, store.KeyFresh, begin(t, other, "TrackVideo", "c", "f").State, "another organisation has its own limit")
+
+		db.Clock.Advance(23*time.Hour + time.Microsecond)
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "c", "f").State, "the first key has expired")
+	})
+}
+
+func TestIdempotencyKey_sumIsThatOfTheKeys(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		for n := range 250 {
+			key := fmt.Sprint("k", n)
+			require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", key, "f").State)
+			if n%3 > 0 {
+				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 200, Body: []byte(key)}))
+				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 500, Body: []byte("a second answer")}))
+			}
+			db.Clock.Advance(time.Second)
+		}
+		same := func(rows int64) {
+			t.Helper()
+			require.Equal(t, []int64{rows}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM idempotency_keys"))
+			require.Equal(t, storetest.Column[int64](t, db, "SELECT SUM(bytes) FROM idempotency_keys"), storetest.Column[int64](t, db, "SELECT bytes FROM idempotency_usage"))
+		}
+		same(250)
+		db.Clock.Advance(24*time.Hour - 30*time.Second)
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "new", "f").State)
+		same(151)
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k150", "f").State, "expired, though not deleted yet")
+		same(101 - 49)
+		_, err := db.DeleteExpired(t.Context(), goOn)
+		require.NoError(t, err)
+		same(32)
 	})
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,11 +16,11 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob takes a job that is due, for the length of the lease; ok is false when it is not, or when another process has it. A job
-// that nobody has ever done is due. A process whose clock is wrong (see Options.RealTime) gets none: it would hold the job
-// until its own time comes.
+// ClaimJob takes a job that is due, for the length of the lease. ok is false if the job is not due, or if another process has it.
+// A job that was never done is due. A process whose clock may be wrong gets a *ClockError: it would hold the job until its own
+// time comes.
 func (s *Store) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
-	if err := s.checkClock(ctx); err != nil {
+	if err := s.seeClock(ctx); err != nil {
 		return held, false, err
 	}
 	held = JobLease{s: s, name: name, token: NewID(), lease: lease}
@@ -54,24 +53,4 @@ func (l JobLease) set(ctx context.Context, next Instant, token *uuid.UUID) error
 		}
 		return r.Error
 	})
-}
-
-// clockTolerated is how far the clock may be from the database's before nothing is deleted by it.
-const clockTolerated = 24 * time.Hour
-
-// checkClock returns an error when the store's clock, where it is meant to be the real one, is far from the database's.
-// SQLite has none but that of its machine, which is the store's.
-func (s *Store) checkClock(ctx context.Context) error {
-	if !s.realTime {
-		return nil
-	}
-	engine, err := s.Engine(ctx)
-	if err != nil || engine.Now == nil {
-		return err
-	}
-	if ours := s.now().Time(); ours.Sub(*engine.Now).Abs() > clockTolerated {
-		return fmt.Errorf("the clock of this machine says %s, that of the database %s: nothing is rolled up or dropped by a clock that may be wrong; set both by NTP",
-			ours.Format(time.RFC3339), engine.Now.UTC().Format(time.RFC3339))
-	}
-	return nil
 }

@@ -126,7 +126,7 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return l.s.ensureDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
+	return l.s.makeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
 }
 
 func (l *loading) collections(collections []LoadCollection) error {

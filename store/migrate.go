@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
+	sqlitedriver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 //go:embed migrations
@@ -45,7 +49,7 @@ func (s *Store) Migrate(ctx context.Context) ([]int64, error) {
 		return nil, err
 	}
 	applied := []int64{}
-	for attempt := 1; ; attempt++ {
+	for failures := 0; ; {
 		results, err := p.Up(ctx)
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			results = partial.Applied
@@ -56,14 +60,20 @@ func (s *Store) Migrate(ctx context.Context) ([]int64, error) {
 		if err == nil {
 			break
 		}
+		if isLocked(err) {
+			s.logger.InfoContext(ctx, "migration waits for a lock that another session holds, such as a dump", "error", err)
+			if err := pause(ctx, lockPause); err != nil {
+				return applied, fmt.Errorf("migrate: %w", err)
+			}
+			continue
+		}
 		// SQLite has no lock that outlasts a transaction: two processes may begin the same migration, and the one that
 		// comes later fails, and finds it done when it looks again.
-		if attempt == maxAttempts || ctx.Err() != nil {
+		if failures++; failures == maxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
 	}
-	today := s.now().Day()
-	return applied, s.ensureDays(ctx, today-31, today+62)
+	return applied, s.PrepareDays(ctx)
 }
 
 // CheckSchema returns a *SchemaError when the schema is older or newer than this program.
@@ -82,41 +92,128 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
+// lockTimeout is how long a statement that changes a table waits for each lock. Whatever needs the table meanwhile waits behind
+// that statement, even reads, so it is far below a second.
+const lockTimeout = "200ms"
+
+// lockPause is how long others have the table before the statement is tried again.
+const lockPause = time.Second
+
+// changeTables runs f, which changes tables, in a transaction that gives up each lock it does not get within lockTimeout. The
+// error is then an ErrUnavailable. PostgreSQL only.
+func (s *Store) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// isLocked says whether err is that another session kept a lock for too long: of a table on PostgreSQL, of the file on SQLite.
+func isLocked(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "55P03"
+	}
+	e, ok := errors.AsType[*sqlitedriver.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
+}
+
+// pause waits for d, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
 // partitionCache remembers the months whose partition is known to exist.
 type partitionCache struct {
-	sync.Mutex
+	mu     sync.Mutex
 	months map[Date]bool
 }
 
-// ensureDays makes sure that snapshots_daily takes rows of the days from..to.
+func (c *partitionCache) has(month Date) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.months[month]
+}
+
+func (c *partitionCache) set(month Date, exists bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.months == nil {
+		c.months = map[Date]bool{}
+	}
+	c.months[month] = exists
+}
+
+// PrepareDays makes the partitions of snapshots_daily from last month to the whole of next month at least. It tries again until
+// it has them all or ctx ends. Engines without partitions need nothing.
+func (s *Store) PrepareDays(ctx context.Context) error {
+	today := s.now().Day()
+	return s.makeDays(ctx, today-31, today+62)
+}
+
+// makeDays is ensureDays, repeated while a lock is missing, until ctx ends.
+func (s *Store) makeDays(ctx context.Context, from, to Date) error {
+	for {
+		err := s.ensureDays(ctx, from, to)
+		if !isLocked(err) {
+			return err
+		}
+		if stopped := pause(ctx, lockPause); stopped != nil {
+			return errors.Join(stopped, err)
+		}
+	}
+}
+
+// ensureDays makes sure that snapshots_daily takes rows of the days from..to. It makes a missing partition if it gets the locks at
+// once; the error is an ErrUnavailable if it does not.
 func (s *Store) ensureDays(ctx context.Context, from, to Date) error {
 	if !s.dialect.partitioned() {
 		return nil
 	}
-	s.partitions.Lock()
-	defer s.partitions.Unlock()
-	if s.partitions.months == nil {
-		s.partitions.months = map[Date]bool{}
-	}
 	for month := monthOf(from); month <= to; month = monthOf(month + 31) {
-		if s.partitions.months[month] {
+		if s.partitions.has(month) {
 			continue
 		}
-		err := s.tx(ctx, func(tx *gorm.DB) error {
-			// IF NOT EXISTS alone can fail when two processes create the same month at once.
-			if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil {
-				return err
-			}
-			return tx.Exec(fmt.Sprintf("CREATE TABLE IF NOT EXISTS "+dailyPartition+"%s PARTITION OF snapshots_daily FOR VALUES FROM ('%s') TO ('%s')",
-				month.Time().Format("200601"), month, monthOf(month+31))).Error
-		})
-		if err != nil {
+		if err := s.makeMonth(ctx, month); err != nil {
 			return fmt.Errorf("partition for %s: %w", month, err)
 		}
-		s.partitions.months[month] = true
+		s.partitions.set(month, true)
 	}
 	return nil
 }
+
+// makeMonth makes the partition of a month unless it exists. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads
+// and wait for all readers. ATTACH PARTITION does neither; it only waits for transactions that write videos, and they for it.
+func (s *Store) makeMonth(ctx context.Context, month Date) error {
+	return s.changeTables(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // one process at a time
+			return err
+		}
+		name := partitionName(month)
+		var partitions int64
+		err := tx.Raw(`SELECT COUNT(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE i.inhparent = CAST(CAST(? AS text) AS regclass) AND c.relname = ?`, "snapshots_daily", name).Scan(&partitions).Error
+		if err != nil || partitions > 0 {
+			return err
+		}
+		if err := tx.Exec("CREATE TABLE " + name + " (LIKE snapshots_daily INCLUDING ALL)").Error; err != nil {
+			return err
+		}
+		return tx.Exec(fmt.Sprintf("ALTER TABLE snapshots_daily ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')", name, month, monthOf(month+31))).Error
+	})
+}
+
+const dailyPartition = "snapshots_daily_"
+
+func partitionName(month Date) string { return dailyPartition + month.Time().Format("200601") }
 
 func monthOf(d Date) Date {
 	t := d.Time()

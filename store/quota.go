@@ -18,9 +18,9 @@ func (s *Store) ReserveQuota(ctx context.Context, source, window string, units, 
 	var used []int64
 	err := s.tx(ctx, func(tx *gorm.DB) error {
 		used = nil
-		return tx.Raw(`INSERT INTO quota_windows (source, win, used) VALUES (?, ?, ?)
-ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used
- WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, limit, limit).Scan(&used).Error
+		return tx.Raw(`INSERT INTO quota_windows (source, win, used, updated_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used, updated_at = excluded.updated_at
+ WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, s.now(), limit, limit).Scan(&used).Error
 	})
 	return len(used) == 1, err
 }

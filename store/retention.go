@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -39,19 +40,19 @@ type Retained struct {
 
 // ApplyRetention rolls up and drops what is not kept any more, and makes room for the months to come. It calls alive
 // after each transaction and stops with its error. It may be interrupted and repeated at any time, and runs while points
-// are written; two at once only do the same work twice. It does nothing when the clock is wrong (see Options.RealTime).
+// are written; two at once only do the same work twice. It deletes nothing if the clock may be wrong, and returns a *ClockError then.
 func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
 	var done Retained
-	if err := s.checkClock(ctx); err != nil {
+	if err := s.seeClock(ctx); err != nil {
+		return done, err
+	}
+	if err := s.prepareDaysWithin(ctx); err != nil {
 		return done, err
 	}
 	today := s.now().Day()
-	if err := s.ensureDays(ctx, today-31, today+62); err != nil {
+	orgs, err := s.organisationIDs(ctx)
+	if err != nil {
 		return done, err
-	}
-	var orgs []uuid.UUID
-	if err := s.read.WithContext(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error; err != nil {
-		return done, translate(err)
 	}
 	// Whole weeks, so that the last point of a week is known when it is rolled up.
 	daily := (today - DailyDays).Week()
@@ -59,6 +60,13 @@ func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retaine
 		return done, err
 	}
 	return done, s.expire(ctx, orgs, today-WeeklyDays-retentionMargin, &done, alive)
+}
+
+// prepareDaysWithin is PrepareDays with a limit, since the caller's lease runs meanwhile.
+func (s *Store) prepareDaysWithin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return s.PrepareDays(ctx)
 }
 
 // rollUp turns the daily points of the days before one into weekly ones.
@@ -162,8 +170,6 @@ func (s *Store) inBatches(ctx context.Context, table string, orgs []uuid.UUID, d
 	return nil
 }
 
-const dailyPartition = "snapshots_daily_"
-
 // months returns the first days of the months that are wholly before a day and have a partition, the oldest first.
 func (s *Store) months(ctx context.Context, before Date) ([]Date, error) {
 	var names []string
@@ -194,13 +200,38 @@ var (
 	errMonthGone = errors.New("month gone")   // another process has dropped it
 )
 
-// dropMonth drops a month's partition, once it is sure that each of its points lies in a week whose point is no older and
-// has all the counts that it has.
+const (
+	// dropAttempts bounds how often a month is tried in one run; the next run is an hour later.
+	dropAttempts = 3
+	// dropTimeout bounds one attempt, whose check reads the whole month.
+	dropTimeout = 10 * time.Minute
+)
+
+// dropMonth drops a month's partition after checking that its points are rolled up. It tries a few times to lock the tables, with
+// a pause in which others use them.
 func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
-	partition := dailyPartition + month.Time().Format("200601")
-	err := s.tx(ctx, func(tx *gorm.DB) error {
-		// Everybody who comes while we wait for a lock waits behind us: better to give up soon.
-		if err := tx.Exec("SET LOCAL lock_timeout = '2s'").Error; err != nil {
+	for attempt := 1; ; attempt++ {
+		err := s.tryDropMonth(ctx, orgs, month, next)
+		if !isLocked(err) {
+			return err
+		}
+		if attempt == dropAttempts {
+			return errMonthBusy
+		}
+		if err := pause(ctx, lockPause); err != nil {
+			return err
+		}
+	}
+}
+
+// tryDropMonth drops a month's partition if each of its points lies in a week whose point is no older and has all the counts that
+// it has.
+func (s *Store) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	defer cancel()
+	partition := partitionName(month)
+	err := s.changeTables(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout takes its place
 			return err
 		}
 		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE MODE").Error; err != nil {
@@ -222,20 +253,13 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 		}
 		return tx.Exec("DROP TABLE " + partition).Error
 	})
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch e.Code {
-		case "55P03": // lock_timeout
-			return errMonthBusy
-		case "42P01": // undefined table
-			return errMonthGone
-		}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // undefined table
+		return errMonthGone
 	}
 	if err != nil {
 		return err
 	}
-	s.partitions.Lock()
-	defer s.partitions.Unlock()
-	delete(s.partitions.months, month)
+	s.partitions.set(month, false)
 	return nil
 }
 

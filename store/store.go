@@ -23,6 +23,9 @@ type Options struct {
 	// RealTime says that Now is meant to be the real time: jobs and retention are then refused while it and the clock of
 	// PostgreSQL are apart. Tests set their own time.
 	RealTime bool
+	// Timeout bounds a transaction whose context has no deadline; PostgreSQL itself ends a statement and an idle transaction a
+	// little later. Zero sets no bound.
+	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
 	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
@@ -35,6 +38,7 @@ type Store struct {
 	dialect    dialect
 	now        func() Instant
 	realTime   bool
+	timeout    time.Duration
 	logger     *slog.Logger
 	partitions partitionCache
 }
@@ -52,14 +56,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: d, logger: o.Logger, realTime: o.RealTime, now: func() Instant { return InstantOf(o.Now()) }}
+	s := &Store{dialect: d, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: func() Instant { return InstantOf(o.Now()) }}
 	if s.connections, err = d.open(ctx, o); err != nil {
 		_ = s.Close()
 		return nil, translate(err)
 	}
-	if err := s.Ready(ctx); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("database %s does not answer: %w", d.name(), err)
+	for _, p := range s.pools {
+		if err := p.PingContext(ctx); err != nil {
+			_ = s.Close()
+			return nil, fmt.Errorf("database %s does not answer: %w", d.name(), translate(err))
+		}
 	}
 	return s, nil
 }
@@ -76,14 +82,11 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil when the database answers.
+// Ready returns nil if the database can be read. It does not ask whether it can be written: on SQLite one long transaction of
+// another process would otherwise stop all reads.
 func (s *Store) Ready(ctx context.Context) error {
-	for _, p := range s.pools {
-		if err := p.PingContext(ctx); err != nil {
-			return translate(err)
-		}
-	}
-	return nil
+	var n int
+	return translate(s.pools[len(s.pools)-1].QueryRowContext(ctx, s.dialect.readyQuery()).Scan(&n))
 }
 
 // SharedByProcesses says whether several processes may collect from this database at once. SQLite allows one
@@ -114,26 +117,44 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	return kept.Value, nil
 }
 
-// maxAttempts bounds how often a transaction is run again after a deadlock or a busy database.
-const maxAttempts = 5
+const (
+	// maxAttempts bounds how often a transaction is run again after a deadlock.
+	maxAttempts = 5
+	// repeatTimeout bounds for how long a transaction is run again, above all while another process has the SQLite file locked.
+	repeatTimeout = 30 * time.Second
+)
 
-// tx runs f in one writing transaction and, where the engine asks for it, again from its start: f must have no
-// effect outside of the transaction. Errors come back translated.
+// tx runs f in one writing transaction and, where the engine asks for it, again from its start: f must have no effect outside of
+// the transaction. It ends with ctx, or after Options.Timeout if ctx has no deadline. Errors come back translated.
 func (s *Store) tx(ctx context.Context, f func(tx *gorm.DB) error) error {
+	own, cancel := s.bounded(ctx)
+	defer cancel()
+	repeat, stop := context.WithTimeout(own, repeatTimeout)
+	defer stop()
 	for attempt := 1; ; attempt++ {
-		err := s.write.WithContext(ctx).Transaction(f)
-		if err == nil {
+		err := s.write.WithContext(own).Transaction(f)
+		switch {
+		case err == nil:
 			return nil
-		}
-		if attempt == maxAttempts || !s.dialect.worthRepeating(err) {
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver only says that the transaction is over
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case ctx.Err() == nil && own.Err() != nil:
+			return fmt.Errorf("%w: transaction not done within %s: %w", ErrUnavailable, s.timeout, err)
+		case repeat.Err() != nil, !s.dialect.worthRepeating(err, attempt):
 			return translate(err)
 		}
-		select {
-		case <-ctx.Done():
-			return translate(ctx.Err())
-		case <-time.After(time.Duration(attempt*attempt) * 5 * time.Millisecond):
+		if pause(repeat, time.Duration(min(attempt, maxAttempts)*min(attempt, maxAttempts))*5*time.Millisecond) != nil {
+			return translate(err)
 		}
 	}
+}
+
+// bounded returns ctx with the deadline that Options.Timeout sets if it has none.
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok || s.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, s.timeout)
 }
 
 // NewID returns a new identifier, a UUIDv7: identifiers made later sort later.

@@ -1,5 +1,7 @@
 package store
 
+import "time"
+
 // TableClass says how a table would be laid out on a sharded PostgreSQL, and thereby which rules its keys and
 // statements follow on every engine.
 type TableClass string
@@ -14,36 +16,77 @@ const (
 	Coordinator TableClass = "coordinator"
 )
 
-// TableClasses classifies every table. A table that is missing here fails the catalog test.
-var TableClasses = map[string]TableClass{
-	"organisations": Reference,
-	"api_tokens":    Reference,
-	"settings":      Reference,
+// TableBound says why a table does not grow without end.
+type TableBound string
 
-	"accounts":            Distributed,
-	"videos":              Distributed,
-	"video_hashtags":      Distributed,
-	"snapshots_daily":     Distributed,
-	"snapshots_weekly":    Distributed,
-	"collections":         Distributed,
-	"collection_hashtags": Distributed,
-	"collection_videos":   Distributed,
-	"collection_accounts": Distributed,
-	"organisation_totals": Distributed,
-	"organisation_days":   Distributed,
+// The bounds.
+const (
+	// ByInstallation tables have a number of rows that operators and the program's configuration decide.
+	ByInstallation TableBound = "installation"
+	// ByTenantData tables have a number of rows that is proportional to what organisations track and make. Rate limits bound how
+	// fast that grows. Rows are deleted with what they belong to.
+	ByTenantData TableBound = "tenant data"
+	// ByTime tables get rows as time passes. Retention deletes the rows that are older than Table.Retention.
+	ByTime TableBound = "time"
+)
 
-	"organisation_uploads": Distributed,
-	"account_days":         Distributed,
-	"idempotency_keys":     Distributed,
+// Table describes a table.
+type Table struct {
+	Class TableClass
+	Bound TableBound
+	// Retention is how long a row is kept after it is last of use. It is set for tables that are bound ByTime.
+	Retention time.Duration
+}
 
-	"fetch_targets":       Coordinator,
-	"fetch_subscriptions": Coordinator,
-	"org_turns":           Coordinator,
-	"jobs":                Coordinator,
-	"quota_windows":       Coordinator,
-	"source_pauses":       Coordinator,
-	"source_tokens":       Coordinator,
-	"collectors":          Coordinator,
-	"short_links":         Coordinator,
-	"token_uses":          Coordinator,
+const (
+	day = 24 * time.Hour
+
+	// dailyRetention includes up to a month, since PostgreSQL drops whole months, and up to a week, since weeks are rolled up whole.
+	dailyRetention  = (DailyDays + 31 + 7) * day
+	weeklyRetention = (WeeklyDays + retentionMargin + 1) * day
+	// tokenRetention is how long operators still see a token in lists after it has expired or was revoked.
+	tokenRetention = 90 * day
+	// quotaRetention is how long a window's count is kept after its last change. It is longer than any window.
+	quotaRetention = 100 * day
+	// leftoverRetention is how long rows are kept that nothing refers to any more, such as a pause that is over.
+	leftoverRetention = 30 * day
+	// collectorRetention is how long a collector that has stopped without notice stays in the list: see Heartbeat.
+	collectorRetention = 10 * time.Second
+)
+
+// Tables describes every table. A table that is missing here fails the catalog test, and so does a table without a bound.
+var Tables = map[string]Table{
+	"organisations": {Class: Reference, Bound: ByInstallation},
+	"api_tokens":    {Class: Reference, Bound: ByTime, Retention: tokenRetention},
+	"settings":      {Class: Reference, Bound: ByInstallation},
+
+	"accounts":            {Class: Distributed, Bound: ByTenantData},
+	"videos":              {Class: Distributed, Bound: ByTenantData},
+	"video_hashtags":      {Class: Distributed, Bound: ByTenantData},
+	"snapshots_daily":     {Class: Distributed, Bound: ByTime, Retention: dailyRetention},
+	"snapshots_weekly":    {Class: Distributed, Bound: ByTime, Retention: weeklyRetention},
+	"collections":         {Class: Distributed, Bound: ByTenantData},
+	"collection_hashtags": {Class: Distributed, Bound: ByTenantData},
+	"collection_videos":   {Class: Distributed, Bound: ByTenantData},
+	"collection_accounts": {Class: Distributed, Bound: ByTenantData},
+	"organisation_totals": {Class: Distributed, Bound: ByTenantData},
+	"organisation_days":   {Class: Distributed, Bound: ByTime, Retention: weeklyRetention},
+
+	"organisation_uploads": {Class: Distributed, Bound: ByTenantData},
+	"account_days":         {Class: Distributed, Bound: ByTime, Retention: weeklyRetention},
+	"idempotency_keys":     {Class: Distributed, Bound: ByTime, Retention: idempotencyLife},
+	"idempotency_usage":    {Class: Distributed, Bound: ByTenantData},
+
+	"fetch_targets":       {Class: Coordinator, Bound: ByTenantData},
+	"fetch_subscriptions": {Class: Coordinator, Bound: ByTenantData},
+	"org_turns":           {Class: Coordinator, Bound: ByTime, Retention: leftoverRetention},
+	"jobs":                {Class: Coordinator, Bound: ByInstallation},
+	"quota_windows":       {Class: Coordinator, Bound: ByTime, Retention: quotaRetention},
+	"source_pauses":       {Class: Coordinator, Bound: ByTime, Retention: leftoverRetention},
+	"source_refusals":     {Class: Coordinator, Bound: ByInstallation},
+	"source_tokens":       {Class: Coordinator, Bound: ByInstallation},
+	"collectors":          {Class: Coordinator, Bound: ByTime, Retention: collectorRetention},
+	"short_links":         {Class: Coordinator, Bound: ByTime, Retention: shortLinkLife},
+	"token_uses":          {Class: Coordinator, Bound: ByTime, Retention: tokenRetention},
+	"clock_state":         {Class: Coordinator, Bound: ByInstallation},
 }

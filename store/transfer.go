@@ -72,7 +72,7 @@ func (o *Org) Import(ctx context.Context, videos []ImportVideo, dry bool) ([]Imp
 		return nil, err
 	}
 	if !dry {
-		if err := o.s.ensureDays(ctx, i.oldestDaily(), i.now.Day()); err != nil {
+		if err := o.s.makeDays(ctx, i.oldestDaily(), i.now.Day()); err != nil {
 			return nil, err
 		}
 	}

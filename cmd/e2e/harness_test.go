@@ -226,9 +226,15 @@ func (s *stack) newOrganisation(t *testing.T) string {
 func (s *stack) startServer(t *testing.T) {
 	t.Helper()
 	s.server = start(t, "server", s.env)
+	s.base = loggedAddress(t, s.server, "serving")
+}
+
+// loggedAddress waits until a program logs a message and returns the address in it.
+func loggedAddress(t *testing.T, p *process, message string) string {
+	t.Helper()
 	var line struct{ Address string }
-	require.NoError(t, json.Unmarshal([]byte(s.server.stderr.Await(t, soon, `"msg":"serving"`)), &line))
-	s.base = line.Address
+	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, soon, `"msg":"`+message+`"`)), &line))
+	return line.Address
 }
 
 func (s *stack) startCollector(t *testing.T) *process {

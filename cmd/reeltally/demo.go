@@ -111,7 +111,7 @@ func (u *up) token(ctx context.Context) (string, error) {
 
 // keep writes a file that its owner alone can read, whole or not at all.
 func keep(path, content string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600

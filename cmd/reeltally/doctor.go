@@ -101,7 +101,7 @@ func (c *doctorCommand) examine(ctx context.Context, st *store.Store, logger *sl
 	}
 	sources, misconfigured := c.Sources.Configured(st, logger)
 	for _, look := range []func() []finding{
-		func() []finding { return examineClocks(ctx, st, sources) },
+		func() []finding { return append(examineClocks(ctx, st, sources), examineRetention(ctx, st)...) },
 		func() []finding {
 			if misconfigured != nil {
 				return []finding{{"sources", broken, misconfigured.Error(), "Correct the setting; docs/sources.md has each."}}
@@ -158,9 +158,36 @@ func (c *doctorCommand) examineDisk() []finding {
 	_ = os.Remove(probe.Name())
 	found := fmt.Sprintf("%d MiB free in %s", usage.Free>>20, folder)
 	if usage.Free < roomWanted {
-		return []finding{{"disk", odd, found, "Make room: SQLite stops writing when the disk is full."}}
+		return append(examineModes(path), finding{"disk", odd, found, "Make room: SQLite stops writing when the disk is full."})
 	}
-	return []finding{{"disk", healthy, found, ""}}
+	return append(examineModes(path), finding{"disk", healthy, found, ""})
+}
+
+// examineModes looks at who may read a SQLite file and the two files that SQLite keeps beside it.
+func examineModes(path string) []finding {
+	var open []string
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			open = append(open, fmt.Sprintf("%s has mode %04o", name, info.Mode().Perm()))
+		}
+	}
+	if len(open) == 0 {
+		return []finding{{"file mode", healthy, "only the owner may read " + path, ""}}
+	}
+	return []finding{{"file mode", odd, strings.Join(open, ", "), "Others on this machine may read or write the database: chmod 600 these files."}}
+}
+
+// examineRetention says whether old rows are deleted, or whether that waits for the clock.
+func examineRetention(ctx context.Context, st *store.Store) []finding {
+	err := st.CheckClock(ctx)
+	if wrong, ok := errors.AsType[*store.ClockError](err); ok {
+		return []finding{{"retention", odd, wrong.Detail, "Compare the clock with another one. If it is right, there is nothing to do but wait."}}
+	}
+	if err != nil {
+		return []finding{{"retention", broken, err.Error(), "Look at the log of the database."}}
+	}
+	return []finding{{"retention", healthy, "may delete by this clock", ""}}
 }
 
 const (

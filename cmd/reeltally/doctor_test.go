@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -68,12 +69,12 @@ func TestDoctor_findsAHealthyInstallationHealthy(t *testing.T) {
 			require.NoError(t, err)
 			status, found := doctor(t, settings)
 			require.Zero(t, status)
-			want := map[string]string{"database": healthy, "schema": healthy, "collectors": odd, "queue": healthy, "organisations": healthy}
+			want := map[string]string{"database": healthy, "schema": healthy, "collectors": odd, "queue": healthy, "organisations": healthy, "retention": healthy}
 			for _, s := range sandboxSources {
 				want["source "+s], want["reach "+s], want["clock of "+s] = healthy, healthy, healthy
 			}
 			if engine == "sqlite" {
-				want["disk"] = healthy
+				want["disk"], want["file mode"] = healthy, healthy
 			} else {
 				want["clock of the database"] = healthy
 			}
@@ -127,6 +128,25 @@ func TestDoctor_saysWhatIsBroken(t *testing.T) {
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
 		require.Equal(t, 1, status)
 		require.Contains(t, found["schema"].Advice, "reeltally migrate")
+	})
+	t.Run("a file that others may read", func(t *testing.T) {
+		t.Parallel()
+		open := storetest.New(t, "sqlite")
+		require.NoError(t, os.Chmod(strings.TrimPrefix(open.URL, "sqlite:"), 0o644)) //nolint:gosec // what it warns of
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": open.URL})
+		require.Zero(t, status)
+		require.Equal(t, odd, found["file mode"].State)
+		require.Contains(t, found["file mode"].Found, "mode 0644")
+		require.Contains(t, found["file mode"].Advice, "chmod 600")
+	})
+	t.Run("a clock that has jumped", func(t *testing.T) {
+		t.Parallel()
+		jumped := storetest.New(t, "sqlite")
+		jumped.Exec(t, "INSERT INTO clock_state (name, steady_since, seen_at) VALUES ('retention', 0, ?)", store.InstantOf(time.Now().AddDate(-1, 0, 0)))
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": jumped.URL})
+		require.Zero(t, status)
+		require.Equal(t, odd, found["retention"].State)
+		require.Contains(t, found["retention"].Found, "has run without a jump only since")
 	})
 	t.Run("a database", func(t *testing.T) {
 		t.Parallel()

@@ -63,7 +63,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		}
 		run := transfer.Import{Org: st.Org(org.ID), In: in, Columns: columns, Resolve: shorts.resolve, Now: time.Now(), DryRun: c.DryRun}
 		if c.SkipBad != "" {
-			f, err := os.Create(c.SkipBad)
+			f, err := os.OpenFile(c.SkipBad, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 			if err != nil {
 				return err
 			}

@@ -12,9 +12,9 @@ import (
 // MaxRetryAfter caps what a server may ask for: a longer wait is more likely a mistake than a wish.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf is what a status means for the whole source where the platform's own error says nothing better. It never
-// returns a class of one target: a 404 alone may as well mean a wrong base address, and must not make a video
-// disappear.
+// ClassOf is what a status means where the platform's own error says nothing better. It never returns a class of one target: a 404
+// alone may as well mean a wrong base address, and must not make a video disappear. Nor does it say that the source is at fault:
+// the collector decides that by whether other targets meet the same (see NamesCredential).
 //
 // spoke is whether the body is JSON, that is, whether the platform spoke at all. A page of HTML comes from somebody in
 // between (a proxy, a balancer, a login portal), whose 403 does not make a key invalid and whose 404 is no verdict on
@@ -36,6 +36,12 @@ func ClassOf(status int, spoke bool) collector.Class {
 	default:
 		return collector.BadRequest
 	}
+}
+
+// NamesCredential says whether a status alone says that the credential is refused. 403 does not: some platforms answer so for one
+// target that may not be shown.
+func NamesCredential(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
 // RetryAfter reads the header of that name, in seconds or as an HTTP date, as a time not before now and at most

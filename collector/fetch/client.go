@@ -33,9 +33,9 @@ const SandboxHeader = "ReelTally-Sandbox"
 
 // What a Failure of Do can be matched with.
 var (
-	ErrTimeout     = errors.New("no complete answer in time")
+	ErrTimeout     = fmt.Errorf("%w in time", collector.ErrNoAnswer)
 	ErrTooLarge    = errors.New("answer too large")
-	ErrUnreachable = errors.New("no answer")
+	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", collector.ErrNoAnswer)
 )
 
 // Options of a Client. The zero value is ready for use.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,7 +152,11 @@ func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts,
 	c.usage.note(u, now)
 	broken := fetch.CheckJSON(res.Body)
 	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
-		return Answer{}, c.refused(res, broken, u, verdicts, now, secrets)
+		err := c.refused(res, broken, u, verdicts, now, secrets)
+		if f, ok := errors.AsType[*collector.Failure](err); ok && token != c.token {
+			f.OfSource = false // a page's token may be refused where the client's own is not
+		}
+		return Answer{}, err
 	}
 	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
 }
@@ -184,6 +189,7 @@ const (
 	codeParameter      = 100
 	codePageLimit      = 32
 	codeSession        = 102
+	codeNoToken        = 104
 	codeToken          = 190
 	codePageToken      = 210
 	codeBlocked        = 368
@@ -205,11 +211,30 @@ func (e apiError) class() (class collector.Class, ok bool) {
 		return collector.RateLimited, true
 	case e.Error.Transient, code == codeUnknown, code == codeService:
 		return collector.Temporary, true
-	case code == codeToken, code == codeSession, code == codeBlocked, code == codeCapability, code == codePermission,
+	case e.lacksAccess(), code == codeToken, code == codeSession, code == codeNoToken, code == codeBlocked, code == codeCapability, code == codePermission,
 		code >= firstPermission && code <= lastPermission:
 		return collector.AuthFailed, true
 	}
 	return "", false
+}
+
+// namesCredential says whether an error concerns the token, the session or the app, whatever object was asked for. A missing permission
+// (3, 10, 200 to 299) may be missing for that object alone.
+func (e apiError) namesCredential() bool {
+	switch e.Error.Code {
+	case codeToken, codeSession, codeNoToken, codeBlocked:
+		return !e.wantsPage()
+	}
+	return e.ofCredential() && !e.wantsPage()
+}
+
+// noAccess are parts of messages by which code 100 says that the token may not read the object. Meta has code 10 for that too.
+var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
+
+// lacksAccess says whether an error of code 100 without a subcode means that the token may not read the object that was asked for.
+func (e apiError) lacksAccess() bool {
+	message := strings.ToLower(e.Error.Message)
+	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
 }
 
 // ErrPageToken is the cause of a failure whose call needs a page's own token.
@@ -232,6 +257,7 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
+	f.OfSource = fetch.NamesCredential(res.Status)
 	switch {
 	case broken != nil:
 		f.Detail += ": " + broken.Error()
@@ -244,7 +270,7 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 		}
 		class, known := body.class()
 		if known {
-			f.Class = class
+			f.Class, f.OfSource = class, f.OfSource || body.namesCredential()
 		}
 		if body.wantsPage() {
 			f.Cause = ErrPageToken
@@ -252,11 +278,15 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 		if body.ofCredential() {
 			break
 		}
-		if v, ok := verdict(verdicts, e.Code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
+		code := e.Code
+		if body.lacksAccess() {
+			code = codePermission
+		}
+		if v, ok := verdict(verdicts, code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
 			if v != collector.AuthFailed {
 				return &Refusal{Class: v, Detail: f.Detail, Sandbox: res.Sandbox}
 			}
-			f.Class = v
+			f.Class, f.OfSource = v, true
 		}
 	}
 	if res.Status >= 300 && res.Status < 400 {
@@ -330,7 +360,7 @@ func (l *List) After(itself bool) string {
 }
 
 // Each asks for the targets of a batch one after the other. When a call fails after others have been answered, the targets
-// that are left are Temporary; what was answered counts also when the caller's deadline is over, or a batch that is too
+// that are left are collector.Unanswered; what was answered counts also when the caller's deadline is over, or a batch that is too
 // slow would never get anywhere.
 func Each(ctx context.Context, batch []collector.Target, ask func(context.Context, collector.Target) (collector.Result, error)) ([]collector.Result, error) {
 	results := make([]collector.Result, len(batch))
@@ -349,7 +379,7 @@ func Each(ctx context.Context, batch []collector.Target, ask func(context.Contex
 			return nil, err
 		default:
 			failed = err
-			r = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			r = collector.Unanswered(t, err)
 		}
 		r.Target = t
 		results[i] = r

@@ -83,22 +83,24 @@ func TestClient_readsErrors(t *testing.T) {
 	p := newPlatform(t)
 	quarter := sourcetest.Now.Add(15 * time.Minute)
 	for body, want := range map[string]collector.Failure{
-		`{"error":{"message":"An unknown error","code":1}}`:                             {Class: collector.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
-		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                  {Class: collector.Temporary, Detail: "HTTP 400, code 2/0: Service"},
-		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                    {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
-		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
-		`{"error":{"message":"page","code":32}}`:                                        {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
-		`{"error":{"message":"custom","code":613}}`:                                     {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
-		`{"error":{"message":"business","code":80002}}`:                                 {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
-		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:       {Class: collector.AuthFailed, Detail: "HTTP 400, code 190/463: of REDACTED"},
-		`{"error":{"message":"session","code":102}}`:                                    {Class: collector.AuthFailed, Detail: "HTTP 400, code 102/0: session"},
-		`{"error":{"message":"permission","code":10}}`:                                  {Class: collector.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
-		`{"error":{"message":"permission","code":230}}`:                                 {Class: collector.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
-		`{"error":{"message":"blocked","code":368}}`:                                    {Class: collector.AuthFailed, Detail: "HTTP 400, code 368/0: blocked"},
-		`{"error":{"message":"nonexisting field","code":100}}`:                          {Class: collector.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
-		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:    {Class: collector.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
-		`{"error":"another shape"}`:                                                     {Class: collector.BadRequest, Detail: "HTTP 400"},
-		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`: {Class: collector.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
+		`{"error":{"message":"An unknown error","code":1}}`:                                                                      {Class: collector.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
+		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                                                           {Class: collector.Temporary, Detail: "HTTP 400, code 2/0: Service"},
+		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                                                             {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
+		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                                                         {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
+		`{"error":{"message":"page","code":32}}`:                                                                                 {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
+		`{"error":{"message":"custom","code":613}}`:                                                                              {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
+		`{"error":{"message":"business","code":80002}}`:                                                                          {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
+		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:                                                {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: of REDACTED"},
+		`{"error":{"message":"session","code":102}}`:                                                                             {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: session"},
+		`{"error":{"message":"An access token is required to request this resource.","code":104}}`:                               {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 104/0: An access token is required to request this resource."},
+		`{"error":{"message":"(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`: {Class: collector.AuthFailed, Detail: "HTTP 400, code 100/0: (#100) Pages Public Content Access requires either app secret proof or an app token"},
+		`{"error":{"message":"permission","code":10}}`:                                                                           {Class: collector.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
+		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: collector.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
+		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
+		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: collector.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
+		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:                                             {Class: collector.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
+		`{"error":"another shape"}`:                                                                                              {Class: collector.BadRequest, Detail: "HTTP 400"},
+		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`:                                          {Class: collector.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
 	} {
 		p.says(http.StatusBadRequest, body, nil)
 		f := p.failure(t, graph.Verdicts{{Main: 803}: collector.Missing})
@@ -190,8 +192,8 @@ func TestEach_keepsWhatWasAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []collector.Result{
 		{Target: batch[0], Class: collector.Missing},
-		{Target: batch[1], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit"},
-		{Target: batch[2], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit"},
+		{Target: batch[1], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+		{Target: batch[2], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
 	}, results)
 	_, err = graph.Each(t.Context(), batch, failing("a", limit))
 	require.Equal(t, limit, err)

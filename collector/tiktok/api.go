@@ -166,6 +166,7 @@ func (a app) failure(res *fetch.Response, broken error, e envelope, token string
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
+	f.OfSource = fetch.NamesCredential(res.Status)
 	if f.Class == collector.OK { // with an error inside that is not in the list
 		f.Class = collector.Temporary
 	}
@@ -174,7 +175,7 @@ func (a app) failure(res *fetch.Response, broken error, e envelope, token string
 		f.Detail += ": " + broken.Error()
 	default:
 		if class, ok := classOf(e.Error.Code); ok {
-			f.Class = class
+			f.Class, f.OfSource = class, class == collector.AuthFailed
 		}
 		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, e.Error.Code, e.Error.Message), ": "), token, a.secret)
 	}

@@ -146,7 +146,7 @@ func (r *Research) Plan(batch []collector.Target) [][]collector.Call {
 }
 
 // Fetch asks for up to 100 videos in as many queries as their days of upload need, or for one profile. When a query fails
-// after others have been answered, the targets that are left are Temporary.
+// after others have been answered, its targets are collector.Unanswered.
 func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
 	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
 	if len(batch) > researchBatch || account && len(batch) > 1 || len(plan) != 2 {
@@ -177,7 +177,7 @@ func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []c
 			switch {
 			case !slices.Contains(q.ids, t.ExternalID):
 			case err != nil:
-				results[j] = collector.Result{Target: t, Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+				results[j] = collector.Unanswered(t, err)
 			default:
 				results[j] = r.result(t, said)
 			}

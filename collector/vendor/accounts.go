@@ -320,5 +320,5 @@ func (s *Source) askPage(ctx context.Context, r Request, v values) (page, error)
 	case verdict == split:
 		return page{}, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("one account was refused as too many: %s", detail)}
 	}
-	return page{}, s.failure(res, class, detail)
+	return page{}, s.failure(res, body, class, detail)
 }

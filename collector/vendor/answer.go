@@ -2,6 +2,7 @@ package vendor
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,14 +15,18 @@ import (
 
 // verdict is what an answer as a whole means, before its items are looked at: a collector.Class, or split. body is the
 // zero Result when the answer is not JSON; then somebody else answered, and the vendor's rules say nothing.
-func (c Config) verdict(status int, body gjson.Result) string {
+//
+// ofSource is true when the answer says that the credential is refused: by its status, or by a rule. The status 403 alone does not say
+// so, whatever a rule makes of it: vendors pass on the platform's refusal of one target.
+func (c Config) verdict(status int, body gjson.Result) (class string, ofSource bool) {
 	spoke := body.Exists()
 	for _, r := range c.Rules {
 		if spoke && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
-			return r.Class
+			said := r.When != nil || status != http.StatusForbidden
+			return r.Class, said && r.Class == string(collector.AuthFailed)
 		}
 	}
-	return string(fetch.ClassOf(status, spoke))
+	return string(fetch.ClassOf(status, spoke)), fetch.NamesCredential(status)
 }
 
 // message is the vendor's own word on an error, "" when there is none.

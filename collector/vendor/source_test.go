@@ -200,10 +200,16 @@ func TestSource_makesSmallerBatches(t *testing.T) {
 				_, err := s.Fetch(t.Context(), batch, nil)
 				require.ErrorAs(t, err, &f)
 				require.Equal(t, collector.Temporary, f.Class)
-				require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once were refused, %d at a time from now on", len(batch), want))
+				require.False(t, f.OfSource, "the collector asks for halves")
 				size, _ := s.Serves(batch[0])
-				require.Equal(t, want, size)
-				batch = batch[:size]
+				if refusal.single == collector.BadRequest {
+					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once are too many, %d at a time from now on", len(batch), want))
+					require.Equal(t, want, size)
+				} else {
+					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once were refused as %s", len(batch), refusal.single))
+					require.Equal(t, 50, size, "one bad target makes no smaller batches for the others")
+				}
+				batch = batch[:want]
 			}
 			results, err := s.Fetch(t.Context(), batch, nil)
 			if refusal.single == collector.BadRequest {

@@ -20,7 +20,7 @@ import (
 
 const (
 	defaultConcurrency = 4
-	// smallerFor is how long batches stay small after the vendor refused one for its size or for something in it.
+	// smallerFor is how long batches stay small after the vendor refused one for its size.
 	smallerFor = 15 * time.Minute
 	callBudget = "calls" // the budget of a vendor without known limits
 )
@@ -192,9 +192,9 @@ func (s *Source) chunks(batch []collector.Target) []chunk {
 	return chunks
 }
 
-// Fetch asks for a batch, by one call as a rule. When the vendor refuses several targets at once without saying which of
-// them is the trouble, the failure is Temporary, and Serves gives smaller batches for a while, until the one stands
-// alone. When a batch takes several calls and a later one fails, the targets that are left are Temporary.
+// Fetch asks for a batch, by one call as a rule. When the vendor refuses several targets at once for what one of them may be the cause
+// of, the failure is Temporary: the collector asks for them in smaller batches. When the vendor says that they are too many, Serves
+// gives smaller batches for a while. When a batch takes several calls and a later one fails, the targets left are collector.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
 	if areAccounts(batch) {
 		ctx, settle := collector.Paying(ctx, plan)
@@ -202,6 +202,7 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 		return s.fetchAccounts(ctx, batch)
 	}
 	answers := make(map[string]collector.Result, len(batch))
+	unanswered := make(map[string]bool)
 	var failed error
 	for i, chunk := range s.chunks(batch) {
 		var found map[string]collector.Result
@@ -212,16 +213,15 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 			}
 		}
 		for _, id := range chunk.ids() {
-			if failed == nil {
-				answers[id] = found[id]
-			} else {
-				answers[id] = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + failed.Error()}
-			}
+			answers[id], unanswered[id] = found[id], failed != nil
 		}
 	}
 	results := make([]collector.Result, len(batch))
 	for i, t := range batch {
 		r, ok := answers[t.ExternalID]
+		if unanswered[t.ExternalID] {
+			r = collector.Unanswered(t, failed)
+		}
 		if !ok || t.Platform != batch[0].Platform {
 			r = collector.Result{Class: collector.Unsupported, Detail: s.config.Name + " is not configured for it"}
 		}
@@ -280,13 +280,15 @@ func (s *Source) judge(res *fetch.Response) (body gjson.Result, verdict, detail 
 			detail += ": " + fetch.Redact(said, s.key)
 		}
 	}
-	return body, s.config.verdict(res.Status, body), detail
+	verdict, _ = s.config.verdict(res.Status, body)
+	return body, verdict, detail
 }
 
 // failure is what an answer means that concerns the whole source.
-func (s *Source) failure(res *fetch.Response, class collector.Class, detail string) *collector.Failure {
+func (s *Source) failure(res *fetch.Response, body gjson.Result, class collector.Class, detail string) *collector.Failure {
 	now := s.now()
 	f := &collector.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
+	_, f.OfSource = s.config.verdict(res.Status, body)
 	if class == collector.QuotaSpent && f.RetryAt.IsZero() && s.config.QuotaResets != "" {
 		_, f.RetryAt = s.config.QuotaResets.window(now)
 	}
@@ -306,16 +308,18 @@ func (s *Source) read(res *fetch.Response, at int, ids []string) (map[string]col
 			return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
 		}
 		return call.read(items, ids, now), nil
-	case len(ids) > 1 && (verdict == split || class == collector.BadRequest || slices.Contains(targetClasses, class)):
+	case len(ids) > 1 && verdict == split:
 		size := s.sizes[at].shrink(len(ids), now)
 		return nil, &collector.Failure{
 			Class:  collector.Temporary,
-			Detail: fmt.Sprintf("%d targets at once were refused, %d at a time from now on: %s", len(ids), size, detail),
+			Detail: fmt.Sprintf("%d targets at once are too many, %d at a time from now on: %s", len(ids), size, detail),
 		}
+	case len(ids) > 1 && slices.Contains(targetClasses, class):
+		return nil, &collector.Failure{Class: collector.Temporary, Detail: fmt.Sprintf("%d targets at once were refused as %s: %s", len(ids), class, detail)}
 	case verdict == split:
 		return nil, &collector.Failure{Class: collector.BadRequest, Detail: "a single target was refused as too many: " + detail}
 	case slices.Contains(targetClasses, class):
 		return map[string]collector.Result{ids[0]: {Class: class, Detail: detail}}, nil
 	}
-	return nil, s.failure(res, class, detail)
+	return nil, s.failure(res, body, class, detail)
 }

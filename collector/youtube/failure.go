@@ -68,6 +68,7 @@ func (s *Source) failure(res *fetch.Response, broken error, budget string) *coll
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
+	f.OfSource = fetch.NamesCredential(res.Status)
 	reason, known := "", false
 	if broken != nil {
 		f.Detail += ": " + broken.Error()
@@ -76,7 +77,7 @@ func (s *Source) failure(res *fetch.Response, broken error, budget string) *coll
 		_ = json.Unmarshal(res.Body, &body) // of another shape: the status alone decides
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
-				f.Class, reason, known = class, r, true
+				f.Class, f.OfSource, reason, known = class, class == collector.AuthFailed, r, true
 				break
 			}
 			if reason == "" {

@@ -1381,7 +1381,7 @@ type TrackAccountsEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as it was first sent.
+	// URL The link, as it was first sent. One over 2048 characters is cut there and ends with `…`.
 	URL string `json:"url"`
 
 	// WasExisting Whether the organisation tracked the account before, or had stopped it.
@@ -1512,7 +1512,7 @@ type TrackVideosEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as it was first sent.
+	// URL The link, as it was first sent. One over 2048 characters is cut there and ends with `…`.
 	URL string `json:"url"`
 
 	// VideoID The id of the video; absent when the status is `failed`.
@@ -1958,7 +1958,8 @@ type ListAccountsParams struct {
 type TrackAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1966,7 +1967,8 @@ type TrackAccountParams struct {
 type TrackAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2049,7 +2051,8 @@ type ListCollectionsParams struct {
 type CreateCollectionParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2099,7 +2102,8 @@ type ListCollectionAccountsParams struct {
 type AddCollectionAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2131,7 +2135,8 @@ type ListCollectionVideosParams struct {
 type AddCollectionVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2148,7 +2153,8 @@ type GetOrganisationHistoryParams struct {
 type RefreshAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2156,7 +2162,8 @@ type RefreshAccountParams struct {
 type RefreshVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2223,7 +2230,7 @@ type ListVideosParams struct {
 	// Hashtag Only videos whose caption has this hashtag, with or without `#`; upper and lower case are the same.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
-	// Q Only videos whose caption has all these words; upper and lower case are the same.
+	// Q Only videos whose caption has all these words, at most 20; upper and lower case are the same.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
@@ -2234,7 +2241,8 @@ type ListVideosParams struct {
 type TrackVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2242,7 +2250,8 @@ type TrackVideoParams struct {
 type TrackVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done.
+	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 

@@ -317,7 +317,7 @@ func TestResolver_saysWhenNobodyAnswers(t *testing.T) {
 
 func TestResolver_isNotRebound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved(tiktokLink)})
+	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
 	lookups := 0
 	var log bytes.Buffer
 	r := w.resolver(t, shortlink.Options{

@@ -3,6 +3,7 @@ package link
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,6 +11,9 @@ import (
 
 // maxBytes is the longest link that is read. Browsers and proxies cut longer ones anyway.
 const maxBytes = 2048
+
+// maxParts bounds the parts of a path, all of which are kept while a link is read.
+const maxParts = 32
 
 // maxTrim bounds how many closing characters of the surrounding chat text are taken off the end.
 const maxTrim = 8
@@ -203,6 +207,9 @@ func (a *address) setPath(rest string) *Error {
 		case "..":
 			return refuse(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:
+			if len(a.parts) == maxParts {
+				return refuse(UnsupportedLink, "The path of the link has more than %d parts; no link of a video or an account has so many.", maxParts)
+			}
 			a.parts = append(a.parts, part)
 		}
 	}
@@ -327,11 +334,15 @@ func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// quote makes a piece of a link fit for a sentence: quoted, escaped and short.
+// quote makes a piece of a link fit for a sentence: quoted, escaped and cut after 60 characters.
 func quote(s string) string {
-	const most = 60
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
+	left := 60
+	for i := range s {
+		if left == 0 {
+			s = s[:i] + "…"
+			break
+		}
+		left--
 	}
-	return fmt.Sprintf("%q", s)
+	return strconv.Quote(s)
 }

@@ -48,6 +48,8 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 		"a partition locked":               `LOCK TABLE snapshots_daily_202601 IN SHARE MODE`,
 		"a partition dropped":              `DROP TABLE snapshots_daily_202601`,
 		"a limit on the wait for a lock":   `SET LOCAL lock_timeout = '2s'`,
+		"a limit on a statement":           `SET LOCAL statement_timeout = 0`,
+		"a partition attached":             `ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202601 FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`,
 		"a partition":                      `SELECT 1 FROM snapshots_daily_202601 WHERE organisation_id = ?`,
 		"a column named like a function":   `SELECT date, now FROM videos WHERE organisation_id = ?`,
 		"a savepoint":                      `SAVEPOINT sp1`,
@@ -70,6 +72,8 @@ func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ statement, because string }{
 		"a table dropped":                    {`DROP TABLE snapshots_daily`, "one month's partition"},
 		"a partition dropped with others":    {`DROP TABLE snapshots_daily_202601, videos`, "one month's partition"},
+		"a table changed":                    {`ALTER TABLE videos DROP COLUMN title`, "one month's partition"},
+		"another table attached":             {`ALTER TABLE snapshots_daily ATTACH PARTITION videos DEFAULT`, "one month's partition"},
 		"a setting for good":                 {`SET lock_timeout = '2s'`, "one month's partition"},
 		"no condition":                       {`SELECT * FROM videos`, "videos is not bound"},
 		"by id alone":                        {`SELECT * FROM videos WHERE id = ?`, "videos is not bound"},

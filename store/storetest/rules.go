@@ -90,22 +90,25 @@ func checkOne(nodes []node, outer *block) error {
 		return checkDefinition(nodes)
 	case first.is("savepoint", "release", "rollback"):
 		return nil
-	case first.is("set", "lock", "drop"):
+	case first.is("set", "lock", "drop", "alter"):
 		return checkPartition(nodes)
 	default:
 		return fmt.Errorf("a statement that begins with %q", first.text)
 	}
 }
 
-// checkPartition lets a partition be locked and dropped, and the wait for that be limited, and nothing else.
+// checkPartition lets a month's partition be locked, dropped and attached, and the waits of a transaction be limited.
 func checkPartition(nodes []node) error {
 	switch {
-	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout"):
+	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
 		return nil
-	case !nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("table") && partitions.MatchString(nodes[2].text) && (nodes[0].is("lock") || len(nodes) == 3):
+	case nodes[0].is("lock", "drop") && len(nodes) > 2 && nodes[1].is("table") && partitions.MatchString(nodes[2].text) && (nodes[0].is("lock") || len(nodes) == 3):
+		return nil
+	case nodes[0].is("alter") && len(nodes) > 5 && nodes[1].is("table") && nodes[2].is("snapshots_daily") && nodes[3].is("attach") &&
+		nodes[4].is("partition") && partitions.MatchString(nodes[5].text):
 		return nil
 	}
-	return fmt.Errorf("a %s of anything but one month's partition", nodes[0].text)
+	return fmt.Errorf("%s of anything but one month's partition", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition lets tables be made, but not out of the rows of others.
@@ -321,9 +324,9 @@ var (
 )
 
 func isDistributed(table string) (bool, error) {
-	class, known := store.TableClasses[table]
+	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
 		return false, fmt.Errorf("table %q is not classified", table)
 	}
-	return class == store.Distributed || partitions.MatchString(table), nil
+	return described.Class == store.Distributed || partitions.MatchString(table), nil
 }

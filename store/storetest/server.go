@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Server is a PostgreSQL server of one test's own, which may be crashed.
+// Server is a PostgreSQL server of one test's own, which may be crashed and frozen.
 type Server struct {
 	script *exec.Cmd
 	url    string
@@ -87,4 +88,46 @@ func (s *Server) Crash(t testing.TB) {
 	require.NotEmpty(t, before)
 	require.NoError(t, s.script.Process.Signal(syscall.SIGUSR1))
 	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not come back")
+}
+
+// Freeze stops all processes of the server where they are: connections stay open and nothing answers. The returned function lets
+// them go on; it may be called more than once, and is called when the test ends.
+func (s *Server) Freeze(t testing.TB) (thaw func()) {
+	t.Helper()
+	admin, err := sql.Open("pgx", s.url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, admin.Close()) }()
+	var serving int
+	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&serving))
+	main := parents(t)[serving]
+	require.NoError(t, syscall.Kill(main, syscall.SIGSTOP)) // first, so that it starts no others
+	stopped := []int{main}
+	thaw = func() {
+		for _, pid := range stopped {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // some may have ended
+		}
+	}
+	t.Cleanup(thaw)
+	for pid, parent := range parents(t) {
+		if parent == main {
+			stopped = append(stopped, pid)
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+		}
+	}
+	return thaw
+}
+
+// parents are the parents of all processes of this machine.
+func parents(t testing.TB) map[int]int {
+	t.Helper()
+	list, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,ppid=").Output()
+	require.NoError(t, err)
+	parents := map[int]int{}
+	for line := range strings.Lines(string(list)) {
+		var pid, parent int
+		_, err := fmt.Sscan(line, &pid, &parent)
+		require.NoError(t, err)
+		parents[pid] = parent
+	}
+	return parents
 }

@@ -40,6 +40,8 @@ func Terminal(w io.Writer) bool {
 // Database is where the data is.
 type Database struct {
 	DatabaseURL Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
+	// StoreTimeout is store.Options.Timeout. Each program sets it; commands of the operator have no limit.
+	StoreTimeout time.Duration `kong:"-"`
 }
 
 // Migration says which schemas a program brings up to date by itself when it opens a database. A PostgreSQL, where others
@@ -60,7 +62,7 @@ const (
 // Open opens the database. Unless m is MigrateNothing, the schema is then this program's own: another one is refused
 // with a *store.SchemaError.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
-	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Logger: logger})
+	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

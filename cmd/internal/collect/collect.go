@@ -52,6 +52,9 @@ type Config struct {
 	VendorServes []link.Platform `kong:"-"`
 }
 
+// StoreTimeout bounds each transaction of a collector, so that a database that does not answer only delays it.
+const StoreTimeout = time.Minute
+
 // Vars are what the help of Config's flags refers to.
 func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
 
@@ -173,7 +176,9 @@ func (c Config) Configured(st *store.Store, logger *slog.Logger) ([]collector.So
 
 // Part makes the collector a part of a program: it stops when all in its hands is written or given back.
 func Part(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Part, error) {
-	c, err := collector.New(collector.Options{Store: st, Sources: Measured(registry, sources), Now: time.Now, Logger: logger})
+	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsName, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
+	registry.MustRegister(panics)
+	c, err := collector.New(collector.Options{Store: st, Sources: Measured(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc})
 	if err != nil {
 		return boot.Part{}, err
 	}
@@ -196,6 +201,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err := settings.Check(); err != nil {
 		return err
 	}
+	settings.StoreTimeout = StoreTimeout
 	st, err := settings.Open(ctx, logger, boot.MigrateOlder)
 	if err != nil {
 		return err

@@ -10,7 +10,10 @@ import (
 	"github.com/reeltally/reeltally/collector"
 )
 
-const resultsName = "reeltally_source_results_total"
+const (
+	resultsName = "reeltally_source_results_total"
+	panicsName  = "reeltally_collector_panics_total"
+)
 
 // Measured counts what sources are asked and what they answer.
 func Measured(registry *prometheus.Registry, sources []collector.Source) []collector.Source {

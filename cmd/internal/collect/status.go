@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -240,13 +241,18 @@ func pauseStatus(c store.Collecting, name string) *PauseStatus {
 }
 
 const (
-	// statusWithin bounds one reading of the status.
-	statusWithin = 20 * time.Second
+	// readWithin bounds one reading of the status.
+	readWithin = 20 * time.Second
+	// answerWithin is how long a caller waits for a reading. /status and /metrics answer within two seconds, whatever the database does.
+	answerWithin = 1500 * time.Millisecond
 	// statusFor is for how long a status is given out again at the least.
 	statusFor = 5 * time.Second
 	// statusShare bounds the time that readings take in each process: they cost a pass over the queue.
 	statusShare = 20
 )
+
+// errNotRead reports that no reading has finished yet.
+var errNotRead = errors.New("the status is still being read for the first time")
 
 // Monitor gives the status to Prometheus and to whoever asks for it as JSON. One reading serves all for a while.
 type Monitor struct {
@@ -255,43 +261,79 @@ type Monitor struct {
 	results prometheus.Gatherer
 	logger  *slog.Logger
 
-	mu     sync.Mutex
-	last   Status
-	failed error
-	until  time.Time
+	mu      sync.Mutex
+	last    Status
+	err     error         // of the last reading
+	until   time.Time     // until when the last reading is given out again
+	reading chan struct{} // closed when the reading under way is done; nil while there is none
 }
 
 // NewMonitor returns a monitor and registers it. The registry is where Measured counts. A process that does not collect has no
 // sources: what the store knows it tells all the same, above all that nobody collects, which no collector can tell.
 func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
-	m := &Monitor{store: st, sources: sources, results: registry, logger: logger}
+	m := &Monitor{store: st, sources: sources, results: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
 
+// status returns the last reading, or a new one if that is old. If the new one takes longer than answerWithin, it returns the last
+// one, whose At tells its age.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
+	reading := m.startReading(ctx)
+	late := time.NewTimer(answerWithin)
+	defer late.Stop()
+	select {
+	case <-reading:
+	case <-late.C:
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.last, m.err
+}
+
+// startReading starts a reading unless one is under way or the last one is recent. The channel is closed when nothing is to be
+// waited for any more.
+func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reading != nil {
+		return m.reading
+	}
+	done := make(chan struct{})
 	began := time.Now()
 	if began.Before(m.until) {
-		return m.last, m.failed
+		close(done)
+		return done
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusWithin) // the answer is for others as well
-	defer cancel()
-	s, err := ReadStatus(ctx, m.store, m.sources)
-	m.last, m.failed, m.until = s, err, time.Now().Add(max(statusFor, statusShare*time.Since(began)))
-	if err != nil {
-		// A database that is too slow is not asked all the time; one that is back is not to wait long for the word of it.
-		m.until = time.Now().Add(min(time.Minute, max(statusFor, statusShare*time.Since(began))))
-	}
-	return s, err
+	m.reading = done
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin) // the answer is for others as well
+		defer cancel()
+		s, err := ReadStatus(ctx, m.store, m.sources)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		valid := max(statusFor, statusShare*time.Since(began))
+		if err != nil {
+			valid = min(time.Minute, valid) // a database that answers again is read soon
+		}
+		m.last, m.err, m.until, m.reading = s, err, time.Now().Add(valid), nil
+	}()
+	return done
 }
 
 // ServeHTTP answers with the Status as JSON.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var results map[string]map[string]int64
+	counted := make(chan error, 1)
+	go func() { // at the same time, since gathering waits for the status as well
+		var err error
+		results, err = m.countResults()
+		counted <- err
+	}()
 	s, err := m.status(r.Context())
-	if err == nil {
-		s.Sources, err = m.withResults(s.Sources)
+	if failed := <-counted; err == nil {
+		s.Sources, err = withResults(s.Sources, results), failed
 	}
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
@@ -306,16 +348,24 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults adds what Measured has counted in this process.
-func (m *Monitor) withResults(sources []SourceStatus) ([]SourceStatus, error) {
+// withResults returns the sources with their results.
+func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
+	out := slices.Clone(sources)
+	for i := range out {
+		if out[i].Results = results[out[i].Source]; out[i].Results == nil {
+			out[i].Results = map[string]int64{}
+		}
+	}
+	return out
+}
+
+// countResults returns what Measured has counted in this process, by source and class.
+func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.results.Gather()
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Clone(sources)
-	for i := range out {
-		out[i].Results = map[string]int64{}
-	}
+	results := map[string]map[string]int64{}
 	for _, family := range families {
 		if family.GetName() != resultsName {
 			continue
@@ -325,12 +375,13 @@ func (m *Monitor) withResults(sources []SourceStatus) ([]SourceStatus, error) {
 			for _, l := range metric.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			if i := slices.IndexFunc(out, func(s SourceStatus) bool { return s.Source == labels["source"] }); i >= 0 {
-				out[i].Results[labels["class"]] += int64(metric.GetCounter().GetValue())
+			if results[labels["source"]] == nil {
+				results[labels["source"]] = map[string]int64{}
 			}
+			results[labels["source"]][labels["class"]] += int64(metric.GetCounter().GetValue())
 		}
 	}
-	return out, nil
+	return results, nil
 }
 
 // statusMetrics gives the status to Prometheus.
@@ -347,21 +398,25 @@ var (
 	limitDesc   = prometheus.NewDesc("reeltally_quota_limit", "Units that the window has, where a limit is known.", []string{"source", "budget"}, nil)
 	resetsDesc  = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "When the window ends.", []string{"source", "budget"}, nil)
 	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "Until when a source, or one of its budgets, is left alone; only while it is.", []string{"source", "budget", "class"}, nil)
+	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that live.", nil, nil)
 )
 
 // Describe names no metric: which there are depends on what is tracked.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect reads the status. While the database is away its metrics are missing, and the others are there.
+// Collect reads the status. While the database is away reeltally_database_up is 0 and the other metrics of the database are missing.
 func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	up := make(chan float64, 1)
+	go func() { up <- m.databaseUp() }()
 	s, err := m.status(context.Background())
+	gauge(upDesc, <-up)
 	if err != nil {
 		m.logger.Error("status could not be read", "error", err)
 		return
-	}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(aliveDesc, float64(s.Collectors))
 	for _, q := range s.Queue {
@@ -393,6 +448,16 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// databaseUp returns 1 if the database answers a read within answerWithin, else 0.
+func (m *Monitor) databaseUp() float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	if m.store.Ready(ctx) != nil {
+		return 0
+	}
+	return 1
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,5 +134,47 @@ func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
 	require.Equal(t, "the database does not answer\n", answer.Body.String())
 	families, err := registry.Gather()
 	require.NoError(t, err, "the other metrics are still there")
-	require.Empty(t, families)
+	require.Len(t, families, 1)
+	require.Equal(t, "reeltally_database_up", families[0].GetName())
+	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
+}
+
+// A database that does not answer keeps neither /status nor /metrics from answering, and the last status is told meanwhile.
+func TestMonitor_answersWhileTheDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	hang, blocked := make(chan struct{}), atomic.Bool{}
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string) error {
+		if blocked.Load() && strings.Contains(statement, "FROM fetch_targets") {
+			<-hang
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	ask := func(monitor *collect.Monitor) *httptest.ResponseRecorder {
+		answered := make(chan *httptest.ResponseRecorder, 1)
+		go func() {
+			answer := httptest.NewRecorder()
+			monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+			answered <- answer
+		}()
+		select {
+		case answer := <-answered:
+			return answer
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "no answer while the database hangs")
+			return nil
+		}
+	}
+	registry := prometheus.NewRegistry()
+	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
+	blocked.Store(true)
+	require.Equal(t, http.StatusServiceUnavailable, ask(monitor).Code, "nothing was ever read")
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1, "what is read from the database is missing")
+	blocked.Store(false)
+	close(hang)
+	require.Eventually(t, func() bool { return ask(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
 }

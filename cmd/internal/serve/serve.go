@@ -30,7 +30,12 @@ type Config struct {
 	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey in which several servers count rate limits together: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is away, each server counts by itself."`
 	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on, or off for measurements alone: nobody is ever limited."`
 	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links: https://HOST/PATH is asked for at URL/HOST/PATH. Without it the hosts themselves are asked."`
+
+	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before it is answered with 503, from 1s to 50s."`
 }
+
+// maxRequestTimeout is below the time after which boot.Serve closes a connection whose request it has not read.
+const maxRequestTimeout = 50 * time.Second
 
 // Check returns the first setting that cannot be used.
 func (c Config) Check() error {
@@ -45,6 +50,9 @@ func (c Config) Check() error {
 	}
 	if c.PreviewAllowance < 1 {
 		return boot.Bad("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
+	}
+	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
+		return boot.Bad("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
 	}
 	if c.RedisURL != "" {
 		if _, err := c.redis(); err != nil {
@@ -144,6 +152,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	a.server, err = server.New(server.Options{
 		RateStore: rates, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: c.Sandbox, PreviewAllowance: c.PreviewAllowance,
+		RequestTimeout: c.RequestTimeout,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -179,6 +188,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	logger := settings.Logger(p.Stderr)
+	settings.StoreTimeout = settings.RequestTimeout
 	st, err := settings.Open(ctx, logger, boot.MigrateOlder)
 	if err != nil {
 		return err

@@ -75,8 +75,8 @@ func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
 		}
 		return new(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 1_000_000_000_000)).Draw(rt, "count"))
 	})
-	title := rapid.OneOf(rapid.SampledFrom([]string{"", "=1+1", "'=1+1", "''-", "@name \"quoted\", said", "two\nlines", "\ttab", "'plain", "＝wide", " blank "}),
-		rapid.StringMatching(`[ -~àñ漢🎬\n'=+@-]{0,20}`))
+	title := rapid.OneOf(rapid.SampledFrom([]string{"", "=1+1", "'=1+1", "''-", "@name \"quoted\", said", "two\nlines", "\ttab", "'plain", "＝wide", " blank ", "x;=HYPERLINK(1)", "a\tb\t'@c", "two\n- lines", `x;"=1"`}),
+		rapid.StringMatching(`[ -~àñ漢🎬\n\t;;'"=+@-]{0,20}`))
 	var out []store.ImportVideo
 	for n := range rapid.IntRange(1, 5).Draw(rt, "videos") {
 		l, err := link.Parse([]string{fmt.Sprintf("https://www.tiktok.com/@some.one/video/73012345%011d", n), fmt.Sprintf("https://www.youtube.com/shorts/dQw4w9WgX%d0", n),

@@ -1,0 +1,168 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// cost is what a piece of work takes from the machine.
+type cost struct {
+	server   time.Duration // processor time of the server
+	database time.Duration // processor time of all processes of PostgreSQL
+	elapsed  time.Duration // from the first byte sent until the caller is done
+	memory   int64         // bytes at the peak, above what the server held before
+}
+
+// meter measures a server process and the PostgreSQL behind it.
+type meter struct {
+	server     int    // process id
+	postmaster int    // process id
+	metrics    string // URL
+}
+
+// startMetered starts the server of s with its metrics and returns a meter of it.
+func startMetered(t *testing.T, s *stack, postmaster int) *meter {
+	t.Helper()
+	s.startServer(t)
+	return &meter{s.server.cmd.Process.Pid, postmaster, loggedAddress(t, s.server, "serving metrics")}
+}
+
+// postmasterOf returns the process id of a database's PostgreSQL.
+func postmasterOf(t *testing.T, db *storetest.DB) int {
+	t.Helper()
+	lines := storetest.Column[string](t, db, "SELECT pg_read_file('postmaster.pid')")
+	require.Len(t, lines, 1)
+	first, _, _ := strings.Cut(lines[0], "\n")
+	pid, err := strconv.Atoi(first)
+	require.NoError(t, err)
+	return pid
+}
+
+// measure runs work and returns its cost. It waits until server and database are idle before and after, so that work that goes
+// on after the caller has hung up is counted.
+func (m *meter) measure(t *testing.T, work func()) cost {
+	t.Helper()
+	m.awaitIdle(t)
+	held := m.status(t, "VmRSS") - m.reusable(t)
+	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // the peak starts anew: proc(5)
+	server, database := m.serverTime(t), m.databaseTime(t)
+	began := time.Now()
+	work()
+	c := cost{elapsed: time.Since(began)}
+	m.awaitIdle(t)
+	c.server, c.database = m.serverTime(t)-server, m.databaseTime(t)-database
+	c.memory = max(0, m.status(t, "VmHWM")-held)
+	return c
+}
+
+// awaitIdle returns when neither server nor database has used the processor for a fifth of a second.
+func (m *meter) awaitIdle(t *testing.T) {
+	t.Helper()
+	const every, quietLooks = 50 * time.Millisecond, 4
+	server, database, quiet := m.serverTime(t), m.databaseTime(t), 0
+	await(t, 5*time.Minute, every, func() string {
+		s, d := m.serverTime(t), m.databaseTime(t)
+		if quiet++; s != server || d-database > clockTick {
+			server, database, quiet = s, d, 0
+		}
+		if quiet >= quietLooks {
+			return ""
+		}
+		return "server or database are still at work"
+	})
+}
+
+func (m *meter) file(name string) string { return filepath.Join("/proc", strconv.Itoa(m.server), name) }
+
+// status returns a size of the server's /proc/PID/status in bytes.
+func (m *meter) status(t *testing.T, name string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(m.file("status"))
+	require.NoError(t, err)
+	_, line, found := strings.Cut(string(text), name+":")
+	require.True(t, found, name)
+	kilobytes, err := strconv.ParseInt(strings.Fields(line)[0], 10, 64)
+	require.NoError(t, err)
+	return kilobytes << 10
+}
+
+// reusable returns the bytes that the Go runtime of the server holds resident without using them. A request can use them
+// without a trace in the resident size, so they are counted as free.
+func (m *meter) reusable(t *testing.T) int64 {
+	t.Helper()
+	a := call(t, http.MethodGet, m.metrics, "", nil)
+	require.Equal(t, http.StatusOK, a.status)
+	value := func(name string) int64 {
+		_, line, found := strings.Cut(string(a.body), "\n"+name+" ")
+		require.True(t, found, name)
+		v, err := strconv.ParseFloat(strings.Fields(line)[0], 64)
+		require.NoError(t, err)
+		return int64(v)
+	}
+	return value("go_memstats_heap_idle_bytes") - value("go_memstats_heap_released_bytes")
+}
+
+func (m *meter) serverTime(t *testing.T) time.Duration {
+	t.Helper()
+	used, err := processorTime(m.server, false)
+	require.NoError(t, err)
+	return used
+}
+
+// databaseTime returns the processor time of PostgreSQL: of the postmaster, of its processes, and of those that have ended.
+func (m *meter) databaseTime(t *testing.T) time.Duration {
+	t.Helper()
+	total, err := processorTime(m.postmaster, true)
+	require.NoError(t, err)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.postmaster))
+	require.NoError(t, err)
+	for _, child := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(child)
+		require.NoError(t, err)
+		if used, err := processorTime(pid, false); err == nil { // one that has ended meanwhile is counted the next time
+			total += used
+		}
+	}
+	return total
+}
+
+// clockTick is the unit of /proc/PID/stat on Linux.
+const clockTick = 10 * time.Millisecond
+
+// processorTime returns what a process has used so far, with its ended children or without.
+func processorTime(pid int, withChildren bool) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name in brackets may hold blanks. utime is the twelfth field after it, followed by stime, cutime and cstime.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[11:15]
+	if !withChildren {
+		fields = fields[:2]
+	}
+	total := time.Duration(0)
+	for _, f := range fields {
+		ticks, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		total += time.Duration(ticks) * clockTick
+	}
+	return total, nil
+}
+
+// progress writes a line to standard error at once: the log of a test comes at its end.
+func progress(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}

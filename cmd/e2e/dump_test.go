@@ -1,0 +1,92 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// While pg_dump runs, collectors start that have to make the partitions of the months to come. Histories can be read all the
+// time, and the partitions are there before the dump ends.
+func TestDump_delaysNeitherReadsNorNewMonths(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	s := &stack{box: startSandbox(t)}
+	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
+	s.token = s.newOrganisation(t)
+	operator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // more than fits into the dump's pipe
+	s.startServer(t)
+	v := s.videos(t, link.TikTok, 1, 12)[0]
+	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
+	made := partitionsOf(t, db)
+	ahead := made[len(made)-1]
+	db.Exec(t, "DROP TABLE "+ahead)
+
+	end := startDump(t, db)
+	s.startCollector(t)
+	slowest := time.Duration(0)
+	for range 40 {
+		began := time.Now()
+		s.history(t, v)
+		slowest = max(slowest, time.Since(began))
+	}
+	await(t, soon, 50*time.Millisecond, func() string {
+		if slices.Contains(partitionsOf(t, db), ahead) {
+			return ""
+		}
+		return ahead + " is not there: " + tail(s.collector.stderr.String())
+	})
+	require.Equal(t, int64(1), dumps(t, db), "the dump is still running")
+	end()
+	t.Logf("slowest of 40 reads of a history during the dump: %s", slowest)
+	require.Less(t, slowest, 5*time.Second)
+	s.server.stop(t, sigterm)
+	s.collector.stop(t, sigterm)
+}
+
+func partitionsOf(t *testing.T, db *storetest.DB) []string {
+	t.Helper()
+	return storetest.Column[string](t, db, "SELECT relname::text FROM pg_class JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'snapshots_daily'::regclass ORDER BY relname")
+}
+
+func dumps(t *testing.T, db *storetest.DB) int64 {
+	t.Helper()
+	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
+}
+
+// startDump starts a pg_dump whose output is not read, so that it goes on until the returned function ends it. It returns once the
+// dump writes rows, and so has all its locks.
+func startDump(t *testing.T, db *storetest.DB) (end func()) {
+	t.Helper()
+	path, err := exec.LookPath("pg_dump")
+	if err != nil {
+		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_dump")
+		require.NotEmpty(t, found, "pg_dump is needed; it is installed with PostgreSQL")
+		path = found[len(found)-1]
+	}
+	c := exec.CommandContext(t.Context(), path, "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)
+	out, err := c.StdoutPipe() // holds 64 KiB
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	await(t, soon, 50*time.Millisecond, func() string {
+		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump' AND query LIKE 'COPY %'")[0] == 1 {
+			return ""
+		}
+		return fmt.Sprintf("%d dumps run, and none writes rows", dumps(t, db))
+	})
+	return func() {
+		require.NoError(t, c.Process.Signal(syscall.SIGKILL))
+		_ = out.Close()
+		_ = c.Wait()
+	}
+}

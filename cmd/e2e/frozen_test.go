@@ -1,0 +1,205 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// frozenVariable names the environment variable that sets for how long the database is frozen, with the default request timeout.
+// Without it, a short freeze is tested with a short request timeout.
+const frozenVariable = "REELTALLY_TEST_FREEZE"
+
+const (
+	readersAtOnce = 20
+	writersAtOnce = 5
+	// lateness is how much later than its deadline an answer may come: one second, and more on a busy machine.
+	lateness = 3 * time.Second
+	// probeWithin is how long health checks, metrics and status may take, likewise.
+	probeWithin = 2*time.Second + lateness
+)
+
+// timed is an answer and how long it took.
+type timed struct {
+	what string
+	answer
+	took time.Duration
+	err  error
+}
+
+// PostgreSQL is frozen, so that its connections stay open and it answers nothing. Every request is answered by its deadline, and
+// all is well without a restart once PostgreSQL goes on.
+func TestFrozenDatabase_isAnsweredInTimeAndRecoveredFrom(t *testing.T) {
+	t.Parallel()
+	frozen, deadline := 6*time.Second, 2*time.Second
+	if text := os.Getenv(frozenVariable); text != "" {
+		var err error
+		frozen, err = time.ParseDuration(text)
+		require.NoError(t, err, frozenVariable)
+		deadline = 30 * time.Second
+	}
+	postgres := storetest.NewServer(t)
+	db := postgres.New(t, "frozen")
+	s := &stack{box: startSandbox(t)}
+	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
+		"REELTALLY_RATE_LIMITS=off", "REELTALLY_REQUEST_TIMEOUT="+deadline.String())
+	s.token = s.newOrganisation(t)
+	s.startServer(t)
+	s.startCollector(t)
+	metrics := metricsOf(t, s.server)
+	videos := s.videos(t, link.TikTok, 400, 11)
+	acknowledged := map[string]bool{}
+	for _, v := range videos[:3] {
+		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
+		acknowledged[v.Canonical] = true
+	}
+	s.awaitNumbers(t, 3, time.Minute)
+	goroutinesBefore := goroutinesOf(t, metrics)
+
+	thaw := postgres.Freeze(t)
+	answers := s.load(t, metrics, videos[3:len(videos)-1], frozen)
+	thaw()
+
+	slowest := map[string]time.Duration{}
+	statuses := map[string]int{}
+	for _, a := range answers {
+		require.NoError(t, a.err, a.what)
+		what, _, _ := strings.Cut(a.what, " ")
+		slowest[what] = max(slowest[what], a.took)
+		statuses[fmt.Sprintf("%s %d", what, a.status)]++
+		switch what {
+		case "livez":
+			require.Equal(t, http.StatusOK, a.status)
+			require.Less(t, a.took, probeWithin, what)
+		case "readyz", "status", "metrics":
+			require.Less(t, a.took, probeWithin, what)
+		default:
+			require.Less(t, a.took, deadline+lateness, what)
+			require.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, a.status, string(a.body))
+			if a.status == http.StatusServiceUnavailable {
+				require.NotEmpty(t, a.header.Get("Retry-After"))
+			}
+			if what == "write" && a.status == http.StatusOK {
+				acknowledged[strings.TrimPrefix(a.what, "write ")] = true
+			}
+		}
+	}
+	t.Logf("frozen for %s, request timeout %s: answers %v, slowest %v", frozen, deadline, statuses, slowest)
+	require.Positive(t, statuses["read 503"])
+	require.Positive(t, statuses["write 503"])
+
+	began := time.Now()
+	await(t, soon, 200*time.Millisecond, func() string {
+		if a, err := try(t, http.MethodGet, s.base+"/videos", s.token, nil); err != nil || a.status != http.StatusOK {
+			return fmt.Sprintf("%v %d", err, a.status)
+		}
+		return ""
+	})
+	t.Logf("reads answered %s after the database went on", time.Since(began).Round(time.Millisecond))
+	last := videos[len(videos)-1]
+	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": last.url}).status)
+	acknowledged[last.Canonical] = true
+	times := map[string]int{}
+	for _, v := range s.list(t) {
+		times[v.Link]++
+	}
+	for link := range acknowledged {
+		require.Equal(t, 1, times[link], "%s was acknowledged", link)
+	}
+	s.awaitNumbers(t, len(times), 2*time.Minute)
+
+	await(t, soon, time.Second, func() string {
+		busy := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'frozen' AND state <> 'idle' AND pid <> pg_backend_pid()")[0]
+		after := goroutinesOf(t, metrics)
+		if busy == 0 && after <= goroutinesBefore+readersAtOnce+writersAtOnce { // idle connections of clients have goroutines
+			return ""
+		}
+		return fmt.Sprintf("%d busy connections, %d goroutines, which were %d", busy, after, goroutinesBefore)
+	})
+	s.server.stop(t, sigterm)
+	s.collector.stop(t, sigterm)
+}
+
+// load sends requests of all kinds for a time, each again and again, and returns every answer.
+func (s *stack) load(t *testing.T, metrics string, videos []video, lasts time.Duration) []timed {
+	t.Helper()
+	var (
+		mu      sync.Mutex
+		answers []timed
+		wg      sync.WaitGroup
+		next    int
+	)
+	over := time.After(lasts)
+	ended := make(chan struct{})
+	repeat := func(n int, ask func() (what, method, url string, body any)) {
+		for range n {
+			wg.Go(func() {
+				for {
+					mu.Lock()
+					what, method, url, body := ask()
+					mu.Unlock()
+					began := time.Now()
+					a, err := try(t, method, url, s.token, body)
+					mu.Lock()
+					answers = append(answers, timed{what, a, time.Since(began), err})
+					mu.Unlock()
+					select {
+					case <-ended:
+						return
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+			})
+		}
+	}
+	get := func(what, url string) func() (string, string, string, any) {
+		return func() (string, string, string, any) { return what, http.MethodGet, url, nil }
+	}
+	repeat(readersAtOnce/2, get("read list", s.base+"/videos"))
+	repeat(readersAtOnce/2, get("read statistics", s.base+"/statistics/videos"))
+	repeat(writersAtOnce, func() (string, string, string, any) {
+		v := videos[next%len(videos)]
+		next++
+		return "write " + v.Canonical, http.MethodPost, s.base + "/videos", map[string]any{"link": v.url}
+	})
+	repeat(1, get("livez", s.base+"/livez"))
+	repeat(1, get("readyz", s.base+"/readyz"))
+	repeat(1, get("metrics", metrics))
+	repeat(1, get("status", strings.TrimSuffix(metrics, "/metrics")+"/status"))
+	<-over
+	close(ended)
+	wg.Wait()
+	return answers
+}
+
+// metricsOf returns where a process serves its metrics.
+func metricsOf(t *testing.T, p *process) string {
+	t.Helper()
+	var line struct{ Address string }
+	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, soon, `"msg":"serving metrics"`)), &line))
+	return line.Address
+}
+
+var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
+
+func goroutinesOf(t *testing.T, metrics string) int {
+	t.Helper()
+	found := goroutines.FindSubmatch(call(t, http.MethodGet, metrics, "", nil).body)
+	require.NotNil(t, found)
+	n, err := strconv.Atoi(string(found[1]))
+	require.NoError(t, err)
+	return n
+}

@@ -1,0 +1,256 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+var (
+	fullRateOut = flag.String("fullrate.out", "", "the folder into which TestFullRate writes full-rate.md and full-rate.svg; with it the test runs for fullrate.for")
+	fullRateFor = flag.Duration("fullrate.for", 10*time.Minute, "how long TestFullRate runs for the page")
+)
+
+const (
+	// maxInFlight is how many requests of the organisation are under way at once; those above it are left out.
+	maxInFlight = 100
+	// maxKeyBytes is how large the table of idempotency keys may get on disk. The organisation may keep 128 MiB in it.
+	maxKeyBytes = 256 << 20
+	// maxResident is how large the server may get.
+	maxResident = 1 << 30
+)
+
+// One organisation calls every operation as often as it may, with requests as large as allowed. The server stays small,
+// the idempotency keys stay within their limit, and others are answered.
+//
+//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
+func TestFullRate(t *testing.T) {
+	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
+	if *fullRateOut != "" {
+		run = fullRateRun{alone: time.Minute, length: *fullRateFor, sampleEvery: 5 * time.Second, window: 30 * time.Second, videos: 5000}
+	}
+	db := storetest.NewServer(t).New(t, "fullrate")
+	s := &stack{box: startSandbox(t)}
+	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
+	callers := newHonest(t, s)
+	m := startMetered(t, s, postmasterOf(t, db))
+	c := newCustomer(t, s, run.videos)
+	db.Exec(t, "VACUUM ANALYZE")
+	run.limits = c.rateLimits(t)
+	orders := c.orders(t)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(run.limits)), slices.Collect(maps.Keys(orders)), "every operation is called")
+
+	run.tablesBefore = tableSizes(t, db)
+	run.began = time.Now().Add(run.alone)
+	ctx, stop := context.WithDeadline(t.Context(), run.began.Add(run.length))
+	defer stop()
+	var workers sync.WaitGroup
+	workers.Go(func() { run.honest = callers.ask(ctx, s.base) })
+	workers.Go(func() { run.sample(ctx, t, m, db) })
+	pause(t, time.Until(run.began))
+	server, database := m.serverTime(t), m.databaseTime(t)
+	run.sent = c.attackFully(ctx, run.limits, orders)
+	workers.Wait()
+	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
+	run.tablesAfter = tableSizes(t, db)
+
+	if *fullRateOut != "" { // before anything is required, so that a failed run can be looked at
+		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.page()), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.picture()), 0o600))
+	}
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server lives")
+	for operation, o := range run.sent {
+		t.Logf("%s: %s", operation, o)
+		require.Positive(t, o.total(), operation)
+		require.NotContains(t, o.answers, "500", operation)
+		require.NotContains(t, o.answers, "no answer", operation)
+	}
+	for _, one := range run.samples {
+		require.Less(t, one.resident, int64(maxResident), "the server's memory")
+		require.Less(t, one.keys, int64(maxKeyBytes), "the idempotency keys")
+	}
+	failed := failures(run.honest)
+	delete(failed, "503 Service Unavailable") // of a machine that does too much at once, not of the server
+	require.Empty(t, failed)
+}
+
+// fullRateRun is what is measured.
+type fullRateRun struct {
+	alone, length       time.Duration
+	sampleEvery, window time.Duration
+	videos              int
+	limits              map[string]int // calls in a minute, by operation
+
+	began                     time.Time // of the organisation's requests; before it honest callers are alone
+	honest                    []timing
+	samples                   []sample
+	sent                      map[string]*outcome
+	server, database          time.Duration
+	tablesBefore, tablesAfter map[string]int64
+}
+
+// sample is the state at one time.
+type sample struct {
+	at       time.Duration // since the run began
+	resident int64         // bytes of the server
+	database int64         // bytes of the database
+	keys     int64         // bytes of the table of idempotency keys, a part of database
+}
+
+// sample looks every sampleEvery until ctx ends.
+func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
+	ticks := time.NewTicker(r.sampleEvery)
+	defer ticks.Stop()
+	for {
+		one := sample{at: time.Since(r.began), resident: m.status(t, "VmRSS")}
+		one.database = storetest.Column[int64](t, db, "SELECT pg_database_size(current_database())")[0]
+		one.keys = storetest.Column[int64](t, db, "SELECT pg_total_relation_size('idempotency_keys')")[0]
+		r.samples = append(r.samples, one)
+		if *fullRateOut != "" && len(r.samples)%6 == 0 {
+			progress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, of it idempotency keys %.0f MiB", one.at.Round(time.Second),
+				mebibytes(one.resident), mebibytes(one.database), mebibytes(one.keys))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// tableSizes returns the bytes of each table with its indexes, those of partitions added to their table's.
+func tableSizes(t *testing.T, db *storetest.DB) map[string]int64 {
+	t.Helper()
+	out := map[string]int64{}
+	for _, line := range storetest.Column[string](t, db, `SELECT COALESCE(i.inhparent, c.oid)::regclass::text || ' ' || SUM(pg_total_relation_size(c.oid))
+FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALESCE(i.inhparent, c.oid)`) {
+		var name string
+		var size int64
+		_, err := fmt.Sscan(line, &name, &size)
+		require.NoError(t, err)
+		out[name] = size
+	}
+	return out
+}
+
+// outcome is what became of the requests of one operation.
+type outcome struct {
+	mu      sync.Mutex
+	answers map[string]int // by status
+	skipped int            // left out, since too many were under way
+	took    []time.Duration
+}
+
+func (o *outcome) total() int {
+	n := 0
+	for _, count := range o.answers {
+		n += count
+	}
+	return n
+}
+
+func (o *outcome) String() string {
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(o.answers)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", o.answers[status], status))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// attackFully calls every operation as often as allowed, evenly, until ctx ends, and waits for the answers.
+func (c *customer) attackFully(ctx context.Context, limits map[string]int, orders map[string]func(n int) order) map[string]*outcome {
+	client := hostileClient()
+	defer client.CloseIdleConnections()
+	places := make(chan struct{}, maxInFlight)
+	sent := map[string]*outcome{}
+	var callers sync.WaitGroup
+	for operation, limit := range limits {
+		o := &outcome{answers: map[string]int{}}
+		sent[operation] = o
+		callers.Go(func() {
+			ticks := time.NewTicker(time.Minute / time.Duration(limit))
+			defer ticks.Stop()
+			for n := 0; ; n++ {
+				select {
+				case places <- struct{}{}:
+					request := orders[operation](n)
+					callers.Go(func() {
+						defer func() { <-places }()
+						c.sendOrder(context.WithoutCancel(ctx), client, request, o)
+					})
+				default:
+					o.skipped++
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticks.C:
+				}
+			}
+		})
+	}
+	callers.Wait()
+	return sent
+}
+
+// sendOrder sends a request and notes its answer.
+func (c *customer) sendOrder(ctx context.Context, client *http.Client, request order, o *outcome) {
+	began := time.Now()
+	r, err := http.NewRequestWithContext(ctx, request.method, c.base+request.path, strings.NewReader(request.body))
+	if err != nil {
+		panic(err) // the address is our own
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	if request.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if request.keyed {
+		r.Header.Set("Idempotency-Key", uuid.NewString())
+	}
+	res, err := client.Do(r)
+	var body []byte
+	if err == nil {
+		if request.learn != nil {
+			body, err = io.ReadAll(res.Body)
+		} else {
+			_, err = io.Copy(io.Discard, res.Body)
+		}
+		_ = res.Body.Close()
+	}
+	status := "no answer"
+	if err == nil {
+		status = fmt.Sprint(res.StatusCode)
+	}
+	if request.learn != nil && err == nil && res.StatusCode < http.StatusMultipleChoices {
+		request.learn(body)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answers[status]++
+	o.took = append(o.took, time.Since(began))
+}
+
+// decode reads JSON.
+func decode(t *testing.T, text []byte, v any) {
+	t.Helper()
+	if err := json.Unmarshal(text, v); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+}

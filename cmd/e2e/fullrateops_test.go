@@ -1,0 +1,237 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// order is a request of the full-rate run.
+type order struct {
+	method, path, body string
+	keyed              bool // bears an Idempotency-Key
+	// learn reads a good answer; nil when nothing of it is needed.
+	learn func(body []byte)
+}
+
+// customer is the organisation of the full-rate run, and what it knows of its own data.
+type customer struct {
+	*stack
+	videos, accounts []string // ids that it had before
+	collections      []string // ids that are not deleted
+	large            string   // 500 links of 2 MiB together, none of which is a video's
+
+	mu   sync.Mutex
+	made map[string][]string // links, ids and collections that were made and are to be stopped or deleted, by kind
+}
+
+// newCustomer seeds an organisation with videos and makes a few collections.
+func newCustomer(t *testing.T, s *stack, videos int) *customer {
+	t.Helper()
+	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
+	var token struct{ Token string }
+	decode(t, []byte(operator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--json")), &token)
+	c := &customer{stack: &stack{box: s.box, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
+		large: inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
+	for _, v := range c.list(t) {
+		c.videos = append(c.videos, v.ID)
+	}
+	var accounts []struct {
+		ID string `json:"account_id"`
+	}
+	c.stack.ask(t, http.MethodGet, "/accounts?limit=5000", nil).into(t, &accounts)
+	for _, a := range accounts {
+		c.accounts = append(c.accounts, a.ID)
+	}
+	for i := range 5 {
+		c.collections = append(c.collections, c.collection(t, fmt.Sprintf("Kept %d", i), ""))
+	}
+	return c
+}
+
+// keep remembers what was made.
+func (c *customer) keep(kind string, values ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made[kind] = append(c.made[kind], values...)
+}
+
+// take returns up to n things that were made and forgets them; fallback when there is none.
+func (c *customer) take(kind string, n int, fallback string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have := c.made[kind]
+	n = min(n, len(have))
+	if n == 0 {
+		return []string{fallback}
+	}
+	out := slices.Clone(have[len(have)-n:])
+	c.made[kind] = have[:len(have)-n]
+	return out
+}
+
+// anyOf returns one of some values.
+func anyOf(values []string) string { return values[rand.IntN(len(values))] }
+
+// some returns n different values, or all.
+func some(values []string, n int) []string {
+	out := slices.Clone(values)
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out[:min(n, len(out))]
+}
+
+// jsonList writes values as a JSON list.
+func jsonList(values []string) string {
+	return listOf(len(values), func(i int) string { return values[i] })
+}
+
+// newAccount returns the link of an account that no test has tracked; its number is not used.
+func newAccount(int) string {
+	id := strings.ReplaceAll(uuid.NewString(), "-", "")
+	return "https://www.tiktok.com/@full" + id[len(id)-16:]
+}
+
+// orders returns how the n-th request of each operation is made. Each is as large as the operation allows.
+func (c *customer) orders(t *testing.T) map[string]func(n int) order {
+	get := func(path func() string) func(int) order {
+		return func(int) order { return order{method: http.MethodGet, path: path()} }
+	}
+	fixed := func(path string) func(int) order { return get(func() string { return path }) }
+	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
+	collection := func() string { return "/collections/" + anyOf(c.collections) }
+	// A bulk request has 500 new links, or 500 long ones that are refused one by one.
+	trackAll := func(path, kind string, link func(int) string) func(n int) order {
+		return func(n int) order {
+			if n%2 == 1 {
+				return order{method: http.MethodPost, path: path, body: c.large, keyed: true}
+			}
+			links := make([]string, 500)
+			for i := range links {
+				links[i] = link(i)
+			}
+			return order{method: http.MethodPost, path: path, keyed: true, learn: func([]byte) { c.keep(kind, links...) },
+				body: `{"label_ids":[` + fmt.Sprintf("%q", c.collections[0]) + `],"links":` + jsonList(links) + `}`}
+		}
+	}
+	stopAll := func(path, kind string) func(n int) order {
+		return func(int) order {
+			return order{method: http.MethodDelete, path: path, body: `{"ids":` + jsonList(c.take(kind, 500, uuid.NewString())) + `}`}
+		}
+	}
+	track := func(path, kind, id string, link func(int) string) func(int) order {
+		return func(int) order {
+			url := link(0)
+			return order{method: http.MethodPost, path: path, keyed: true,
+				body: fmt.Sprintf(`{"link":%q,"collection_ids":%s}`, url, jsonList(c.collections)),
+				learn: func(body []byte) {
+					var made map[string]any
+					decode(t, body, &made)
+					if rand.IntN(2) == 0 {
+						c.keep(kind+" links", url)
+					} else {
+						c.keep(kind+" ids", fmt.Sprint(made[id]))
+					}
+				}}
+		}
+	}
+	stop := func(path, kind string) func(int) order {
+		return func(int) order {
+			return order{method: http.MethodDelete, path: path, body: fmt.Sprintf(`{"id":%q}`, c.take(kind+" links", 1, uuid.NewString())[0])}
+		}
+	}
+	stopByID := func(path, kind string) func(int) order {
+		return func(int) order {
+			return order{method: http.MethodDelete, path: path + c.take(kind+" ids", 1, uuid.NewString())[0]}
+		}
+	}
+	members := func(method, path, member string, ids []string) func(int) order {
+		return func(int) order {
+			return order{method: method, path: collection() + path, body: fmt.Sprintf(`{%q:%s}`, member, jsonList(some(ids, 100))), keyed: method == http.MethodPost}
+		}
+	}
+	refresh := func(path string, ids []string) func(int) order {
+		return func(int) order {
+			return order{method: http.MethodPost, path: path, body: fmt.Sprintf(`{"link":%q}`, anyOf(ids)), keyed: true}
+		}
+	}
+	tags := func() string {
+		return listOf(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
+	}
+	return map[string]func(n int) order{
+		"authenticate":             fixed("/authenticate"),
+		"listVideos":               fixed("/videos?limit=5000"),
+		"getVideo":                 get(func() string { return "/videos/" + anyOf(c.videos) }),
+		"getVideoHistory":          get(func() string { return "/videos/" + anyOf(c.videos) + "/history?" + period }),
+		"listAccounts":             fixed("/accounts?limit=5000&include_linked=true"),
+		"getAccount":               get(func() string { return "/accounts/" + anyOf(c.accounts) }),
+		"listAccountVideos":        get(func() string { return "/accounts/" + anyOf(c.accounts) + "/videos?limit=5000" }),
+		"getAccountHistory":        get(func() string { return "/accounts/" + anyOf(c.accounts) + "/history?" + period }),
+		"getOrganisationHistory":   fixed("/organisation/history?" + strings.TrimSuffix(period, "&include=quality")),
+		"getVideoStatistics":       fixed("/statistics/videos"),
+		"getAccountStatistics":     fixed("/statistics/accounts"),
+		"listCollections":          fixed("/collections?order_by=video_count"),
+		"getCollection":            get(func() string { return collection() + "?include_counts=true" }),
+		"listCollectionVideos":     get(func() string { return collection() + "/videos?limit=5000" }),
+		"listCollectionAccounts":   get(func() string { return collection() + "/accounts?limit=5000" }),
+		"trackVideo":               track("/videos", "video", "videoId", newVideo),
+		"trackAccount":             track("/accounts", "account", "accountId", newAccount),
+		"stopVideo":                stop("/videos", "video"),
+		"stopAccount":              stop("/accounts", "account"),
+		"stopVideoById":            stopByID("/videos/", "video"),
+		"stopAccountById":          stopByID("/accounts/", "account"),
+		"trackVideos":              trackAll("/videos/bulk", "videos", newVideo),
+		"trackAccounts":            trackAll("/accounts/bulk", "accounts", newAccount),
+		"stopVideos":               stopAll("/videos/bulk", "videos"),
+		"stopAccounts":             stopAll("/accounts/bulk", "accounts"),
+		"addCollectionVideos":      members(http.MethodPost, "/videos", "video_ids", c.videos),
+		"removeCollectionVideos":   members(http.MethodDelete, "/videos", "video_ids", c.videos),
+		"addCollectionAccounts":    members(http.MethodPost, "/accounts", "account_ids", c.accounts),
+		"removeCollectionAccounts": members(http.MethodDelete, "/accounts", "account_ids", c.accounts),
+		"refreshVideo":             refresh("/refresh/videos", c.videos),
+		"refreshAccount":           refresh("/refresh/accounts", c.accounts),
+		"createCollection": func(int) order {
+			return order{method: http.MethodPost, path: "/collections", body: fmt.Sprintf(`{"name":%q,"hashtags":%s}`, strings.Repeat("n", 100), tags()),
+				learn: func(body []byte) {
+					var made struct{ ID string }
+					decode(t, body, &made)
+					c.keep("collections", made.ID)
+				}}
+		},
+		"updateCollection": func(int) order {
+			return order{method: http.MethodPatch, path: collection(), body: fmt.Sprintf(`{"access":"protected","password":%q,"display_settings":{"x":%q}}`,
+				uuid.NewString(), strings.Repeat("x", 16_000))}
+		},
+		"deleteCollection": func(int) order {
+			return order{method: http.MethodDelete, path: "/collections/" + c.take("collections", 1, uuid.NewString())[0]}
+		},
+	}
+}
+
+// rateLimits returns how often each operation may be called in a minute, as the server tells it.
+func (c *customer) rateLimits(t *testing.T) map[string]int {
+	t.Helper()
+	var said struct {
+		Limits []struct {
+			Limit      int
+			Window     int `json:"window_seconds"`
+			Operations []string
+		} `json:"rate_limits"`
+	}
+	c.stack.ask(t, http.MethodGet, "/authenticate", nil).into(t, &said)
+	limits := map[string]int{}
+	for _, group := range said.Limits {
+		require.Equal(t, 60, group.Window)
+		for _, operation := range group.Operations {
+			limits[operation] = group.Limit
+		}
+	}
+	return limits
+}

@@ -1,0 +1,235 @@
+package e2e_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// page returns docs/evidence/full-rate.md.
+func (r *fullRateRun) page() string {
+	var b strings.Builder
+	allowed, sent, skipped := 0, 0, 0
+	for operation, limit := range r.limits {
+		allowed += limit
+		sent += r.sent[operation].total()
+		skipped += r.sent[operation].skipped
+	}
+	minutes := r.length.Minutes()
+	first, last := r.at(0), r.samples[len(r.samples)-1]
+	half := r.at(r.length / 2)
+	fmt.Fprintf(&b, `# One organisation at its full rate
+
+`+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
+allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests of 500 new links, or of 500 links with 2 MiB
+together, by turns; pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new one.
+Meanwhile %d other organisations ask 60 times a second together: for one video, for 100 videos, and to track a video. In the first minute they are alone.
+
+Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. The organisation had %s videos before.
+
+![Memory of the server, size of the database, and latency of other organisations](full-rate.svg)
+
+| What | Seen |
+|---|---|
+| requests of the organisation | %s sent, %s left out because %d were under way |
+| processor time, mean over the run | server %.2f cores, PostgreSQL %.2f cores |
+| memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
+| database | %.0f MiB before, %.0f MiB at half time, %.0f MiB at the end: %.1f MiB a minute |
+| idempotency keys, a part of it | %.1f MiB at half time, %.1f MiB at the end: %.2f MiB a minute in the second half |
+`, len(r.limits), minutes, thousands(allowed), honestOrganisations, thousands(r.videos), thousands(sent), thousands(skipped), maxInFlight,
+		r.server.Seconds()/r.length.Seconds(), r.database.Seconds()/r.length.Seconds(),
+		mebibytes(first.resident), mebibytes(r.most(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
+		mebibytes(first.database), mebibytes(half.database), mebibytes(last.database), mebibytes(last.database-first.database)/minutes,
+		mebibytes(half.keys), mebibytes(last.keys), mebibytes(last.keys-half.keys)/(minutes/2))
+	for kind := range honestKinds {
+		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms meanwhile |\n", honestKinds[kind],
+			inMilliseconds(percentile(r.between(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.between(-r.alone, 0), kind, 99)),
+			inMilliseconds(percentile(r.between(0, r.length), kind, 50)), inMilliseconds(percentile(r.between(0, r.length), kind, 99)))
+	}
+	fmt.Fprintf(&b, "| others, answers other than 200 | %s |\n", cmp.Or(counts(failures(r.honest)), "none"))
+	r.growth(&b, minutes)
+	r.operations(&b, minutes)
+	return b.String()
+}
+
+// growth tells where the database grew.
+func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
+	fmt.Fprintf(b, `
+## What grows
+
+| Table | Before, MiB | After, MiB | MiB a minute | GiB a day at this rate |
+|---|--:|--:|--:|--:|
+`)
+	grown := func(table string) int64 { return r.tablesAfter[table] - r.tablesBefore[table] }
+	tables := slices.SortedFunc(maps.Keys(r.tablesAfter), func(x, y string) int {
+		return cmp.Or(cmp.Compare(grown(y), grown(x)), cmp.Compare(x, y))
+	})
+	const most = 10
+	total, rest := int64(0), int64(0)
+	for i, table := range tables {
+		total += grown(table)
+		if i >= most || grown(table) <= 0 {
+			rest += grown(table)
+			continue
+		}
+		a := mebibytes(grown(table)) / minutes
+		fmt.Fprintf(b, "| %s | %.1f | %.1f | %.2f | %.1f |\n", table, mebibytes(r.tablesBefore[table]), mebibytes(r.tablesAfter[table]), a, a*60*24/1024)
+	}
+	a := mebibytes(total) / minutes
+	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/minutes, mebibytes(rest)/minutes*60*24/1024, a, a*60*24/1024)
+	tracked := 0
+	for _, operation := range []string{"trackVideos", "trackAccounts"} {
+		tracked += 500 * r.sent[operation].answers["200"]
+	}
+	for _, operation := range []string{"trackVideo", "trackAccount"} {
+		tracked += r.sent[operation].answers["200"]
+	}
+	fmt.Fprintf(b, `
+The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What bounds the growth:
+
+- Rows of tracked videos, accounts and their targets are what the organisation asked to keep. They grow with the links that the rate limits
+  allow: 500 in each bulk request, 120 bulk requests of each kind in a minute.
+- Idempotency keys are bounded for each organisation, and expire after 24 hours. The run fails if their table takes more than %d MiB.
+- Every other table grows with the links too, or not at all: the table above shows by how much.
+`, thousands(tracked), thousands(int(float64(tracked)/minutes)), float64(total)/1024/float64(max(1, tracked)), maxKeyBytes>>20)
+}
+
+// operations lists what was sent.
+func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
+	b.WriteString("\n## What was sent\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
+	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
+		o := r.sent[operation]
+		all := make([]timing, len(o.took))
+		for i, d := range o.took {
+			all[i].took = d
+		}
+		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.total())/minutes,
+			milliseconds(percentile(all, -1, 50)), milliseconds(percentile(all, -1, 99)), o)
+	}
+}
+
+// counts writes "503 Service Unavailable × 3".
+func counts(of map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, fmt.Sprintf("%s × %d", name, of[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// at returns the last sample at or before a time; the first sample if there is none.
+func (r *fullRateRun) at(when time.Duration) sample {
+	out := r.samples[0]
+	for _, s := range r.samples {
+		if s.at <= when {
+			out = s
+		}
+	}
+	return out
+}
+
+func (r *fullRateRun) most(value func(sample) int64) int64 {
+	most := int64(0)
+	for _, s := range r.samples {
+		most = max(most, value(s))
+	}
+	return most
+}
+
+// between returns the honest requests that were sent from one time to another, since the run began.
+func (r *fullRateRun) between(from, to time.Duration) []timing {
+	var out []timing
+	for _, a := range r.honest {
+		if at := a.at.Sub(r.began); at >= from && at < to {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// curve is a line of a panel: values over minutes.
+type curve struct {
+	name, colour string
+	x, y         []float64
+}
+
+// picture draws memory, disk and latency over time.
+func (r *fullRateRun) picture() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 890" font-family="sans-serif" font-size="12">
+<rect width="900" height="890" fill="white"/>
+<text x="70" y="26" font-size="16">One organisation calls every operation at its full rate, from minute 0 on</text>
+`)
+	of := func(name, colour string, value func(sample) int64) curve {
+		c := curve{name: name, colour: colour}
+		for _, s := range r.samples {
+			c.x, c.y = append(c.x, s.at.Minutes()), append(c.y, mebibytes(value(s)))
+		}
+		return c
+	}
+	latency := func(name, colour string, percent float64) curve {
+		c := curve{name: name, colour: colour}
+		for from := -r.alone; from < r.length; from += r.window {
+			if all := r.between(from, from+r.window); len(all) > 0 {
+				c.x, c.y = append(c.x, (from+r.window/2).Minutes()), append(c.y, inMilliseconds(percentile(all, -1, percent)))
+			}
+		}
+		return c
+	}
+	from, to := -r.alone.Minutes(), r.length.Minutes()
+	drawPanel(&b, 50, "Resident memory of the server, MiB", from, to, []curve{of("server", "#06c", func(s sample) int64 { return s.resident })})
+	drawPanel(&b, 330, "Size on disk, MiB", from, to, []curve{
+		of("database", "#06c", func(s sample) int64 { return s.database }), of("of it idempotency keys", "#c30", func(s sample) int64 { return s.keys })})
+	drawPanel(&b, 610, fmt.Sprintf("Latency of other organisations in windows of %s, ms", r.window), from, to, []curve{
+		latency("99 of 100 requests within", "#c30", 99), latency("50 of 100 requests within", "#06c", 50)})
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// drawPanel draws curves over minutes, from zero up, with a dashed line at minute 0.
+func drawPanel(b *strings.Builder, top float64, title string, from, to float64, curves []curve) {
+	const left, width, height = 70.0, 800.0, 190.0
+	most := 1.0
+	for _, c := range curves {
+		for _, y := range c.y {
+			most = max(most, y)
+		}
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(most))) / 2
+	most = math.Ceil(most/unit) * unit
+	at := func(x, y float64) (float64, float64) {
+		return left + width*(x-from)/(to-from), top + 24 + height*(1-y/most)
+	}
+	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s</text>\n", left, top+12, title)
+	for i := range 5 {
+		value := most * float64(i) / 4
+		_, y := at(0, value)
+		fmt.Fprintf(b, "<line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
+			left, y, left+width, y, left-6, y+4, value)
+	}
+	step := max(1, math.Round((to-from)/11))
+	for minute := math.Ceil(from); minute <= to; minute += step {
+		x, y := at(minute, 0)
+		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n", x, y+16, minute)
+	}
+	x, y := at(0, 0)
+	fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>\n", x, y, x, y-height)
+	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">minutes</text>\n", left+width, y+32)
+	legend := left
+	for _, c := range curves {
+		var points strings.Builder
+		for i := range c.x {
+			px, py := at(c.x[i], c.y[i])
+			fmt.Fprintf(&points, "%.1f,%.1f ", px, py)
+		}
+		fmt.Fprintf(b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"%s\"/>\n", c.colour, strings.TrimSpace(points.String()))
+		fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" fill=\"%s\">%s</text>\n", legend, y+34, c.colour, c.name)
+		legend += 30 + 7*float64(len(c.name))
+	}
+}

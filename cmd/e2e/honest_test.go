@@ -1,0 +1,153 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// honestKinds are the requests of honest callers.
+var honestKinds = []string{"one video", "100 videos", "track a video"}
+
+// honestEvery is how often honest callers ask, each time for all three of honestKinds.
+const honestEvery = 50 * time.Millisecond
+
+// honestOrganisations share the requests, so that each stays below 30 of an operation in a minute.
+const honestOrganisations = 48
+
+// honest are callers of many small organisations who ask steadily.
+type honest struct {
+	tokens []string
+	videos []string // one of each organisation
+	links  []string // of the same videos
+	client *http.Client
+}
+
+// newHonest makes the organisations and their videos, with the operator's tool.
+func newHonest(t *testing.T, s *stack) *honest {
+	t.Helper()
+	h := &honest{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	t.Cleanup(h.client.CloseIdleConnections)
+	st, err := store.Open(t.Context(), store.Options{URL: s.database(), Now: time.Now})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	for _, id := range s.seed(t, "--orgs", fmt.Sprint(honestOrganisations), "--videos", "120", "--days", "3") {
+		_, token, err := st.CreateToken(t.Context(), id, "Honest", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
+		require.NoError(t, err)
+		page, err := st.Org(id).Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
+		require.NoError(t, err)
+		require.Len(t, page.Videos, 1)
+		h.tokens = append(h.tokens, token)
+		h.videos = append(h.videos, page.Videos[0].ID.String())
+		h.links = append(h.links, page.Videos[0].Link)
+	}
+	return h
+}
+
+// timing is one answer to an honest caller.
+type timing struct {
+	kind int
+	at   time.Time // when it was sent
+	took time.Duration
+	fail string // why it is no good answer; "" for a good one
+}
+
+// ask sends requests to base until ctx ends, whether or not those before were answered, and returns all answers.
+func (h *honest) ask(ctx context.Context, base string) []timing {
+	var mu sync.Mutex
+	var all []timing
+	var callers sync.WaitGroup
+	defer func() { callers.Wait() }()
+	ticks := time.NewTicker(honestEvery)
+	defer ticks.Stop()
+	for round := 0; ; round++ {
+		select {
+		case <-ctx.Done():
+			callers.Wait()
+			return all
+		case <-ticks.C:
+		}
+		for kind := range honestKinds {
+			callers.Go(func() {
+				answer := h.once(context.WithoutCancel(ctx), base, kind, round%len(h.tokens))
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, answer)
+			})
+		}
+	}
+}
+
+// once sends one request of an organisation.
+func (h *honest) once(ctx context.Context, base string, kind, organisation int) timing {
+	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
+	switch kind {
+	case 1:
+		path = "/videos?limit=100"
+	case 2:
+		method, path, body = http.MethodPost, "/videos", fmt.Appendf(nil, `{"link":%q}`, h.links[organisation])
+	}
+	out := timing{kind: kind, at: time.Now()}
+	r, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	if err != nil {
+		out.fail = err.Error()
+		return out
+	}
+	r.Header.Set("Authorization", "Bearer "+h.tokens[organisation])
+	r.Header.Set("Content-Type", "application/json")
+	res, err := h.client.Do(r)
+	if err == nil {
+		_, err = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+	}
+	out.took = time.Since(out.at)
+	switch {
+	case err != nil:
+		out.fail = err.Error()
+	case res.StatusCode != http.StatusOK:
+		out.fail = res.Status
+	}
+	return out
+}
+
+// failures counts why answers were not good.
+func failures(all []timing) map[string]int {
+	out := map[string]int{}
+	for _, a := range all {
+		if a.fail != "" {
+			out[a.fail]++
+		}
+	}
+	return out
+}
+
+// percentile returns the time within which so many percent of the answers of a kind came; of every kind if kind is -1.
+func percentile(all []timing, kind int, percent float64) time.Duration {
+	var took []time.Duration
+	for _, a := range all {
+		if kind < 0 || a.kind == kind {
+			took = append(took, a.took)
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[min(len(took)-1, int(float64(len(took))*percent/100))]
+}
+
+// median returns the middle of some durations.
+func median(all []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}

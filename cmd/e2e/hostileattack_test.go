@@ -1,0 +1,255 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// hostileAddress is where hostile requests come from. Honest callers come from 127.0.0.1: servers count refusals by address.
+const hostileAddress = "127.0.0.2"
+
+// hostileClient returns a client whose connections come from hostileAddress.
+func hostileClient() *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(hostileAddress)}}
+	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 4}}
+}
+
+// attack is one hostile case that runs against a server.
+type attack struct {
+	*testing.T
+	*hostileData
+	base, token string
+	client      *http.Client
+	answers     map[string]int // how often each status and code came
+	etag        string         // see conditional
+}
+
+// newAttack returns an attack by the organisation of the data.
+func newAttack(t *testing.T, data *hostileData, base string) *attack {
+	t.Helper()
+	a := &attack{T: t, hostileData: data, base: base, token: data.token, client: hostileClient(), answers: map[string]int{}}
+	t.Cleanup(a.client.CloseIdleConnections)
+	return a
+}
+
+// seen lists the answers, the most frequent first: "401 token_unknown × 60, 429 rate_limited × 940".
+func (a *attack) seen() string {
+	names := slices.SortedFunc(maps.Keys(a.answers), func(x, y string) int {
+		if a.answers[x] != a.answers[y] {
+			return a.answers[y] - a.answers[x]
+		}
+		return strings.Compare(x, y)
+	})
+	for i, n := range names {
+		if a.answers[n] > 1 {
+			names[i] = fmt.Sprintf("%s × %d", n, a.answers[n])
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
+
+// note counts an answer, and what a caller meets who gets none.
+func (a *attack) note(res *http.Response, err error) {
+	if err != nil {
+		a.answers["connection closed"]++
+		return
+	}
+	defer func() { _ = res.Body.Close() }()
+	name := fmt.Sprint(res.StatusCode)
+	if res.StatusCode >= http.StatusBadRequest {
+		start, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+		// The code of the problem stands behind those of its faults.
+		if codes := problemCode.FindAllSubmatch(start, -1); err == nil && len(codes) > 0 {
+			name += " " + string(codes[len(codes)-1][1])
+		}
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		name += ", cut off"
+	}
+	a.answers[name]++
+}
+
+// request makes a request of the hostile organisation. Headers are pairs of name and value.
+func (a *attack) request(method, path string, body io.Reader, headers ...string) *http.Request {
+	a.Helper()
+	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
+	require.NoError(a, err)
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func (a *attack) do(r *http.Request) {
+	a.Helper()
+	a.note(a.client.Do(r)) // note closes the body
+}
+
+func (a *attack) get(path string, headers ...string) {
+	a.Helper()
+	a.do(a.request(http.MethodGet, path, nil, headers...))
+}
+
+func (a *attack) send(method, path, body string, headers ...string) {
+	a.Helper()
+	a.do(a.request(method, path, strings.NewReader(body), headers...))
+}
+
+func (a *attack) post(path, body string, headers ...string) {
+	a.Helper()
+	a.send(http.MethodPost, path, body, headers...)
+}
+
+// mcp sends a message of the Model Context Protocol.
+func (a *attack) mcp(message string) {
+	a.Helper()
+	a.post("/mcp", message, "Accept", "application/json, text/event-stream")
+}
+
+// dial opens a connection to the server.
+func (a *attack) dial() net.Conn {
+	a.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(hostileAddress)}}
+	conn, err := dialer.DialContext(a.Context(), "tcp", strings.TrimPrefix(a.base, "http://"))
+	require.NoError(a, err)
+	return conn
+}
+
+// head writes the beginning of a request as bytes, up to the blank line.
+func (a *attack) head(method, path string, headers ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)
+	for i := 0; i < len(headers); i += 2 {
+		fmt.Fprintf(&b, "%s: %s\r\n", headers[i], headers[i+1])
+	}
+	b.WriteString("\r\n")
+	return b.String()
+}
+
+// hangUp sends the beginning of a request and closes the connection. wait is how long it waits before.
+func (a *attack) hangUp(wait time.Duration, head, body string) {
+	a.Helper()
+	conn := a.dial()
+	_, err := io.WriteString(conn, head+body)
+	if wait > 0 {
+		pause(a.T, wait)
+	}
+	require.NoError(a, errors.Join(err, conn.Close()))
+	a.answers["hung up"]++
+}
+
+// raw sends bytes and reads n answers.
+func (a *attack) raw(n int, chunks func(write func(string) error) error) {
+	a.Helper()
+	conn := a.dial()
+	defer func() { _ = conn.Close() }()
+	written := make(chan error, 1)
+	go func() {
+		w := bufio.NewWriter(conn)
+		err := chunks(func(s string) error {
+			_, err := w.WriteString(s)
+			return errors.Join(err, w.Flush())
+		})
+		written <- err
+	}()
+	answers := bufio.NewReader(conn)
+	for range n {
+		res, err := http.ReadResponse(answers, nil)
+		a.note(res, err)
+		if err != nil {
+			break
+		}
+	}
+	_ = conn.Close() // a writer that the server no longer reads from ends here
+	<-written
+}
+
+// conditional asks for a list n times with the ETag that was seen before.
+func (a *attack) conditional(path string, n int) {
+	a.Helper()
+	for range n {
+		a.get(path, "If-None-Match", a.etag)
+	}
+}
+
+// remember returns what has to be done before conditional: to ask for the ETag of a list.
+func remember(path string) func(a *attack) {
+	return func(a *attack) {
+		res, err := a.client.Do(a.request(http.MethodGet, path, nil))
+		require.NoError(a, err)
+		_, err = io.Copy(io.Discard, res.Body)
+		require.NoError(a, errors.Join(err, res.Body.Close()))
+		a.etag = res.Header.Get("ETag")
+	}
+}
+
+// pause waits for d.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// unknownToken returns a token that has the form and the checksum of a real one.
+func unknownToken(t *testing.T, n int) string {
+	t.Helper()
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	body := fmt.Sprintf("rt_%040d", n)
+	sum, rest := make([]byte, 6), crc32.ChecksumIEEE([]byte(body))
+	for i := len(sum) - 1; i >= 0; i-- {
+		sum[i], rest = digits[rest%62], rest/62
+	}
+	token := body + string(sum)
+	require.True(t, store.WellFormedToken(token))
+	return token
+}
+
+// repeated returns n copies of a JSON value between brackets.
+func repeated(value string, n int) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(value+",", n), ",") + "]"
+}
+
+// listOf returns a JSON list of n strings that item makes.
+func listOf(n int, item func(i int) string) string {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, ",%q", item(i))
+	}
+	return "[" + strings.TrimPrefix(b.String(), ",") + "]"
+}
+
+// noise returns n letters and digits that do not compress well. The same seed gives the same ones.
+func noise(seed uint64, n int) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	dice := rand.New(rand.NewPCG(seed, seed))
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = digits[dice.IntN(len(digits))]
+	}
+	return string(out)
+}

@@ -1,0 +1,248 @@
+package e2e_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hostileCase is a request, or a few in a row, that tries to cost the server much.
+type hostileCase struct {
+	name string
+	// large says that the answer has up to 5,000 rows, for which the bounds do not hold.
+	large   bool
+	prepare func(a *attack) // not measured; may be nil
+	run     func(a *attack)
+}
+
+const (
+	megabyte = 1 << 20
+	bulk     = "/videos/bulk"
+)
+
+// inArray returns a body of POST /videos/bulk with these links.
+func inArray(links string) string { return `{"links":` + links + `}` }
+
+// post returns a run that sends a body to a path.
+func post(path, body string, headers ...string) func(a *attack) {
+	return func(a *attack) { a.post(path, body, headers...) }
+}
+
+// get returns a run that asks for a path.
+func get(path string, headers ...string) func(a *attack) {
+	return func(a *attack) { a.get(path, headers...) }
+}
+
+// hostileCases returns all cases, in the order of the table.
+func hostileCases() []hostileCase {
+	var all []hostileCase
+	for _, group := range [][]hostileCase{bodyCases(), connectionCases(), queryCases(), listCases(), bulkCases(), collectionCases(), repeatCases()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// bodyCases are bodies that are hard to read.
+func bodyCases() []hostileCase {
+	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeated("1", 100_000) + `}`
+	long := strings.Repeat("n", 30_000)
+	names := func(n int, name func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"%s":1`, name(i))
+		}
+		return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+	}
+	return []hostileCase{
+		{name: "a member name of 500 kB with 100,000 entries", run: post(bulk, longName)},
+		{name: "the same, and the caller hangs up at once", run: func(a *attack) {
+			a.hangUp(50*time.Millisecond, a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
+		}},
+		{name: "650,000 empty objects as links, 2 MB", run: post(bulk, inArray(repeated("{}", 650_000)))},
+		{name: "1,000,000 numbers as links, 2 MB", run: post(bulk, inArray(repeated("1", 1_000_000)))},
+		{name: "400,000 empty strings as links, 1.2 MB", run: post(bulk, inArray(repeated(`""`, 400_000)))},
+		{name: "arrays 100,000 deep", run: post(bulk, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))},
+		{name: "objects 60 deep, each name 30 kB, 1.8 MB", run: post(bulk, strings.Repeat(`{"`+long+`":`, 60)+repeated("1", 50_000)+strings.Repeat("}", 60))},
+		{name: "100,000 different members", run: post(bulk, names(100_000, func(i int) string { return fmt.Sprintf("m%d", i) }))},
+		{name: "100,000 times the same member", run: post(bulk, names(100_000, func(int) string { return "links" }))},
+		{name: "the number 1e1000000", run: post(bulk, inArray("[1e1000000]"))},
+		{name: "a number of 2,000,000 digits", run: post(bulk, inArray("["+strings.Repeat("9", 2_000_000)+"]"))},
+		{name: "a string of 2 MB that does not end", run: post(bulk, `{"links":["`+strings.Repeat("x", 2_000_000))},
+		{name: "a link of 2 MB", run: post("/videos", `{"link":"https://www.tiktok.com/@`+strings.Repeat("x", 2_000_000)+`"}`)},
+		{name: "a link of 330,000 escapes", run: post("/videos", `{"link":"`+strings.Repeat(`\u0061`, 330_000)+`"}`)},
+		{name: "2 MB of blanks before the body", run: post("/videos", strings.Repeat(" ", 2_000_000)+"{}")},
+		{name: "2 MB that are not UTF-8", run: post("/videos", strings.Repeat("\xff", 2_000_000))},
+		{name: "text of wide, combining and right-to-left characters, 2 MB", run: post("/videos", `{"link":"`+strings.Repeat("𒐫e\u0301\u0302\u0303\u202e\u05d0👨‍👩‍👧‍👦", 40_000)+`"}`)},
+	}
+}
+
+// connectionCases are requests that are odd before their body is read.
+func connectionCases() []hostileCase {
+	slowHead := func(a *attack) string {
+		return a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
+	}
+	return []hostileCase{
+		{name: "a body of 64 MB", run: func(a *attack) {
+			a.do(a.request(http.MethodPost, bulk, io.LimitReader(zeros{}, 64*megabyte)))
+		}},
+		{name: "a body of 2 MB in chunks of ten bytes", run: func(a *attack) {
+			chunk := "a\r\n" + `"aaaaaaa",` + "\r\n"
+			a.raw(1, func(write func(string) error) error {
+				if err := write(a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Transfer-Encoding", "chunked") + "a\r\n" + `{"links":[` + "\r\n"); err != nil {
+					return err
+				}
+				for range 200 {
+					if err := write(strings.Repeat(chunk, 1000)); err != nil {
+						return err
+					}
+				}
+				return write("4\r\n" + `""]}` + "\r\n0\r\n\r\n")
+			})
+		}},
+		{name: "a body that ends half-way", run: func(a *attack) { a.hangUp(200*time.Millisecond, slowHead(a), strings.Repeat(" ", megabyte)) }},
+		{name: "a body of one byte a second, for 5 seconds", run: func(a *attack) {
+			conn := a.dial()
+			_, err := io.WriteString(conn, slowHead(a))
+			require.NoError(a, err)
+			for range 5 {
+				pause(a.T, time.Second)
+				if _, err := io.WriteString(conn, " "); err != nil {
+					break // the server has closed the connection
+				}
+			}
+			_ = conn.Close()
+			a.answers["hung up"]++
+		}},
+		{name: "a gzip bomb: 1 MB for 1 GB", run: func(a *attack) {
+			a.post(bulk, gzipBomb(), "Content-Encoding", "gzip")
+		}},
+		{name: "1,000 headers", run: func(a *attack) {
+			r := a.request(http.MethodGet, "/videos?limit=1", nil)
+			for i := range 1000 {
+				r.Header.Set(fmt.Sprintf("X-Hostile-%d", i), "a")
+			}
+			a.do(r)
+		}},
+		{name: "a header of 1 MiB", run: get("/videos?limit=1", "X-Hostile", strings.Repeat("a", megabyte))},
+		{name: "a token of 60 kB", run: get("/videos?limit=1", "Authorization", "Bearer rt_"+strings.Repeat("a", 60_000))},
+		{name: "10,000 tags in If-None-Match, 60 kB", run: get("/videos?limit=100", "If-None-Match", strings.Repeat(`"aa", `, 10_000)+`"b"`)},
+		{name: "10,000 encodings in Accept-Encoding, with a list", run: get("/videos?limit=100", "Accept-Encoding", "zstd;q=1, gzip;q=1, br, "+strings.Repeat("x;q=0,", 10_000)+"*")},
+		{name: "a list compressed by zstd", run: get("/videos?limit=100", "Accept-Encoding", "zstd")},
+		{name: "1,000 ranges of a list", run: get("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
+		{name: "5,000 addresses in X-Forwarded-For", run: get("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
+		{name: "25 lists in one pipeline", run: func(a *attack) {
+			a.raw(25, func(write func(string) error) error {
+				return write(strings.Repeat(a.head(http.MethodGet, "/videos?limit=10"), 25))
+			})
+		}},
+		{name: "a path of 60 kB", run: get("/videos/" + strings.Repeat("a", 60_000))},
+		{name: "a link of 2,000 wide characters in the path", run: get("/videos/" + url.PathEscape("https://www.tiktok.com/@"+strings.Repeat("é", 2000)))},
+		{name: "100 small paths that do not exist", run: func(a *attack) {
+			for i := range 100 {
+				a.get(fmt.Sprintf("/hostile/%d", i))
+			}
+		}},
+		{name: "1,000 unknown tokens with the right checksum", run: func(a *attack) {
+			for i := range 1000 {
+				a.get("/videos?limit=1", "Authorization", "Bearer "+unknownToken(a.T, i))
+			}
+		}},
+		{name: "1,000 times the same unknown token", run: func(a *attack) {
+			for range 1000 {
+				a.get("/videos?limit=1", "Authorization", "Bearer "+unknownToken(a.T, 0))
+			}
+		}},
+	}
+}
+
+// queryCases are queries that are hard to read, and searches that are hard to answer.
+func queryCases() []hostileCase {
+	search := func(q string) func(a *attack) { return get("/videos?limit=100&q=" + url.QueryEscape(q)) }
+	return []hostileCase{
+		{name: "100,000 query parameters", run: get("/videos?" + strings.Repeat("a=1&", 100_000))},
+		{name: "15,000 query parameters, 60 kB", run: get("/videos?" + strings.Repeat("a=1&", 15_000))},
+		{name: "15,000 times the parameter q", run: get("/videos?" + strings.Repeat("q=1&", 15_000))},
+		{name: "page 10^18", run: get("/videos?page=1000000000000000000")},
+		{name: "page 2,147,483,647 of 5,000", run: get("/videos?limit=5000&page=2147483647")},
+		{name: "limit 10^9", run: get("/videos?limit=1000000000")},
+		{name: "q=(a+)+$", run: search("(a+)+$")},
+		{name: "q of 100 words", run: search(strings.TrimSpace(strings.Repeat("a ", 100)))},
+		{name: "q of 100 wildcards of SQL", run: search(strings.Repeat("%_", 100))},
+		{name: "q of 60 kB", run: search(strings.Repeat("q", 60_000))},
+		{name: "q of wide, combining and right-to-left characters", run: search(strings.Repeat("𒐫e\u0301\u202e\u05d0", 40))},
+		{name: "hashtag of 100 wide characters", run: get("/videos?limit=100&hashtag=" + url.QueryEscape(strings.Repeat("𒐫", 100)))},
+		{name: "100 collections as filter, of every account", run: func(a *attack) {
+			a.get("/videos?limit=100&collections=" + strings.Join(a.wide[:100], ","))
+		}},
+		{name: "1,000 names of collections as filter", run: get("/videos?limit=100&collections=" + strings.TrimSuffix(strings.Repeat("name,", 1000), ","))},
+		{name: "every filter at once", run: func(a *attack) {
+			a.get("/videos?limit=100&include_removed=true&order_by=latest_engagement&order_direction=asc&q=a+e+o&has_metrics=true&ad_info_shop=false" +
+				"&uploaded_at_start=1970-01-01&uploaded_at_end=2999-12-31&latest_updated_at_start=1970-01-01T00:00:00Z&latest_updated_at_end=2999-12-31T00:00:00Z" +
+				"&collections=" + strings.Join(a.wide[:50], ","))
+		}},
+		{name: "the cursor of another list", run: func(a *attack) { a.get("/videos?limit=100&cursor=" + a.cursor) }},
+		{name: "a cursor that was altered", run: func(a *attack) {
+			a.get("/collections?paginated=true&limit=1&cursor=" + a.cursor[:len(a.cursor)-1] + "-")
+		}},
+		{name: "a cursor of 60 kB", run: get("/videos?limit=100&cursor=" + strings.Repeat("A", 60_000))},
+	}
+}
+
+// listCases read much data.
+func listCases() []hostileCase {
+	list := func(path func(a *attack) string) func(a *attack) { return func(a *attack) { a.get(path(a)) } }
+	return []hostileCase{
+		{name: "100 videos with 400 labels each", run: get("/videos?limit=100")},
+		{name: "5,000 videos with 400 labels each", large: true, run: get("/videos?limit=5000")},
+		{name: "the same by HEAD", large: true, run: func(a *attack) { a.do(a.request(http.MethodHead, "/videos?limit=5000", nil)) }},
+		{name: "the same, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {
+			a.hangUp(200*time.Millisecond, a.head(http.MethodGet, "/videos?limit=5000"), "")
+		}},
+		{name: "100 videos by created_at", run: get("/videos?limit=100&order_by=created_at")},
+		{name: "all 410 collections with counts, by video_count", run: get("/collections?order_by=video_count")},
+		{name: "all below the top of ten levels, by account_count", run: func(a *attack) {
+			a.get("/collections?include_children=true&order_by=account_count&parent_id=" + a.chain[0])
+		}},
+		{name: "the top of ten levels of 1,000 members, with counts", run: list(func(a *attack) string { return "/collections/" + a.chain[0] + "?include_counts=true" })},
+		{name: "100 of the 1,000 members at the tenth level", run: list(func(a *attack) string {
+			return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=100&order_by=latest_engagement"
+		})},
+		{name: "1,000 members at the tenth level", large: true, run: list(func(a *attack) string { return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=5000" })},
+		{name: "100 accounts with 400 labels each", run: get("/accounts?limit=100&include_linked=true")},
+		{name: "all accounts with 400 labels each", large: true, run: get("/accounts?limit=5000&include_linked=true")},
+		{name: "all accounts of a collection", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/accounts?limit=100" })},
+		{name: "the history of a video, 730 days", run: list(func(a *attack) string { return "/videos/" + a.videos[0] + "/history?" + a.period + "&include=quality" })},
+		{name: "the history of an account, 730 days", run: list(func(a *attack) string { return "/accounts/" + a.accounts[0] + "/history?" + a.period })},
+		{name: "the history of the organisation, 730 days", run: list(func(a *attack) string { return "/organisation/history?" + a.period })},
+		{name: "a history from 1970 to 2999", run: get("/organisation/history?start_date=1970-01-01&end_date=2999-12-31")},
+	}
+}
+
+// zeros is an endless body.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
+
+// gzipBomb returns 1 MB that stand for 1 GB of blanks. A gzip file may consist of several, one behind the other.
+func gzipBomb() string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	blanks := bytes.Repeat([]byte(" "), megabyte)
+	for range 32 {
+		_, _ = w.Write(blanks) // cannot fail: it goes to memory
+	}
+	_ = w.Close()
+	return strings.Repeat(b.String(), 32)
+}

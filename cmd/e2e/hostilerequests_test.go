@@ -1,0 +1,337 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+var (
+	hostileOut     = flag.String("hostile.out", "", "the page that TestHostileRequests writes; with it the test measures more and longer")
+	hostileRuns    = flag.Int("hostile.runs", 2, "how often each case is measured for the page; the worst counts")
+	hostileWindows = flag.Int("hostile.windows", 3, "how often honest callers are measured for the page, alone and meanwhile")
+)
+
+// The bounds of one request.
+const (
+	maxProcessorTime = time.Second
+	maxMemory        = 64 << 20
+)
+
+// hostileSize is how much TestHostileRequests does.
+type hostileSize struct {
+	videos, days int
+	runs         int           // of each case, of which the worst counts
+	retries      int           // of a case above the bounds, of which the best counts: other tests run beside this one
+	windows      int           // pairs of windows in which honest callers are measured, alone and meanwhile
+	window       time.Duration // of each
+}
+
+// hostileData is what an organisation has that is hostile.
+type hostileData struct {
+	token            string
+	videos, accounts []string // ids
+	links            []string // of the videos
+	wide             []string // collections that contain every account
+	chain            []string // collections, each below the one before, with 1,000 videos each
+	spare            string   // a collection
+	cursor           string   // of GET /collections
+	period           string   // 730 days, as query parameters
+}
+
+// wideCollections is how many collections contain every account.
+const wideCollections = 400
+
+// No request takes more than a second of processor time or 64 MiB, whatever it asks. Lists of up to 5,000 rows are measured,
+// but not held to that.
+//
+//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
+func TestHostileRequests(t *testing.T) {
+	size := hostileSize{videos: 2000, days: 3, runs: 1, retries: 2, windows: 1, window: 3 * time.Second}
+	if *hostileOut != "" {
+		size = hostileSize{videos: 5000, days: 730, runs: *hostileRuns, windows: *hostileWindows, window: 20 * time.Second}
+	}
+	db := storetest.NewServer(t).New(t, "hostile")
+	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // it would be counted as work for a request
+	db.Exec(t, "SELECT pg_reload_conf()")
+	postmaster := postmasterOf(t, db)
+	s := &stack{box: startSandbox(t)}
+	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
+	callers := newHonest(t, s)
+	data := newHostileData(t, s, size)
+	db.Exec(t, "VACUUM ANALYZE")
+
+	var rows []hostileRow
+	for i, c := range hostileCases() {
+		t.Run(c.name, func(t *testing.T) {
+			row := hostileRow{hostileCase: c}
+			for run := 0; run < size.runs || (run < size.runs+size.retries && !row.within()); run++ {
+				a, used := s.measureCase(t, data, callers, c, postmaster)
+				switch {
+				case run == 0:
+					row.cost, row.answers = used, a.seen()
+				case run < size.runs:
+					row.cost = worse(row.cost, used)
+				default:
+					row.cost = better(row.cost, used)
+				}
+			}
+			rows = append(rows, row)
+			if *hostileOut != "" {
+				progress(os.Stderr, "%d. %s: %s", i+1, c.name, row)
+			}
+			t.Log(row)
+			require.NotRegexp(t, `(^|, )500`, row.answers, "the server fails")
+			if !c.large {
+				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "processor time of the server: %s", row)
+				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "processor time of PostgreSQL: %s", row)
+				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "memory of the server: %s", row)
+			}
+		})
+	}
+	require.GreaterOrEqual(t, len(rows), 40)
+	var honest honestResult
+	if size.windows > 0 {
+		honest = s.measureHonest(t, data, callers, size)
+	}
+	if *hostileOut != "" {
+		page := hostilePage(t, rows, honest, size)
+		require.NoError(t, os.WriteFile(*hostileOut, []byte(page), 0o600))
+		require.LessOrEqual(t, honest.ratio, 2.0, "the 99th percentile of honest callers at most doubles")
+	}
+	require.Empty(t, honest.failed, "honest callers are answered")
+}
+
+// measureCase runs a case against a server of its own, so that no case profits from the memory of another.
+func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
+	t.Helper()
+	own := &stack{box: s.box, env: s.env}
+	m := startMetered(t, own, postmaster)
+	for kind := range honestKinds { // a server that has answered nothing yet holds less
+		require.Empty(t, callers.once(t.Context(), own.base, kind, 0).fail)
+	}
+	a := newAttack(t, data, own.base)
+	if c.prepare != nil {
+		c.prepare(a)
+	}
+	used := m.measure(t, func() { c.run(a) })
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server lives")
+	own.server.kill()
+	return a, used
+}
+
+// hostileRow is a line of the table.
+type hostileRow struct {
+	hostileCase
+	cost    cost
+	answers string
+}
+
+// within says whether the case is within the bounds, or need not be.
+func (r hostileRow) within() bool {
+	return r.large || (r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime && r.cost.memory <= maxMemory)
+}
+
+func (r hostileRow) String() string {
+	return fmt.Sprintf("server %d ms, database %d ms, %.1f MiB, %d ms long: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
+		mebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.answers)
+}
+
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+func worse(a, b cost) cost {
+	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
+}
+
+func better(a, b cost) cost {
+	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
+}
+
+// database returns the URL of the stack's database.
+func (s *stack) database() string {
+	for _, setting := range s.env {
+		if url, found := strings.CutPrefix(setting, "REELTALLY_DATABASE_URL="); found {
+			return url
+		}
+	}
+	return ""
+}
+
+// seed runs the operator's seed and returns the ids of the organisations that it filled.
+func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
+	t.Helper()
+	var ids []uuid.UUID
+	for line := range strings.Lines(operator(t, s.env, append([]string{"seed", "--json"}, args...)...)) {
+		var filled struct {
+			ID uuid.UUID `json:"organisation_id"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &filled))
+		ids = append(ids, filled.ID)
+	}
+	return ids
+}
+
+// newHostileData fills an organisation by its own requests to a server without rate limits.
+func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
+	t.Helper()
+	today := time.Now().UTC()
+	d := &hostileData{period: "start_date=" + today.AddDate(0, 0, -729).Format(time.DateOnly) + "&end_date=" + today.Format(time.DateOnly)}
+	id := s.seed(t, "--videos", fmt.Sprint(size.videos), "--days", fmt.Sprint(size.days))[0]
+	var made struct{ Token string }
+	require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
+	d.token = made.Token
+	free := &stack{box: s.box, env: append(slices.Clone(s.env), "REELTALLY_RATE_LIMITS=off"), token: d.token}
+	free.startServer(t)
+	defer free.server.kill()
+
+	for _, v := range free.list(t) {
+		d.videos, d.links = append(d.videos, v.ID), append(d.links, v.Link)
+	}
+	var accounts []struct {
+		ID string `json:"account_id"`
+	}
+	free.ask(t, http.MethodGet, "/accounts?limit=5000", nil).into(t, &accounts)
+	for _, a := range accounts {
+		d.accounts = append(d.accounts, a.ID)
+	}
+	d.wide = make([]string, wideCollections)
+	var makers sync.WaitGroup
+	for maker := range 4 {
+		makers.Go(func() {
+			for i := maker; i < len(d.wide); i += 4 {
+				d.wide[i] = free.collection(t, fmt.Sprintf("Every account %d", i), "")
+				free.put(t, d.wide[i], "/accounts", "account_ids", d.accounts)
+			}
+		})
+	}
+	makers.Wait()
+	require.NotContains(t, d.wide, "")
+	for level, parent := 0, ""; level < 10; level++ {
+		parent = free.collection(t, fmt.Sprintf("Level %d", level+1), parent)
+		d.chain = append(d.chain, parent)
+		free.put(t, parent, "/videos", "video_ids", d.videos[:1000])
+	}
+	d.spare = free.collection(t, "Spare", "")
+	var page struct {
+		Pagination struct {
+			NextCursor string `json:"next_cursor"`
+		}
+	}
+	free.ask(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).into(t, &page)
+	d.cursor = page.Pagination.NextCursor
+	require.NotEmpty(t, d.cursor)
+	return d
+}
+
+// ask makes a request with the token of the stack and expects a good answer.
+func (s *stack) ask(t *testing.T, method, path string, body any) answer {
+	t.Helper()
+	a := call(t, method, s.base+path, s.token, body)
+	require.Less(t, a.status, http.StatusMultipleChoices, "%s %s: %s", method, path, a.body)
+	return a
+}
+
+// collection makes a collection and returns its id.
+func (s *stack) collection(t *testing.T, name, parent string) string {
+	t.Helper()
+	body := map[string]any{"name": name}
+	if parent != "" {
+		body["parent_id"] = parent
+	}
+	var made struct{ ID string }
+	s.ask(t, http.MethodPost, "/collections", body).into(t, &made)
+	return made.ID
+}
+
+// put adds members to a collection, 100 at once.
+func (s *stack) put(t *testing.T, collection, path, member string, ids []string) {
+	t.Helper()
+	for some := range slices.Chunk(ids, 100) {
+		s.ask(t, http.MethodPost, "/collections/"+collection+path, map[string]any{member: some})
+	}
+}
+
+// hostileEvery is how often a hostile request is sent while honest callers are measured.
+const hostileEvery = 250 * time.Millisecond
+
+// honestResult is how long honest callers waited.
+type honestResult struct {
+	alone, meanwhile []timing
+	ratio            float64 // of the median 99th percentiles of the windows
+	p99Alone         time.Duration
+	p99Meanwhile     time.Duration
+	hostile          map[string]int // the answers to hostile requests
+	failed           map[string]int // the answers to honest requests that were not good
+}
+
+// measureHonest measures honest callers in windows, alone and while one organisation sends the hostile requests, by turns.
+func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
+	t.Helper()
+	shared := &stack{box: s.box, env: s.env}
+	shared.startServer(t)
+	attacker := newAttack(t, data, shared.base)
+	var mild []hostileCase
+	for _, c := range hostileCases() {
+		if !c.large {
+			mild = append(mild, c)
+		}
+	}
+	next := 0
+	var out honestResult
+	var alone, meanwhile []time.Duration
+	for window := range size.windows {
+		ctx, stop := context.WithTimeout(t.Context(), size.window)
+		quiet := callers.ask(ctx, shared.base)
+		stop()
+		out.alone, alone = append(out.alone, quiet...), append(alone, percentile(quiet, -1, 99))
+
+		ctx, stop = context.WithTimeout(t.Context(), size.window)
+		var attackers sync.WaitGroup
+		attackers.Go(func() { next = attackInTurn(ctx, attacker, mild, next) })
+		busy := callers.ask(ctx, shared.base)
+		stop()
+		attackers.Wait()
+		out.meanwhile, meanwhile = append(out.meanwhile, busy...), append(meanwhile, percentile(busy, -1, 99))
+		if *hostileOut != "" {
+			progress(os.Stderr, "honest callers, window %d of %d: p99 alone %s, meanwhile %s", window+1, size.windows, alone[window], meanwhile[window])
+		}
+	}
+	out.failed = failures(append(slices.Clone(out.alone), out.meanwhile...))
+	out.p99Alone, out.p99Meanwhile = median(alone), median(meanwhile)
+	out.ratio = float64(out.p99Meanwhile) / float64(out.p99Alone)
+	out.hostile = attacker.answers
+	t.Logf("honest callers: p99 %s alone, %s meanwhile, %.2f times; the attacker met %s", out.p99Alone, out.p99Meanwhile, out.ratio, attacker.seen())
+	return out
+}
+
+// attackInTurn starts a hostile case every hostileEvery, when the one before has ended, until ctx ends. It returns which comes next.
+func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
+	ticks := time.NewTicker(hostileEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return next
+		case <-ticks.C:
+		}
+		c := cases[next%len(cases)]
+		next++
+		if c.prepare != nil {
+			c.prepare(a)
+		}
+		c.run(a)
+	}
+}

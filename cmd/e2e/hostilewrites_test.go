@@ -1,0 +1,137 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// bulkCases are long lists of links and ids.
+func bulkCases() []hostileCase {
+	short := func(i int) string { return fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i) }
+	return []hostileCase{
+		{name: "500 times the same link", run: post(bulk, inArray(repeated(`"https://www.youtube.com/shorts/aBcDeFgHiJk"`, 500)))},
+		{name: "500 links of 2,000 characters", run: post(bulk, inArray(listOf(500, func(i int) string {
+			return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i)
+		})))},
+		{name: "500 links of 4,000 characters, 2 MB", run: post(bulk, inArray(listOf(500, func(i int) string { return fmt.Sprintf("https://example.com/%04d", i) + strings.Repeat("x", 4000) })))},
+		{name: "500 short links", run: post(bulk, inArray(listOf(500, short)))},
+		{name: "500 short links of accounts", run: post("/accounts/bulk", inArray(listOf(500, func(i int) string { return short(1000 + i) })))},
+		{name: "500 new videos with 100 labels each", run: func(a *attack) {
+			a.post(bulk, `{"label_ids":`+listOf(100, func(i int) string { return a.wide[i] })+`,"links":`+listOf(500, newVideo)+`}`)
+		}},
+		{name: "500 videos that are tracked already", run: func(a *attack) { a.post(bulk, inArray(listOf(500, func(i int) string { return a.links[i] }))) }},
+		{name: "500 new accounts", run: post("/accounts/bulk", inArray(listOf(500, func(i int) string { return "https://www.tiktok.com/@hostile" + uuid.NewString()[:8] })))},
+		{name: "stop 500 unknown videos", run: func(a *attack) {
+			a.send(http.MethodDelete, bulk, `{"ids":`+listOf(500, func(int) string { return uuid.NewString() })+`}`)
+		}},
+		{name: "stop 500 links of 2,000 characters", run: func(a *attack) {
+			a.send(http.MethodDelete, bulk, `{"ids":`+listOf(500, func(i int) string {
+				return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i)
+			})+`}`)
+		}},
+		{name: "stop 500 unknown accounts", run: func(a *attack) {
+			a.send(http.MethodDelete, "/accounts/bulk", `{"ids":`+listOf(500, func(int) string { return uuid.NewString() })+`}`)
+		}},
+		{name: "refresh of an unknown video", run: post("/refresh/videos", fmt.Sprintf(`{"link":%q}`, newVideo(0)))},
+		{name: "30 refreshes of one account with all its videos", run: func(a *attack) {
+			for range 30 {
+				a.post("/refresh/accounts", fmt.Sprintf(`{"link":%q}`, a.accounts[0]))
+			}
+		}},
+	}
+}
+
+// newVideo returns the link of a video that no test has tracked; its number is not used.
+func newVideo(int) string {
+	id := strings.ReplaceAll(uuid.NewString(), "-", "")
+	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"
+}
+
+// collectionCases change collections.
+func collectionCases() []hostileCase {
+	change := func(body string) func(a *attack) {
+		return func(a *attack) { a.send(http.MethodPatch, "/collections/"+a.spare, body) }
+	}
+	members := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"m%04d":1`, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	tags := func(n int) string {
+		return listOf(n, func(i int) string { return fmt.Sprintf("tag%04d%s", i, strings.Repeat("é", 90)) })
+	}
+	return []hostileCase{
+		{name: "display settings of 2 MB", run: change(`{"display_settings":{"x":"` + strings.Repeat("x", 2_000_000) + `"}}`)},
+		{name: "display settings of 1,500 members, 16 kB", run: change(`{"display_settings":` + members(1500) + `}`)},
+		{name: "display settings nested 50 deep", run: change(`{"display_settings":{"x":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}}`)},
+		{name: "a password of 1 MB", run: change(`{"password":"` + strings.Repeat("p", megabyte) + `"}`)},
+		{name: "a password of 1,000 characters, hashed by argon2id", run: change(`{"access":"protected","password":"` + strings.Repeat("p", 1000) + `"}`)},
+		{name: "100 hashtags of 97 wide characters", run: change(`{"hashtags":` + tags(100) + `}`)},
+		{name: "1,000 hashtags", run: change(`{"hashtags":` + tags(1000) + `}`)},
+		{name: "the top of ten levels put below their bottom", run: func(a *attack) {
+			a.send(http.MethodPatch, "/collections/"+a.chain[0], fmt.Sprintf(`{"parent_id":%q}`, a.chain[len(a.chain)-1]))
+		}},
+		{name: "100 members added to the collection at the tenth level", run: func(a *attack) {
+			a.post("/collections/"+a.chain[len(a.chain)-1]+"/videos", `{"video_ids":`+listOf(100, func(i int) string { return a.videos[len(a.videos)-1-i] })+`}`)
+		}},
+		{name: "100 unknown members added", run: func(a *attack) {
+			a.post("/collections/"+a.spare+"/videos", `{"video_ids":`+listOf(100, func(int) string { return uuid.NewString() })+`}`)
+		}},
+		{name: "a video put into 100 new collections", run: func(a *attack) {
+			a.post("/videos", fmt.Sprintf(`{"link":%q,"collection_names":%s}`, newVideo(0), listOf(100, func(int) string { return "Hostile " + uuid.NewString() })))
+		}},
+	}
+}
+
+// repeatCases ask again and again, or many things in one request.
+func repeatCases() []hostileCase {
+	call := func(id int, tool, arguments string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
+	}
+	batch := func(n int, message func(i int) string) string {
+		messages := make([]string, n)
+		for i := range messages {
+			messages[i] = message(i)
+		}
+		return "[" + strings.Join(messages, ",") + "]"
+	}
+	return []hostileCase{
+		{name: "40 conditional requests for 5,000 videos, nothing changed", prepare: remember("/videos?limit=5000"), run: func(a *attack) { a.conditional("/videos?limit=5000", 40) }},
+		{name: "40 conditional requests for 100 videos, nothing changed", prepare: remember("/videos?limit=100"), run: func(a *attack) { a.conditional("/videos?limit=100", 40) }},
+		{name: "40 conditional requests for all collections, nothing changed", prepare: remember("/collections?order_by=video_count"), run: func(a *attack) { a.conditional("/collections?order_by=video_count", 40) }},
+		{name: "500 links of 4,000 characters with an Idempotency-Key, sent twice", run: func(a *attack) {
+			body := inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4000) }))
+			key := uuid.NewString()
+			a.post(bulk, body, "Idempotency-Key", key)
+			a.post(bulk, body, "Idempotency-Key", key)
+		}},
+		{name: "an MCP batch of ten lists of 5,000 videos", run: func(a *attack) {
+			a.mcp(batch(10, func(i int) string { return call(i, "list_videos", `{"limit":5000}`) }))
+		}},
+		{name: "an MCP batch of 1,000 small calls", run: func(a *attack) {
+			a.mcp(batch(1000, func(i int) string { return call(i, "authenticate", `{}`) }))
+		}},
+		{name: "MCP: 100 times tools/list", run: func(a *attack) {
+			for i := range 100 {
+				a.mcp(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, i))
+			}
+		}},
+		{name: "MCP: a list of 100 videos with 400 labels each", run: func(a *attack) { a.mcp(call(1, "list_videos", `{"limit":100}`)) }},
+		{name: "MCP: arguments 50,000 deep", run: func(a *attack) {
+			a.mcp(call(1, "list_videos", `{"x":`+strings.Repeat("[", 50_000)+strings.Repeat("]", 50_000)+`}`))
+		}},
+		{name: "MCP: 650,000 empty objects as links, 2 MB", run: func(a *attack) { a.mcp(call(1, "track_videos", inArray(repeated("{}", 650_000)))) }},
+		{name: "MCP: 100,000 unknown arguments", run: func(a *attack) {
+			var b strings.Builder
+			for i := range 100_000 {
+				fmt.Fprintf(&b, `,"m%d":1`, i)
+			}
+			a.mcp(call(1, "list_videos", "{"+b.String()[1:]+"}"))
+		}},
+	}
+}

@@ -1,0 +1,143 @@
+package server_test
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// shortDeadline is the request timeout of these tests, and longAfter a time by which an answer has come even on a busy machine.
+const (
+	shortDeadline = 500 * time.Millisecond
+	longAfter     = 8 * time.Second
+)
+
+// newImpatient starts a server with a short request timeout.
+func newImpatient(t *testing.T, engine string) *app {
+	t.Helper()
+	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortDeadline })
+}
+
+// block keeps the database from answering requests, until the test ends or the returned function is called: another process has
+// the SQLite file locked for writing, or has PostgreSQL's table of videos locked altogether.
+func (a *app) block(t *testing.T) (release func()) {
+	t.Helper()
+	tx, err := a.Raw(t).BeginTx(t.Context(), &sql.TxOptions{}) // immediate on SQLite
+	require.NoError(t, err)
+	if a.Engine == "postgres" {
+		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return func() { require.NoError(t, tx.Rollback()) }
+}
+
+// within fails the test if a request is not answered soon.
+func (c *caller) within(method, target string, body any, headers ...string) answer {
+	c.t.Helper()
+	done := make(chan answer, 1)
+	failed := make(chan error, 1)
+	go func() {
+		got, err := c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
+		if err != nil {
+			failed <- err
+			return
+		}
+		done <- got
+	}()
+	select {
+	case got := <-done:
+		return got
+	case err := <-failed:
+		require.NoError(c.t, err)
+	case <-time.After(longAfter):
+		require.Fail(c.t, "no answer", "%s %s is not answered after %s", method, target, longAfter)
+	}
+	return answer{}
+}
+
+func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			a := newImpatient(t, engine)
+			c := a.newCaller(t, store.TierPremium)
+			c.track(tiktokLink)
+			release := a.block(t)
+			got := c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)})
+			got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+			require.Equal(t, "5", got.Header.Get("Retry-After"))
+			c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)}, "Idempotency-Key", "k").
+				refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+			if engine == "postgres" {
+				c.within(http.MethodGet, "/videos", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+			}
+			release()
+			c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)}, "Idempotency-Key", "k").is(http.StatusOK)
+			require.Len(t, c.list("").Data, 2)
+		})
+	}
+}
+
+// Requests beyond the number of connections give up before their own deadline.
+func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	db.Raw(t) // before the URL says what only the store understands
+	db.URL += "&pool_max_conns=1"
+	a := newApp(t, db)
+	c := a.newCaller(t, store.TierPremium)
+	c.list("")
+	release := a.block(t)
+	holds := make(chan struct{})
+	go func() {
+		defer close(holds)
+		_, _ = a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
+	}()
+	require.Eventually(t, func() bool {
+		return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()")[0] > 0
+	}, longAfter, 5*time.Millisecond)
+	c.within(http.MethodGet, "/collections", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	release()
+	<-holds
+}
+
+// A caller who hangs up is no error of the server.
+func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, storetest.New(t, "postgres"))
+	c := a.newCaller(t, store.TierPremium)
+	c.list("")
+	a.block(t)
+	ctx, hangUp := context.WithCancel(t.Context())
+	a.Guard.Before("FROM", hangUp)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	_, err = a.client().Do(r) //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, context.Canceled)
+	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, longAfter, 5*time.Millisecond)
+	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
+}
+
+// Reads on SQLite need no turn among the writers.
+func TestReadyz_asksForWhatReadsNeed(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.list("")
+	var during answer
+	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // in a transaction that writes
+	c.track(tiktokLink)
+	during.is(http.StatusOK)
+}

@@ -1,0 +1,269 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/outbound/outboundtest"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/server/shortlink"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// The bounds that hold for every single request.
+const (
+	maxRequestCPU   = time.Second
+	maxRequestBytes = 64 << 20
+)
+
+// cost is what the process spent.
+type cost struct {
+	cpu   time.Duration
+	bytes uint64 // allocated in all, also if freed meanwhile: never less than the peak
+}
+
+func spent(t *testing.T) cost {
+	t.Helper()
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
+}
+
+// hostileRequest is a request that costs its caller little and could cost the server much.
+type hostileRequest struct {
+	method, target, body string
+	header               []string
+	status               int
+	// fault is the place and the code of the first fault; "" if the answer lists no faults.
+	fault string
+	// detail is a part of the answer's detail.
+	detail string
+}
+
+// hostileRequests returns the requests by what is hostile in them. collection is the path of a collection of the caller.
+func hostileRequests(collection string) map[string]hostileRequest {
+	post := func(path, body, fault, detail string) hostileRequest {
+		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
+	}
+	get := func(query, fault, detail string) hostileRequest {
+		return hostileRequest{http.MethodGet, "/videos?" + query, "", nil, http.StatusBadRequest, fault, detail}
+	}
+	patch := func(settings string, status int, fault, detail string) hostileRequest {
+		return hostileRequest{http.MethodPatch, collection, `{"display_settings":` + settings + `}`, nil, status, fault, detail}
+	}
+	of := func(r hostileRequest, status int, header ...string) hostileRequest {
+		r.status, r.header = status, header
+		return r
+	}
+	many := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	links := func(n int, link string) string {
+		return `{"links":[` + many(n, `"`+link+`",`) + `]}`
+	}
+	long := strings.Repeat("a", 500_000)
+	cut := "/" + strings.Repeat("a", 499-1) + "… "
+	return map[string]hostileRequest{
+		"many values below a long name":             post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, cut+"max_length", "name"),
+		"many empty objects for links":              post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 650_000)+`{}]}`, "/links max_items", "at most 500 entries"),
+		"many members":                              post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "at most 10000"),
+		"many objects below a free member":          patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
+		"many duplicates":                           post("/videos", `{`+strings.Repeat(`"a":1,`, 300_000)+`"a":1}`, "/a duplicate_member", ""),
+		"many NULs":                                 post("/videos/bulk", `{"links":[`+strings.Repeat(`"\u0000",`, 200_000)+`"a"]}`, "/links/0 encoding", "NUL"),
+		"half surrogates":                           post("/videos", `{"link":"`+strings.Repeat(`\ud800`, 300_000)+`"}`, "/link encoding", "surrogate"),
+		"deep arrays":                               post("/videos", strings.Repeat("[", 1_000_000), strings.Repeat("/0", 65)+" syntax", "64 levels"),
+		"deep objects":                              post("/videos", strings.Repeat(`{"a":`, 300_000), strings.Repeat("/a", 65)+" syntax", "64 levels"),
+		"blanks":                                    post("/videos", strings.Repeat(" ", 2<<20-2)+"{}", "/link required", ""),
+		"a huge exponent":                           post("/videos", `{"link":1e1000000000}`, "/link type", "a number"),
+		"a number of 2 million digits":              post("/videos", `{"link":`+strings.Repeat("9", 2_000_000)+`}`, "/link type", "a number"),
+		"a huge number in free settings":            patch(`{"x":1e1000000}`, http.StatusNoContent, "", ""),
+		"8,000 values in free settings":             patch(`{"x":[`+strings.Repeat("0,", 8000)+`0]}`, http.StatusNoContent, "", ""),
+		"wide characters":                           post("/videos", `{"link":"`+strings.Repeat("😀", 500_000)+`"}`, "/link max_length", "2048"),
+		"escaped wide characters":                   post("/videos", `{"link":"`+strings.Repeat(`\ud83d\ude00`, 170_000)+`"}`, "/link max_length", "2048"),
+		"wrong entries, as many as a body may hold": post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 9_000)+`{}]}`, "/links max_items", "1000 faults"),
+		"wrong members, as many as a body may hold": post("/videos", `{`+many(9_000, `"m%d":1,`)+`}`, "/m0 unknown_member", "1000 faults"),
+		"links of 2,000 characters":                 of(post("/videos/bulk", links(500, "https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
+		"links that are parsed again and again": of(post("/videos/bulk", links(500, "https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
+			http.StatusUnprocessableEntity),
+		"links in links": of(post("/videos/bulk", links(500, "https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
+			http.StatusUnprocessableEntity),
+		"links of 4,000 characters with an idempotency key": of(post("/videos/bulk", links(500, "https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
+			http.StatusUnprocessableEntity, "Idempotency-Key", "large"),
+		"a compressed body": of(post("/videos", long, "", "Content-Encoding"), http.StatusUnsupportedMediaType, "Content-Encoding", "gzip"),
+		"a long media type": of(post("/videos", "{}", "", "Content-Type"), http.StatusUnsupportedMediaType,
+			"Content-Type", "text/plain"+many(5_000, ";a%d=1,")),
+		"a body beyond the bound": of(post("/videos", `"`+strings.Repeat("a", 8<<20)+`"`, "", "2097152"), http.StatusRequestEntityTooLarge),
+
+		"many parameters":                         get(many(100_000, "p%d=1&"), "p0 unknown_parameter", ""),
+		"many names of parameters":                get(strings.Repeat("a&", 500_000), "a unknown_parameter", ""),
+		"the same parameter often":                get(strings.Repeat("limit=1&", 120_000), "limit repeated_parameter", ""),
+		"broken pairs":                            get(strings.Repeat("%zz&", 250_000), `%zz syntax`, ""),
+		"a long parameter":                        get("q="+strings.Repeat("a", 1_000_000), "q max_length", "200"),
+		"an unknown long parameter":               get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 100)+`…" unknown_parameter`, ""),
+		"many search words":                       get("q="+strings.Repeat("a+", 99)+"a", "q max_words", "at most 20 words, not 100"),
+		"search words between wide blanks":        get("q="+strings.Repeat("a"+url.QueryEscape("\u2003"), 99), "q max_words", "at most 20 words, not 99"),
+		"a search word like a regular expression": of(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
+		"many empty collections":                  get("collections="+strings.Repeat(",", 500_000), "collections max_items", "at most 100 entries, not 500001"),
+		"many collections":                        get("collections="+many(100_000, "name-%d,"), "collections max_items", "at most 100 entries, not 100000"),
+		"100 collections":                         of(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
+		"a long cursor":                           get("cursor="+strings.Repeat("A", 1_000_000), "cursor max_length", "2048"),
+		"a cursor of nothing":                     get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
+		"a long path":                             {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
+		"many tags":                               of(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
+		"many encodings":                          of(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
+		"an encoded path":                         {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
+	}
+}
+
+// TestRequestCost_staysWithinBounds sends requests that are made to be costly. None takes over a second of processor time or 64 MiB.
+//
+//nolint:paralleltest // it measures the whole process
+func TestRequestCost_staysWithinBounds(t *testing.T) {
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated))
+	for name, hostile := range hostileRequests("/collections/" + made.ID.String()) {
+		t.Run(name, func(t *testing.T) {
+			target, err := url.Parse(hostile.target)
+			require.NoError(t, err)
+			r := httptest.NewRequestWithContext(t.Context(), hostile.method, "/", strings.NewReader(hostile.body))
+			r.URL, r.RequestURI = target, hostile.target
+			r.Header.Set("Authorization", "Bearer "+c.token)
+			if hostile.body != "" {
+				r.Header.Set("Content-Type", "application/json")
+			}
+			for i := 0; i+1 < len(hostile.header); i += 2 {
+				r.Header.Set(hostile.header[i], hostile.header[i+1])
+			}
+			w := httptest.NewRecorder()
+			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // the growth of the recorder is none of the server's cost
+			before := spent(t)
+			a.server.Handler().ServeHTTP(w, r)
+			after := spent(t)
+			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
+			t.Logf("%d, %v, %.1f MiB", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
+			got := answer{t, w.Result(), w.Body.Bytes()}
+			require.Less(t, w.Body.Len(), 8<<20)
+			got.is(hostile.status)
+			if hostile.fault != "" {
+				p := got.refuses(hostile.status, server.CodeInvalidRequest)
+				require.NotEmpty(t, p.Errors)
+				require.Equal(t, hostile.fault, placeOf(p.Errors[0])+" "+p.Errors[0].Code)
+			}
+			require.Contains(t, string(got.body), hostile.detail)
+			require.Less(t, cpu, maxRequestCPU)
+			require.Less(t, allocated, uint64(maxRequestBytes))
+		})
+	}
+}
+
+func placeOf(f client.Fault) string {
+	if f.Pointer != nil {
+		return *f.Pointer
+	}
+	return *f.Name
+}
+
+// TestRequestCost_shortLinksOfABulkRequest resolves 500 dead short links over TLS. The platform's own work counts as well, since
+// it runs in the same process.
+//
+//nolint:paralleltest // it measures the whole process
+func TestRequestCost_shortLinksOfABulkRequest(t *testing.T) {
+	isPlatforms := func(host string) bool {
+		_, ok := link.HostPlatform(host)
+		return ok
+	}
+	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
+	resolver, err := shortlink.New(shortlink.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
+	require.NoError(t, err)
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
+	c := a.newCaller(t, store.TierPremium)
+	links := make([]string, 500)
+	for i := range links {
+		links[i] = fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i)
+	}
+	before := spent(t)
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
+	after := spent(t)
+	t.Logf("%v, %.1f MiB, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), world.Connections())
+	// A dead link is asked for twice. The second answer has a body, which ends the connection. More than one handshake for
+	// each link would cost the client more than a second of processor time.
+	require.Less(t, world.Connections(), 600)
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the client's half and the platform's")
+}
+
+// TestRequestCost_shortLinksWaitForTheirOrganisation holds 16 short links of one organisation at the platform. Its other requests
+// wait, and another organisation does not.
+func TestRequestCost_shortLinksWaitForTheirOrganisation(t *testing.T) {
+	t.Parallel()
+	var (
+		mu              sync.Mutex
+		asking, highest int
+		full, gate      = make(chan struct{}), make(chan struct{})
+		fill            = sync.OnceFunc(func() { close(full) })
+	)
+	platform := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "held") {
+			http.Redirect(w, r, tiktokLink, http.StatusFound)
+			return
+		}
+		mu.Lock()
+		asking++
+		if highest = max(highest, asking); asking == 16 {
+			fill()
+		}
+		mu.Unlock()
+		<-gate
+		mu.Lock()
+		asking--
+		mu.Unlock()
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(platform.Close)
+	resolver, err := shortlink.New(shortlink.Options{BaseURL: platform.URL, Timeout: time.Minute})
+	require.NoError(t, err)
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
+	hostile, honest := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+	var requests sync.WaitGroup
+	send := func(series string) {
+		links := make([]string, 30)
+		for i := range links {
+			links[i] = fmt.Sprintf("https://vm.tiktok.com/held%s%d/", series, i)
+		}
+		requests.Go(func() {
+			got, err := a.exchange(t, http.MethodPost, "/videos/bulk", map[string]any{"links": links}, "Authorization", "Bearer "+hostile.token)
+			assert.NoError(t, err)
+			assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
+		})
+	}
+	send("a")
+	<-full
+	send("b")
+	send("c")
+	for i := range 5 {
+		honest.track(fmt.Sprintf("https://vm.tiktok.com/honest%d/", i))
+	}
+	close(gate)
+	requests.Wait()
+	require.Equal(t, 16, highest)
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+func TestResolveSlots_limitEachOrganisationAndAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slots := newResolveSlots()
+		ctx, cancel := context.WithCancel(t.Context())
+		held := make(chan uuid.UUID, 1000)
+		done := make(chan struct{})
+		begin := func(organisation uuid.UUID, links int) {
+			for range links {
+				go func() {
+					release, err := slots.acquire(ctx, organisation)
+					if err != nil {
+						return
+					}
+					held <- organisation
+					<-done
+					release()
+				}()
+			}
+			synctest.Wait()
+		}
+		count := func() map[uuid.UUID]int {
+			counts := map[uuid.UUID]int{}
+			for len(held) > 0 {
+				counts[<-held]++
+			}
+			return counts
+		}
+		organisations := make([]uuid.UUID, 6)
+		for i := range organisations {
+			organisations[i] = uuid.New()
+		}
+		begin(organisations[0], 500)
+		require.Equal(t, map[uuid.UUID]int{organisations[0]: resolvesOfOrganisation}, count())
+		begin(organisations[1], 1)
+		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "another organisation does not wait")
+		for _, o := range organisations[2:] {
+			begin(o, 100)
+		}
+		require.Len(t, slots.all, resolvesInAll)
+
+		cancel() // those that wait give up, and those that hold a slot return it
+		close(done)
+		synctest.Wait()
+		require.Empty(t, slots.all)
+		require.Empty(t, slots.organisations)
+	})
+}

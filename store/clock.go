@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Rows are deleted by their age, so a clock that is years ahead would delete everything. Two checks prevent that. PostgreSQL
+// has a clock, which must agree with ours. And on every engine the database remembers when it last saw the clock: after a jump
+// nothing is deleted until the clock has run without a jump for a week, so that there is time to notice and to correct it.
+
+const (
+	// clockDrift is how far our clock may be from that of the database, and how far it may go back.
+	clockDrift = day
+	// clockJump is how far the clock may have gone ahead since it was last seen. Longer is a jump, or a long time without a collector.
+	clockJump = 31 * day
+	// clockSteadyFor is how long the clock has to run without a jump before rows are deleted by it.
+	clockSteadyFor = 7 * day
+	// clockSeenEvery is how often the database is told that the clock was seen.
+	clockSeenEvery = time.Hour
+)
+
+// ClockError says that the clock may be wrong, so that nothing is deleted by it.
+type ClockError struct{ Detail string }
+
+func (e *ClockError) Error() string { return e.Detail }
+
+// clockState is the row of clock_state.
+type clockState struct {
+	Name        string `gorm:"primaryKey"`
+	SteadySince Instant
+	SeenAt      Instant
+}
+
+// TableName tells GORM the table.
+func (clockState) TableName() string { return "clock_state" }
+
+const retentionClock = "retention"
+
+// CheckClock returns a *ClockError if rows must not be deleted by the store's clock now. It does nothing for a store whose clock
+// is not meant to be the real one (see Options.RealTime).
+func (s *Store) CheckClock(ctx context.Context) error {
+	_, err := s.judgeClock(ctx)
+	return err
+}
+
+// seeClock is CheckClock, and tells the database what the clock says.
+func (s *Store) seeClock(ctx context.Context) error {
+	state, err := s.judgeClock(ctx)
+	if now := s.now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockSeenEvery {
+		state.SeenAt = now
+		noted := s.tx(ctx, func(tx *gorm.DB) error {
+			return tx.Clauses(clause.OnConflict{Columns: columns([]string{"name"}), DoUpdates: clause.AssignmentColumns([]string{"steady_since", "seen_at"})}).
+				Create(&state).Error
+		})
+		if noted != nil {
+			return noted
+		}
+	}
+	return err
+}
+
+// judgeClock returns the state that the clock has now, with the time at which it was last seen. The state has no name if it is not
+// to be noted.
+func (s *Store) judgeClock(ctx context.Context) (clockState, error) {
+	if !s.realTime {
+		return clockState{}, nil
+	}
+	engine, err := s.Engine(ctx)
+	if err != nil {
+		return clockState{}, err
+	}
+	now := s.now()
+	if engine.Now != nil && now.Sub(InstantOf(*engine.Now)).Abs() > clockDrift {
+		return clockState{}, &ClockError{fmt.Sprintf("the clock of this machine says %s, that of the database %s: nothing is rolled up or dropped by a clock that may be wrong; set both by NTP",
+			instantText(now), instantText(InstantOf(*engine.Now)))}
+	}
+	var known []clockState
+	if err := s.read.WithContext(ctx).Where("name = ?", retentionClock).Limit(1).Find(&known).Error; err != nil {
+		return clockState{}, translate(err)
+	}
+	var state clockState
+	switch {
+	case len(known) == 0:
+		state = clockState{Name: retentionClock, SteadySince: now}
+		fresh, err := s.isFresh(ctx, now)
+		if err != nil {
+			return clockState{}, err
+		}
+		if fresh {
+			state.SteadySince = now.Add(-clockSteadyFor)
+		}
+	default:
+		state = known[0]
+		if ahead := now.Sub(state.SeenAt); ahead > clockJump || ahead < -clockDrift {
+			state.SteadySince = now
+		}
+	}
+	if until := state.SteadySince.Add(clockSteadyFor); now < until {
+		return state, &ClockError{fmt.Sprintf("the clock of this machine says %s and has run without a jump only since %s: nothing is rolled up or dropped before %s; if it is wrong, set it by NTP",
+			instantText(now), instantText(state.SteadySince), instantText(until))}
+	}
+	return state, nil
+}
+
+// isFresh says whether every organisation was made within the last clockSteadyFor, so that there is nothing of an earlier time.
+func (s *Store) isFresh(ctx context.Context, now Instant) (bool, error) {
+	var older []Organisation
+	err := s.read.WithContext(ctx).Where("created_at < ?", now.Add(-clockSteadyFor)).Limit(1).Find(&older).Error
+	return len(older) == 0, translate(err)
+}
+
+func instantText(i Instant) string { return i.Time().Format(time.RFC3339) }

@@ -1,0 +1,209 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// dump holds the locks that pg_dump holds from its start to its end: ACCESS SHARE on every table. The returned function ends it.
+func dump(t *testing.T, db *storetest.DB) (end func()) {
+	t.Helper()
+	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
+		"SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")...)
+}
+
+// lockTables holds a lock on tables until the returned function is called.
+func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (release func()) {
+	t.Helper()
+	require.NotEmpty(t, tables)
+	tx, err := db.Raw(t).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	for _, table := range tables {
+		_, err = tx.ExecContext(t.Context(), "LOCK TABLE "+table+" IN "+mode+" MODE")
+		require.NoError(t, err)
+	}
+	return func() { require.NoError(t, tx.Rollback()) }
+}
+
+// start runs f, and returns once f has ended or waits for a lock of the database.
+func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
+	t.Helper()
+	done, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		done <- f()
+		close(ended)
+	}()
+	require.Eventually(t, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+		}
+		var waiting int
+		err := db.Raw(t).QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+ WHERE NOT granted AND d.datname = current_database()`).Scan(&waiting)
+		return err == nil && waiting > 0
+	}, time.Minute, time.Millisecond)
+	return done
+}
+
+// soon is how long a read may take on a busy machine. A read that waits for a dump takes as long as the dump, which ends after it.
+const soon = 10 * time.Second
+
+// historyReader returns a function that reads the history of a video and fails if the answer does not come within a time.
+func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
+	t.Helper()
+	o := newOrg(t, db)
+	id := track(t, o, clip(t, 1))[0].VideoID
+	return func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		_, err := o.History(ctx, store.VideoRef{ID: id}, today(db)-30, today(db))
+		return err
+	}
+}
+
+func months(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) }
+
+// pg_dump holds ACCESS SHARE on every table for as long as it runs. A new month's partition neither waits for it nor makes readers
+// wait.
+func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(ctx context.Context, db *storetest.DB) error{
+		"daily job": func(ctx context.Context, db *storetest.DB) error {
+			_, err := db.ApplyRetention(ctx, goOn)
+			return err
+		},
+		"written point": func(ctx context.Context, db *storetest.DB) error {
+			nothing := outcome(db, store.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, views(1))
+			return db.Acknowledge(ctx, store.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, 62)), []store.Outcome{nothing})
+		},
+		"migration": func(ctx context.Context, db *storetest.DB) error {
+			_, err := db.Migrate(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t, "postgres")
+			read, before := historyReader(t, db), months(t, db)
+			end := dump(t, db)
+			db.Clock.Advance(40 * 24 * time.Hour)
+			changed := start(t, db, func() error { return change(t.Context(), db) })
+			err := read(soon)
+			end()
+			require.NoError(t, err, "a read waits for the dump")
+			require.NoError(t, <-changed)
+			require.Greater(t, months(t, db), before)
+		})
+	}
+}
+
+// A migration that cannot have its lock gives up its place in the queue for the lock, so that others can read, and tries again.
+func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	_, err := migrations(t, db).Down(t.Context())
+	require.NoError(t, err)
+	end := dump(t, db)
+	migrated := start(t, db, func() error {
+		_, err := db.Migrate(t.Context())
+		return err
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for range 20 { // some of them while the migration waits for its lock
+		if _, err = db.DueLanes(ctx, link.TikTok, "video"); err != nil {
+			break
+		}
+	}
+	end()
+	require.NoError(t, err, "a read waits for the dump")
+	require.NoError(t, <-migrated)
+	require.NoError(t, db.CheckSchema(t.Context()))
+}
+
+// The month is dropped under an exclusive lock of the whole table.
+func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	room(t, db, 200)
+	read := historyReader(t, db)
+	end := dump(t, db)
+	var got error
+	reading := make(chan struct{})
+	db.Guard.Before("DROP TABLE", func() {
+		go func() {
+			defer close(reading)
+			got = read(1500 * time.Millisecond)
+		}()
+	})
+	done, err := db.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+	require.NotEmpty(t, done.Busy)
+	<-reading
+	require.NoError(t, got)
+	end()
+	again, err := db.ApplyRetention(t.Context(), goOn)
+	require.NoError(t, err)
+	require.Equal(t, done.Busy, again.Months)
+}
+
+// A point of a month that cannot be stored yet is refused for now. Points of other months are written meanwhile.
+func TestAcknowledge_refusesAMonthThatCannotBeMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	target := track1(t, db)
+	release := lockTables(t, db, "SHARE UPDATE EXCLUSIVE", "snapshots_daily")
+	late := store.InstantOf(db.Clock.Now().AddDate(0, 0, 120))
+	write := func(at store.Instant) error {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		return db.Acknowledge(ctx, store.Claim{}, at, []store.Outcome{outcome(db, target, views(7))})
+	}
+	refused := write(late)
+	written := write(store.InstantOf(db.Clock.Now()))
+	release()
+	require.ErrorIs(t, refused, store.ErrUnavailable)
+	require.NoError(t, written)
+	require.NoError(t, write(late))
+	require.Equal(t, []int64{7, 7}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_daily ORDER BY day"))
+}
+
+// track1 tracks one video and returns its target.
+func track1(t *testing.T, db *storetest.DB) store.Target {
+	t.Helper()
+	track(t, newOrg(t, db), clip(t, 1))
+	c := clip(t, 1)
+	return store.Target{Platform: c.Platform, Kind: "video", ExternalID: c.ID}
+}
+
+// Partitions made by attaching a table have what those made with the parent table have.
+func TestPartitions_haveTheSameColumnsAndKeys(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	describe := func(partition string) (lines []string) {
+		for _, query := range []string{
+			"SELECT attname || ' ' || format_type(atttypid, atttypmod) || ' ' || CAST(attnotnull AS text) FROM pg_attribute WHERE attrelid = CAST(? AS text)::regclass AND attnum > 0 ORDER BY attnum",
+			"SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = CAST(? AS text)::regclass ORDER BY 1",
+		} {
+			lines = append(lines, storetest.Column[string](t, db, query, partition)...)
+		}
+		return lines
+	}
+	db.Exec(t, "CREATE TABLE snapshots_daily_190001 PARTITION OF snapshots_daily FOR VALUES FROM ('1900-01-01') TO ('1900-02-01')")
+	want := describe("snapshots_daily_190001")
+	require.NotEmpty(t, want)
+	for _, partition := range partitions(t, db) {
+		require.Equal(t, want, describe(partition), partition)
+	}
+	require.Equal(t, sql.NullString{}, storetest.Column[sql.NullString](t, db, "SELECT MAX(relname) FROM pg_class WHERE relname LIKE 'snapshots_daily_%' AND relkind = 'r' AND NOT relispartition")[0])
+}

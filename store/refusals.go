@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+)
+
+// Refusals counts the calls of one class that a source has refused since its last good answer.
+type Refusals struct {
+	Source string
+	Class  string
+	// Targets is 1 while one target alone was refused, and 2 once two or more different ones were.
+	Targets int
+	Calls   int
+}
+
+// NoteRefusal counts a refused call of a target, and returns the count of its source and class. All collectors share the count.
+func (s *Store) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
+	var r Refusals
+	err := s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Raw(`INSERT INTO source_refusals (source, class, target, targets, calls) VALUES (?, ?, ?, 1, 1)
+ON CONFLICT (source, class) DO UPDATE SET calls = source_refusals.calls + 1,
+  targets = CASE WHEN source_refusals.target = excluded.target THEN source_refusals.targets ELSE 2 END
+RETURNING source, class, targets, calls`, source, class, target).Scan(&r).Error
+	})
+	return r, err
+}
+
+// Refusals returns the counts of all sources.
+func (s *Store) Refusals(ctx context.Context) ([]Refusals, error) {
+	var rows []Refusals
+	err := s.read.WithContext(ctx).Raw(`SELECT source, class, targets, calls FROM source_refusals`).Scan(&rows).Error
+	return rows, translate(err)
+}
+
+// ForgetRefusals deletes the counts of a source, since it has answered.
+func (s *Store) ForgetRefusals(ctx context.Context, source string) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error
+	})
+}
