@@ -10,18 +10,18 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// addressLimit is how often an address may do something without a valid token.
+// addressLimit is a limit on the requests without a valid token that one address may send in a minute.
 type addressLimit struct {
 	name      string // of the policy in the quota headers, and part of the key in the rate store
 	perMinute int64
-	what      string // what was done too often, for the problem's detail
+	what      string // the requests that are limited, for the problem's detail
 }
 
 var (
 	// refusedRequests limits requests that are answered 401.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// newTokens limits the look-ups in the database of tokens that this server never accepted. Requests without a token, with
-	// one of a wrong form, or with one that was refused a moment ago need no look-up: they cannot use it up.
+	// newTokens limits the look-ups in the database of tokens that are refused. Requests without a token, with a malformed token, or
+	// with a token that was refused a moment ago need no look-up and do not count.
 	newTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
@@ -42,7 +42,7 @@ func (e *limitExceeded) problem() *Error {
 	return p
 }
 
-// addressLimits counts for addresses what they do without a valid token. It may be used concurrently.
+// addressLimits counts the requests without a valid token of each address. It may be used concurrently.
 type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
@@ -87,7 +87,7 @@ func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address st
 	}
 }
 
-// network returns an IPv4 address as it is, and of an IPv6 address its network of 64 bits: one host can use all addresses of that.
+// network returns an IPv4 address unchanged and the /64 network of an IPv6 address. One host can use all addresses of such a network.
 func network(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {

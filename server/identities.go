@@ -25,8 +25,8 @@ const (
 	// maxIdentities bounds each cache of tokens. A full cache drops the token that was not used for the longest time.
 	maxIdentities = 10_000
 	// maxNewLookUps is how many tokens that this server never accepted are looked up at the same time. It bounds the database
-	// connections that callers without a valid token occupy.
-	maxNewLookUps = 8
+	// connections that callers without a valid token occupy: the pool has at least eight.
+	maxNewLookUps = 2
 	// lookUpTimeout bounds one look-up of a token.
 	lookUpTimeout = 5 * time.Second
 	// usedEvery is how often the last use of a token is written to the database.
@@ -47,7 +47,7 @@ type identities struct {
 	refused    *lru.Cache[tokenHash, refusedToken] // apart from known, so that unknown tokens push no valid one out
 	used       *lru.Cache[uuid.UUID, time.Time]
 	inFlight   singleflight.Group
-	newLookUps chan struct{}
+	newLookUps chan struct{} // has one entry for each look-up that maxNewLookUps counts
 	writes     sync.WaitGroup
 }
 
@@ -75,16 +75,16 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// of returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. For an address that had too many
-// tokens looked up in vain it returns *limitExceeded, unless this server knows the token. Concurrent calls for one token and address
-// share one look-up.
+// of returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It returns *limitExceeded if the
+// address is over the limit newTokens and this server never accepted the token. Concurrent calls for one token and address share
+// one look-up.
 func (i *identities) of(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := i.remembered(hash); known {
 		return id, err
 	}
 	id, err, _ := i.inFlight.Do(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.remembered(hash); known { // by a look-up that ended meanwhile
+		if id, known, err := i.remembered(hash); known { // a look-up has ended since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
@@ -92,7 +92,7 @@ func (i *identities) of(ctx context.Context, token, address string) (store.Ident
 	if err != nil {
 		return store.Identity{}, err
 	}
-	return id.(store.Identity), nil //nolint:forcetypeassert // the function above returns nothing else
+	return id.(store.Identity), nil
 }
 
 // remembered returns the outcome of the last look-up of a token. known is false if there is none or if it is too old.
@@ -108,13 +108,13 @@ func (i *identities) remembered(hash tokenHash) (id store.Identity, known bool, 
 	return store.Identity{}, false, nil
 }
 
-// lookUp asks the database for a token and remembers the outcome, unless the database failed. It goes on when the caller hangs up:
-// else a caller who always hangs up would cost a query each time and never be counted.
+// lookUp asks the database for a token and remembers the outcome, unless the database failed. It goes on when the caller hangs up.
+// Otherwise a caller who always hangs up would cost a query each time without being counted.
 func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.strangers.check(newTokens, address); err != nil { // before it waits for others
+		if err := i.strangers.check(newTokens, address); err != nil { // without waiting for a slot
 			return store.Identity{}, err
 		}
 		select {

@@ -12,15 +12,15 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// mcpPath is where assistants are answered (interface.md 6). It is not an operation of the contract: its tools are the operations.
+// mcpPath is the path of the Model Context Protocol (interface.md 6). It is not an operation of the contract.
 const mcpPath = "/mcp"
 
 // mcpCalls names the limit of POST /mcp in the quota headers.
 const mcpCalls = "mcp"
 
-// serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation as a call of GET /authenticate
-// would, in a bucket of its own. The requests that tools make go through this server like any other, with the caller's token: they
-// are counted for their operation too.
+// serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation in a bucket of its own, with
+// the limit of GET /authenticate. A tool sends its request through this server with the caller's token, so that it also counts for
+// its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.answerTool, Logger: s.logger, Sandbox: s.sandbox,
 		AnyHost: len(trusted) > 0}) // a proxy on this machine comes over loopback and names the host that people know
@@ -87,7 +87,7 @@ func (s *Server) answerTool(r *http.Request) mcp.Answer {
 	return mcp.Answer{Status: answer.status, Header: answer.header, Size: answer.size, Body: answer.body.Bytes()}
 }
 
-// toolAnswer holds the answer to a tool's request. It drops a body of more than mcp.MaxAnswer bytes and counts on.
+// toolAnswer records the answer to a tool's request. It keeps no body of more than mcp.MaxAnswer bytes, but counts its size.
 type toolAnswer struct {
 	header http.Header
 	status int

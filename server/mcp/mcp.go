@@ -29,7 +29,7 @@ type Options struct {
 	AnyHost bool
 }
 
-// MaxAnswer is the largest body of an operation's answer, in bytes, that a tool gives on. A result has it twice, as text and as
+// MaxAnswer is the size in bytes of the largest answer that a tool returns. A result contains the answer twice: as text and as
 // structured content.
 const MaxAnswer = 1 << 20
 
@@ -72,7 +72,7 @@ func New(o Options) (http.Handler, error) {
 
 type requestKey struct{}
 
-// ServeHTTP refuses, in plain text and before the SDK decodes it, a message that would cost too much.
+// ServeHTTP checks a message before the SDK decodes it. It refuses batches and messages that would cost too much, in plain text.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -62,10 +62,10 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 	return out, nil
 }
 
-// listLimit is the page size of a list if the call names none. The contract's own default is too much for a model to read.
+// listLimit is the page size of a list if a call has no limit. The contract's default of 5,000 items is more than a model can read.
 const listLimit = 100
 
-// presetForLists makes lists come in short pages unless the call says otherwise: with cursors, so that nothing is cut off unsaid.
+// presetForLists sets the preset of an argument of lists: a short page, in the form that has a cursor for the next page.
 func (a *argument) presetForLists() {
 	switch {
 	case a.isLimit():
