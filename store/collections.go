@@ -33,6 +33,10 @@ var (
 // MaxCollectionDepth is how many collections may lie in each other, the outermost included.
 const MaxCollectionDepth = 16
 
+// DefaultMaxCollections is how many collections an organisation may have unless Options.MaxCollections says otherwise. Each collection
+// may be a label of every video, so the limit bounds what a list costs.
+const DefaultMaxCollections = 1000
+
 const hashLength = 14
 
 // Collection groups videos and accounts (spec.md 2.1). A video's labels are the collections that it is effectively in.
@@ -233,14 +237,14 @@ type NewCollection struct {
 	CreatedBy uuid.UUID // the token
 }
 
-// CreateCollection makes a collection. ErrNotFound for an unknown parent, ErrTooDeep, ErrPasswordRequired (a new
-// collection has none, so that it cannot be protected from the start).
+// CreateCollection makes a collection. ErrNotFound for an unknown parent, ErrTooDeep, *TooManyCollectionsError, ErrPasswordRequired (a
+// new collection has none, so that it cannot be protected from the start).
 func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection, error) {
 	if n.Access == AccessProtected {
 		return Collection{}, ErrPasswordRequired
 	}
 	var c Collection
-	err := o.s.tx(ctx, func(tx *gorm.DB) error {
+	err := o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.now()
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
@@ -251,12 +255,12 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 			return err
 		}
 		if n.ParentID != nil {
-			if err := o.lock(tx); err != nil { // two moves at once could close a circle that neither sees
-				return err
-			}
 			if err := o.checkParent(tx, uuid.Nil, *n.ParentID); err != nil {
 				return err
 			}
+		}
+		if err := o.checkCollectionCount(tx, 1); err != nil {
+			return err
 		}
 		if err := c.share(); err != nil {
 			return err
@@ -268,6 +272,19 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		return o.saveHashtags(tx, &c)
 	})
 	return c, err
+}
+
+// checkCollectionCount returns a *TooManyCollectionsError if n more collections are too many. The transaction holds the organisation's lock,
+// so that calls at once cannot pass the limit together.
+func (o *Org) checkCollectionCount(tx *gorm.DB, n int) error {
+	var have int64
+	if err := scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
+		return err
+	}
+	if int(have)+n > o.s.maxCollections {
+		return &TooManyCollectionsError{Limit: o.s.maxCollections, Have: int(have), New: n}
+	}
+	return nil
 }
 
 // share gives a collection the hash of its share page, once it may have one. A hash is never taken away or changed.
@@ -315,12 +332,7 @@ type ParentChange struct{ To *uuid.UUID }
 // ErrCycle, ErrTooDeep, ErrPasswordRequired, ErrStale: nothing changed.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
-	err := o.s.tx(ctx, func(tx *gorm.DB) (err error) {
-		if p.Parent != nil {
-			if err := o.lock(tx); err != nil { // two moves at once could close a circle that neither sees
-				return err
-			}
-		}
+	err := o.change(ctx, func(tx *gorm.DB) (err error) {
 		if c, err = o.lockCollection(tx, id, p.Unchanged); err != nil {
 			return err
 		}
@@ -427,10 +439,7 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 // DeleteCollection removes a collection and its associations; its children move up to its parent, its videos and
 // accounts stay tracked. ErrNotFound, or ErrStale when unchanged is set and another UpdatedAt is found.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *Instant) error {
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.lockCollection(tx, id, unchanged)
 		if err != nil {
 			return err
