@@ -44,8 +44,21 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 // answerTool answers the request of a tool.
 func (s *Server) answerTool(r *http.Request) mcp.Answer {
 	answer := &held{header: http.Header{}, status: http.StatusOK}
-	s.handler.ServeHTTP(answer, r)
+	if !s.serveWhole(answer, r) {
+		return mcp.Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte("{}")}
+	}
 	return mcp.Answer{Status: answer.status, Header: answer.header, Body: answer.body.Bytes()}
+}
+
+// serveWhole answers a request and says whether the answer is whole: one that breaks off panics, to have net/http close the connection.
+func (s *Server) serveWhole(w http.ResponseWriter, r *http.Request) (whole bool) {
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http asks for this very value
+			panic(p)
+		}
+	}()
+	s.handler.ServeHTTP(w, r)
+	return true
 }
 
 // ofMCP explains why a request is no message of the protocol.

@@ -60,6 +60,7 @@ type Server struct {
 	rates            RateStore
 	sandbox          bool
 	previewAllowance int
+	maxPage          int64 // bytes
 
 	operations   *operations
 	contractJSON []byte
@@ -84,7 +85,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
-		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance}
+		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance, maxPage: maxPageBytes}
 	if s.rates == nil {
 		s.rates = NewMemoryRateStore()
 	}
