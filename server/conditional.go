@@ -135,13 +135,13 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 // answerNotModified answers 304, unless the caller asked too often for what did not change.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
-	h.Del("Link")
+	for _, ofTheBody := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
+		h.Del(ofTheBody)
+	}
 	if err := s.limitNotModified(c); err != nil {
 		return err
 	}
 	h.Set("ETag", tag)
-	h.Del(echo.HeaderContentType)
-	h.Del(echo.HeaderContentLength)
 	return c.NoContent(http.StatusNotModified)
 }
 

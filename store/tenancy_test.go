@@ -132,6 +132,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
 		return answered(err, page)
 	}},
+	"Version": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		version, err := o.Version(ctx)
+		return answered(err, version)
+	}},
 	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
 		return rowsOf(ctx, list, err)
@@ -359,11 +363,12 @@ func plain(t *testing.T, a answer, x things) string {
 }
 
 // takesNoID are the methods that ask for nothing that another could have.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load"}
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version"}
 
 // readsOnly are the methods after which all is as before.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
-	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections"}
+	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version",
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections"}
 
 func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 	t.Parallel()
