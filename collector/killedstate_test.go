@@ -39,7 +39,7 @@ var states = map[string]string{
     FROM (SELECT *, to_jsonb(account_days) - 'organisation_id' - 'account_id' - 'day' - 'fetched_at' - 'source' AS sums FROM account_days) AS all_days) d
   JOIN accounts a ON a.organisation_id = d.organisation_id AND a.id = d.account_id JOIN organisations o ON o.id = d.organisation_id
   WHERE d.sums IS DISTINCT FROM d.before`,
-	"sums of organisations": `SELECT o.name || ' ' || (to_jsonb(t) - 'organisation_id') FROM organisation_totals t JOIN organisations o ON o.id = t.organisation_id`,
+	"sums of organisations": `SELECT o.name || ' ' || (to_jsonb(t) - 'organisation_id' - 'version') FROM organisation_totals t JOIN organisations o ON o.id = t.organisation_id`,
 	"days of organisations": `SELECT o.name || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, day, sums, LAG(sums) OVER (PARTITION BY organisation_id ORDER BY day) AS before
     FROM (SELECT *, to_jsonb(organisation_days) - 'organisation_id' - 'day' AS sums FROM organisation_days) AS all_days) d
   JOIN organisations o ON o.id = d.organisation_id WHERE d.sums IS DISTINCT FROM d.before`,

@@ -1,13 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"net/http"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
@@ -21,24 +17,21 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	if err != nil {
 		return nil, err
 	}
-	found := store.AccountPage{}
+	if err := s.unlessUnchanged(ctx, "listAccounts", r.Params, list.query, list.nowhere); err != nil {
+		return nil, err
+	}
+	found := &store.List[store.Account]{}
 	if !list.nowhere {
-		if found, err = caller.Org.Accounts(ctx, list.query); err != nil {
+		if found, err = caller.Org.ListAccounts(ctx, list.query); err != nil {
 			return nil, err
 		}
 	}
-	if list.page.beyond(caller.View) {
-		found.Accounts = nil // the one result is on the first page
-	}
-	data := make([]api.Account, len(found.Accounts))
-	for i, a := range found.Accounts {
-		data[i] = ToAPIAccount(a, caller.View)
-	}
-	if !isTrue(r.Params.Paginated) {
-		return arrayOrPage{data}, nil
-	}
-	pagination, err := s.pagination(ctx, list.page, caller.View, found.Total, found.Next)
-	return arrayOrPage{api.AccountPage{Data: data, Pagination: pagination}}, err
+	return answerArrayOrPage(ctx, s, found, list.page, accountsIn(caller.View), isTrue(r.Params.Paginated))
+}
+
+// accountsIn converts accounts, as far as a view shows them.
+func accountsIn(view View) func(store.Account) api.Account {
+	return func(a store.Account) api.Account { return ToAPIAccount(a, view) }
 }
 
 // accountList is what a list of accounts was asked for.
@@ -81,27 +74,6 @@ func (s *Server) readAccountList(ctx context.Context, p api.ListAccountsParams) 
 	return l, nil
 }
 
-// arrayOrPage is an answer that is an array or, when pages were asked for, an object. The generated answer of a oneOf
-// encodes all of it twice.
-type arrayOrPage struct{ body any }
-
-// VisitListAccountsResponse writes the answer.
-func (a arrayOrPage) VisitListAccountsResponse(w http.ResponseWriter) error { return a.write(w) }
-
-// VisitListAccountVideosResponse writes the answer.
-func (a arrayOrPage) VisitListAccountVideosResponse(w http.ResponseWriter) error { return a.write(w) }
-
-func (a arrayOrPage) write(w http.ResponseWriter) error {
-	var body bytes.Buffer
-	if err := json.NewEncoder(&body).Encode(a.body); err != nil {
-		return err
-	}
-	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	w.WriteHeader(http.StatusOK)
-	_, err := body.WriteTo(w)
-	return err
-}
-
 // GetAccount reads one account.
 func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) (api.GetAccountResponseObject, error) {
 	caller := CallerFrom(ctx)
@@ -136,7 +108,10 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if faults = append(faults, pageFaults...); len(faults) > 0 {
 		return nil, invalid(faults...)
 	}
-	found, err := caller.Org.AccountVideos(ctx, ref, store.VideoQuery{
+	if err := s.unlessUnchanged(ctx, "listAccountVideos", ref, p); err != nil {
+		return nil, err
+	}
+	found, err := caller.Org.ListAccountVideos(ctx, ref, store.VideoQuery{
 		UploadedFrom: fromAPIDatePtr(p.StartDate), UploadedTo: fromAPIDatePtr(p.EndDate), IncludeRemoved: removed,
 		Order:  store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
 		Window: page.window(caller.View),
@@ -144,18 +119,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if err != nil {
 		return nil, err
 	}
-	if page.beyond(caller.View) {
-		found.Videos = nil
-	}
-	data := make([]api.Video, len(found.Videos))
-	for i, v := range found.Videos {
-		data[i] = ToAPIVideo(v, caller.View)
-	}
-	if !isTrue(p.Paginated) {
-		return arrayOrPage{data}, nil
-	}
-	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
-	return arrayOrPage{api.AccountVideoPage{Data: data, Pagination: pagination}}, err
+	return answerArrayOrPage(ctx, s, found, page, videosIn(caller.View), isTrue(p.Paginated))
 }
 
 // accountRef reads "a UUID or a URL". What can mean no account is not found.

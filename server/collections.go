@@ -21,27 +21,21 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	if err != nil {
 		return nil, err
 	}
-	found, err := caller.Org.Collections(ctx, query)
+	if err := s.unlessUnchanged(ctx, "listCollections", r.Params); err != nil {
+		return nil, err
+	}
+	found, err := caller.Org.ListCollections(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	if page.beyond(caller.View) {
-		found.Collections = nil
+	convert := func(c store.Collection) api.Collection { return ToAPICollection(c, caller.View, false) }
+	if isTrue(r.Params.Paginated) {
+		return answerPage(ctx, s, found, page, convert)
 	}
-	list := api.CollectionList{Data: make([]api.Collection, len(found.Collections))}
-	for i, c := range found.Collections {
-		list.Data[i] = ToAPICollection(c, caller.View, false)
-	}
-	if !isTrue(r.Params.Paginated) {
-		list.Count = new(int32(len(list.Data))) //nolint:gosec // at most a page
-		return api.ListCollections200JSONResponse(list), nil
-	}
-	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
-	if err != nil {
-		return nil, err
-	}
-	list.Pagination = &pagination
-	return api.ListCollections200JSONResponse(list), nil
+	err = s.cutArray(ctx, page, found.Total, found.Next, func() (bool, error) { return cutToSize(ctx, s, found, convert) })
+	return newListAnswer(ctx, s, found, convert, struct {
+		Count int `json:"count"`
+	}{found.Len()}), err
 }
 
 // rootParent is the parent_id of collections that have none.

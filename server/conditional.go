@@ -2,13 +2,19 @@ package server
 
 import (
 	"bytes"
+	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/store"
 )
 
 // held is an answer that is kept back until it is decided what becomes of it.
@@ -42,40 +48,140 @@ func (h *held) send(c echo.Context) error {
 	return err
 }
 
-// answerConditionally gives every representation a strong ETag and answers 304 to a caller who has it. The tag is made from
-// what the caller is shown and from nothing else: it differs where masking differs, and tells nothing about what is hidden.
+// errNotModified ends an operation whose answer the caller has.
+var errNotModified = errors.New("not modified")
+
+// conditional decides what becomes of the answer to a GET. It keeps the answer back to make its tag from the body, unless the operation
+// has set the tag already (Server.unlessUnchanged): then the answer goes through as it is written.
+type conditional struct {
+	held
+	under   http.ResponseWriter
+	seen    []string // If-None-Match
+	any     bool     // If-None-Match is *: a representation will do, whichever
+	tag     string   // set by the operation
+	matched string   // as the caller spells it, with errNotModified
+	through bool
+}
+
+type conditionalKey struct{}
+
+// WriteHeader lets a whole answer through when it has a tag.
+func (k *conditional) WriteHeader(status int) {
+	k.status = status
+	if k.tag == "" || status != http.StatusOK || k.any {
+		return
+	}
+	k.through = true
+	k.under.Header().Set("ETag", k.tag)
+	k.under.WriteHeader(status)
+}
+
+func (k *conditional) Write(b []byte) (int, error) {
+	switch {
+	case k.through:
+		return k.under.Write(b)
+	case k.any && k.tag != "" && k.status == http.StatusOK:
+		return len(b), nil // the answer is 304, and the tag is known
+	}
+	return k.held.Write(b)
+}
+
+// answerConditionally gives every representation a strong ETag and answers 304 to a caller who has it. The tag is made from what the
+// caller is shown, or from the version of the organisation for a caller who is shown everything. So it differs where masking differs and
+// tells nothing about what is hidden.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		if s.operations.of(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
 			return next(c)
 		}
-		answer, err := hold(c, next)
-		if err != nil {
-			return err
-		}
-		if answer.status != http.StatusOK {
-			return answer.send(c)
-		}
-		tag := entityTag(answer.body.Bytes())
-		h := c.Response().Header()
-		h.Set("ETag", tag)
-		if seen, ok := matching(r.Header.Values("If-None-Match"), tag); ok {
-			h.Set("ETag", seen)
-			h.Del(echo.HeaderContentType)
-			h.Del(echo.HeaderContentLength)
+		w := c.Response()
+		h := w.Header()
+		k := &conditional{held: held{header: h}, under: w.Writer, seen: r.Header.Values("If-None-Match")}
+		k.any = slices.ContainsFunc(k.seen, func(field string) bool { return strings.TrimSpace(field) == "*" })
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
+		w.Writer = k
+		err := func() error {
+			defer func() { // also in a panic, which is answered too
+				if w.Writer = k.under; !k.through {
+					w.Committed, w.Size = false, 0
+				}
+			}()
+			return next(c)
+		}()
+		switch {
+		case errors.Is(err, errNotModified):
+			return s.answerNotModified(c, k.matched)
+		case err != nil:
 			h.Del("Link")
-			return c.NoContent(http.StatusNotModified)
+			return err
+		case k.through:
+			return nil
+		case k.status != http.StatusOK:
+			return k.send(c)
 		}
-		return answer.send(c)
+		tag := k.tag
+		if tag == "" {
+			tag = entityTag(k.body.Bytes())
+		}
+		if seen, ok := matching(k.seen, tag); ok {
+			return s.answerNotModified(c, seen)
+		}
+		h.Set("ETag", tag)
+		return k.send(c)
 	}
+}
+
+// answerNotModified answers 304, unless the caller asked too often for what did not change.
+func (s *Server) answerNotModified(c echo.Context, tag string) error {
+	h := c.Response().Header()
+	for _, ofTheBody := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
+		h.Del(ofTheBody)
+	}
+	if err := s.limitNotModified(c); err != nil {
+		return err
+	}
+	h.Set("ETag", tag)
+	return c.NoContent(http.StatusNotModified)
+}
+
+// unlessUnchanged makes the tag of an answer before its data is read, and returns errNotModified when the caller has that answer. The tag
+// is made from the organisation's version and from everything else that the answer depends on: the operation, the request as it was read,
+// the day (ranges of days begin today) and the contract. Nothing is done for a caller who is shown masked values: the version tells
+// that hidden numbers changed.
+func (s *Server) unlessUnchanged(ctx context.Context, operation string, request ...any) error {
+	caller := CallerFrom(ctx)
+	k, ok := ctx.Value(conditionalKey{}).(*conditional)
+	if !ok || caller.facts.masked {
+		return nil
+	}
+	version, err := caller.Org.Version(ctx) // before the data: a change in between makes the tag too old, never too new
+	if err != nil {
+		return err
+	}
+	facts, err := json.Marshal([]any{"entity tag", caller.Organisation.ID, version, store.DateOf(s.now()), s.operations.version, operation, request})
+	if err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, s.cursorKey) // so that the version cannot be read from it, and no tag can be made up
+	mac.Write(facts)
+	k.tag = tagOf(mac.Sum(nil))
+	if k.any {
+		return nil
+	}
+	if k.matched, ok = matching(k.seen, k.tag); ok {
+		return errNotModified
+	}
+	return nil
 }
 
 // entityTag is the strong validator of a body.
 func entityTag(body []byte) string {
 	sum := sha256.Sum256(body)
-	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
+	return tagOf(sum[:])
 }
+
+func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
 // encodingSuffixes are what compression adds to a tag: the compressed representation is another one, but it says the same.
 var encodingSuffixes = []string{"-gzip", "-zstd"}

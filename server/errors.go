@@ -43,6 +43,7 @@ const (
 	CodeConflict             Code = "conflict"
 	CodeCollectionCycle      Code = "collection_cycle"
 	CodeCollectionTooDeep    Code = "collection_too_deep"
+	CodeTooManyCollections   Code = "too_many_collections"
 	CodePasswordRequired     Code = "password_required"
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeIdempotencyKeyInUse  Code = "idempotency_key_in_use"
@@ -85,6 +86,7 @@ var codes = [...]CodeInfo{
 	{CodeConflict, 409, "Conflict", "The request does not fit the present state of what it concerns."},
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot lie below itself or below what lies below it."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections nest at most 16 deep."},
+	{CodeTooManyCollections, 409, "Too many collections", "The organisation has as many collections as it may have. Delete some, or ask the operator for a higher limit."},
 	{CodePasswordRequired, 409, "Password required", "Access protected needs a password, in the same request or set before."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the present state: it was changed since it was read."},
@@ -187,6 +189,7 @@ func asError(err error) *Error {
 		known    *Error
 		failed   *linkFailure
 		missing  *store.NotFoundError
+		tooMany  *store.TooManyCollectionsError
 		tooLarge *http.MaxBytesError
 		fromEcho *echo.HTTPError
 	)
@@ -198,6 +201,9 @@ func asError(err error) *Error {
 	case errors.As(err, &missing):
 		return &Error{Code: CodeNotFound, Cause: err,
 			Detail: fmt.Sprintf("Your organisation has no %s %s.", missing.Kind, strings.Join(missing.Names, ", "))}
+	case errors.As(err, &tooMany):
+		return &Error{Code: CodeTooManyCollections, Cause: err, Detail: fmt.Sprintf(
+			"Your organisation has %d collections, and this request makes %d more; at most %d are allowed.", tooMany.Have, tooMany.New, tooMany.Limit)}
 	case errors.As(err, &tooLarge):
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
 	case errors.Is(err, store.ErrDuplicate):

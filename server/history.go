@@ -24,6 +24,9 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
+	if err := s.unlessUnchanged(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
+		return nil, err
+	}
 	points, err := caller.Org.History(ctx, ref, from, to)
 	if err != nil {
 		return nil, err
@@ -47,6 +50,9 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	}
 	ref, err := s.accountRef(ctx, r.AccountID)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.unlessUnchanged(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.AccountHistory(ctx, ref, from, to)

@@ -83,7 +83,9 @@ func (a *mcpAnswer) Write(b []byte) (int, error) {
 // answerTool answers the request of a tool.
 func (s *Server) answerTool(r *http.Request) mcp.Answer {
 	answer := &toolAnswer{header: http.Header{}, status: http.StatusOK}
-	s.handler.ServeHTTP(answer, r)
+	if !s.serveWhole(answer, r) {
+		return mcp.Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte("{}")}
+	}
 	return mcp.Answer{Status: answer.status, Header: answer.header, Size: answer.size, Body: answer.body.Bytes()}
 }
 
@@ -104,6 +106,17 @@ func (a *toolAnswer) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return a.body.Write(b)
+}
+
+// serveWhole answers a request and says whether the answer is whole: one that breaks off panics, to have net/http close the connection.
+func (s *Server) serveWhole(w http.ResponseWriter, r *http.Request) (whole bool) {
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http asks for this very value
+			panic(p)
+		}
+	}()
+	s.handler.ServeHTTP(w, r)
+	return true
 }
 
 // ofMCP turns a refusal of a message into a problem. text is the reason.

@@ -33,25 +33,17 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	if len(faults) > 0 {
 		return nil, invalid(faults...)
 	}
-	found, err := caller.Org.Videos(ctx, store.VideoQuery{
+	if err := s.unlessUnchanged(ctx, "listCollectionVideos", r.CollectionID, p); err != nil {
+		return nil, err
+	}
+	found, err := caller.Org.ListVideos(ctx, store.VideoQuery{
 		CollectionID: &r.CollectionID, IncludeRemoved: removed, Window: page.window(caller.View),
 		Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
 	})
 	if err != nil {
 		return nil, err
 	}
-	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
-	if err != nil {
-		return nil, err
-	}
-	if page.beyond(caller.View) {
-		found.Videos = nil
-	}
-	data := make([]api.Video, len(found.Videos))
-	for i, v := range found.Videos {
-		data[i] = ToAPIVideo(v, caller.View)
-	}
-	return api.ListCollectionVideos200JSONResponse(api.CollectionVideoPage{Data: data, Pagination: pagination}), nil
+	return answerPage(ctx, s, found, page, videosIn(caller.View))
 }
 
 // AddCollectionVideos adds videos to a collection.
@@ -83,25 +75,17 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	if len(faults) > 0 {
 		return nil, invalid(faults...)
 	}
-	found, err := caller.Org.Accounts(ctx, store.AccountQuery{
+	if err := s.unlessUnchanged(ctx, "listCollectionAccounts", r.CollectionID, p); err != nil {
+		return nil, err
+	}
+	found, err := caller.Org.ListAccounts(ctx, store.AccountQuery{
 		CollectionID: &r.CollectionID, IncludeRemoved: removed, Window: page.window(caller.View),
 		Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
 	})
 	if err != nil {
 		return nil, err
 	}
-	pagination, err := s.pagination(ctx, page, caller.View, found.Total, found.Next)
-	if err != nil {
-		return nil, err
-	}
-	if page.beyond(caller.View) {
-		found.Accounts = nil
-	}
-	data := make([]api.Account, len(found.Accounts))
-	for i, a := range found.Accounts {
-		data[i] = ToAPIAccount(a, caller.View)
-	}
-	return api.ListCollectionAccounts200JSONResponse(api.CollectionAccountPage{Data: data, Pagination: pagination}), nil
+	return answerPage(ctx, s, found, page, accountsIn(caller.View))
 }
 
 // AddCollectionAccounts adds accounts to a collection.

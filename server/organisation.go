@@ -15,6 +15,9 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
+	if err := s.unlessUnchanged(ctx, "getOrganisationHistory", from, to); err != nil {
+		return nil, err
+	}
 	points, err := caller.Org.OrganisationHistory(ctx, from, to)
 	if err != nil {
 		return nil, err
@@ -38,6 +41,9 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 
 // GetVideoStatistics counts the videos.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
+	if err := s.unlessUnchanged(ctx, "getVideoStatistics"); err != nil {
+		return nil, err
+	}
 	counts, err := CallerFrom(ctx).Org.VideoStatistics(ctx)
 	if err != nil {
 		return nil, err
@@ -47,6 +53,9 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 
 // GetAccountStatistics counts the accounts.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
+	if err := s.unlessUnchanged(ctx, "getAccountStatistics"); err != nil {
+		return nil, err
+	}
 	counts, err := CallerFrom(ctx).Org.AccountStatistics(ctx)
 	if err != nil {
 		return nil, err

@@ -112,7 +112,9 @@ func (s *Server) facts(ctx context.Context, p pageRequest, v View, total int64, 
 			return f, err
 		}
 		f.nextCursor = &sealed
-		*ctx.Value(nextCursorKey{}).(*string) = sealed
+		if link, ok := ctx.Value(nextLinkKey{}).(func(string)); ok {
+			link(sealed)
+		}
 	}
 	return f, nil
 }
@@ -123,23 +125,23 @@ func (s *Server) pagination(ctx context.Context, p pageRequest, v View, total in
 	return api.Pagination{Total: f.total, Page: int32(p.page), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor}, err //nolint:gosec // the contract bounds both
 }
 
-type nextCursorKey struct{}
+type nextLinkKey struct{}
 
-// linkNextPage names the next page of a list in a Link header (RFC 8288). The address is relative to the request's own, since the
-// server does not know under which prefix a proxy shows it.
-func linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
+// linkNextPage lets an operation name the next page of a list in a Link header (RFC 8288). The address is relative to the request's own,
+// since the server does not know under which prefix a proxy shows it.
+func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		var cursor string
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextCursorKey{}, &cursor)))
-		err := next(c)
-		if cursor != "" {
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextLinkKey{}, func(cursor string) {
 			query := r.URL.Query()
 			query.Del("page")
+			if op := s.operations.of(c); op != nil && op.query["paginated"] != nil {
+				query.Set("paginated", "true") // a cursor needs it
+			}
 			query.Set("cursor", cursor)
 			c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
-		}
-		return err
+		})))
+		return next(c)
 	}
 }
 

@@ -65,6 +65,24 @@ func (s *Server) chargeNothingFor304(c echo.Context, op *operation, key string, 
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
+// notModifiedFactor is how many answers of 304 a window may have for each call that the tier's limit allows. They cost little, but not
+// nothing.
+const notModifiedFactor = 4
+
+// limitNotModified counts an answer of 304 against a limit of its own, since the ordinary one does not count it.
+func (s *Server) limitNotModified(c echo.Context) error {
+	op, caller := s.operations.of(c), CallerFrom(c.Request().Context())
+	limit := notModifiedFactor * caller.facts.limits[op.group]
+	quota, err := s.rates.Take(c.Request().Context(), callsKey(caller.Organisation, op.id)+":304", limit, rateWindow)
+	if err != nil || !quota.Exceeded {
+		return err
+	}
+	e := problem(CodeRateLimited, "%s may be answered with 304 %d times a minute for your organisation. Try again in %d seconds.",
+		op.id, limit, wholeSeconds(quota.Reset))
+	e.RetryAfter = quota.Reset
+	return e
+}
+
 // checkScope refuses what the token's scopes do not cover. It comes after the limit, so that its answers are counted and
 // bear the quota headers like every other.
 func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {

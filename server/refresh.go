@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
@@ -24,7 +25,7 @@ func (s *Server) RefreshVideo(ctx context.Context, r api.RefreshVideoRequestObje
 	case done.Scheduled:
 		return api.RefreshVideo202Response{}, nil
 	}
-	return api.RefreshVideo200JSONResponse(toRefreshNotDue(done)), nil
+	return api.RefreshVideo200JSONResponse(toRefreshNotDue(CallerFrom(ctx), done)), nil
 }
 
 // RefreshAccount asks for an account to be fetched now.
@@ -42,11 +43,19 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	case done.Scheduled:
 		return api.RefreshAccount202Response{}, nil
 	}
-	return api.RefreshAccount200JSONResponse(toRefreshNotDue(done)), nil
+	return api.RefreshAccount200JSONResponse(toRefreshNotDue(CallerFrom(ctx), done)), nil
 }
 
-// toRefreshNotDue converts what was not scheduled, since it was fetched a short while ago.
-func toRefreshNotDue(r store.Refreshed) api.RefreshNotDue {
-	return api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled.",
-		LatestUpdatedAt: toAPITime(*r.UpdatedAt), RefreshAfter: toAPITime(r.After)}
+// toRefreshNotDue converts what was not scheduled, since it was fetched a short while ago. A caller whose tier hides when something was
+// fetched is told the full hour from which a refresh is accepted, from which the time of the fetch cannot be computed.
+func toRefreshNotDue(caller Caller, r store.Refreshed) api.RefreshNotDue {
+	out := api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
+	after := r.After
+	if caller.facts.masked {
+		after = store.InstantOf(after.Time().Add(time.Hour - time.Microsecond).Truncate(time.Hour))
+	} else {
+		out.LatestUpdatedAt = toAPITimePtr(r.UpdatedAt)
+	}
+	out.RefreshAfter = toAPITime(after)
+	return out
 }

@@ -34,7 +34,7 @@ func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
-			c := a.newCaller(t, store.TierBasic)
+			c := a.newCaller(t, store.TierPremium)
 			for i, name := range refreshed(c)[path] {
 				ask := func() answer {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
@@ -53,6 +53,29 @@ func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
 				}
+			}
+		}
+	})
+}
+
+// The time of the last fetch is a metric: GET shows it as null to these tiers.
+func TestRefresh_doesNotTellMaskedTiersWhenItWasFetched(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
+			for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
+				c := a.newCaller(t, tier)
+				names := refreshed(c)[path]
+				fetchAll(a)
+				at := a.Clock.Now()
+				a.Clock.Advance(17 * time.Minute)
+				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusOK))
+				require.Nil(t, got.LatestUpdatedAt)
+				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "it is a full hour")
+				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
+				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
+				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
+				c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusAccepted)
 			}
 		}
 	})

@@ -54,7 +54,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 
 		s.repeatSafely,        // after validation: a key belongs to a request that the contract knows
 		s.answerConditionally, // outside of all that follows: the tag is of what the operation answers, and of nothing else
-		linkNextPage,          // inside of it, since it adds a header once the operation has answered
+		s.linkNextPage,        // anywhere before the operations, which name the next page
 	)
 	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
 	// The generated binding knows no place for the health checks and the contract itself: they are about the server, not

@@ -62,6 +62,7 @@ type Server struct {
 	sandbox          bool
 	previewAllowance int
 	requestTimeout   time.Duration
+	maxPage          int64 // bytes
 
 	operations   *operations
 	contractJSON []byte
@@ -89,7 +90,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
-		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout)}
+		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
+		maxPage: maxPageBytes}
 	if s.rates == nil {
 		s.rates = NewMemoryRateStore()
 	}

@@ -18,13 +18,38 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	found := store.VideoPage{}
+	if err := s.unlessUnchanged(ctx, "listVideos", r.Params, list.query, list.nowhere); err != nil {
+		return nil, err
+	}
+	found := &store.List[store.Video]{}
 	if !list.nowhere {
-		if found, err = caller.Org.Videos(ctx, list.query); err != nil {
+		if found, err = caller.Org.ListVideos(ctx, list.query); err != nil {
 			return nil, err
 		}
 	}
-	return s.toVideoPage(ctx, list, found, caller.View)
+	if list.page.beyond(caller.View) {
+		found.Cut(0)
+	}
+	convert := videosIn(caller.View)
+	if _, err := cutToSize(ctx, s, found, convert); err != nil {
+		return nil, err
+	}
+	facts, err := s.facts(ctx, list.page, caller.View, found.Total, found.Next())
+	if err != nil {
+		return nil, err
+	}
+	return newListAnswer(ctx, s, found, convert, struct {
+		Filters    api.VideoFilters    `json:"filters"`
+		Pagination api.VideoPagination `json:"pagination"`
+	}{list.filters, api.VideoPagination{
+		Total: facts.total, Page: int32(list.page.page), Limit: int32(list.page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
+		HasMore: facts.hasMore, NextCursor: facts.nextCursor, OrderBy: list.order, OrderDirection: list.sorted,
+	}}), nil
+}
+
+// videosIn converts videos, as far as a view shows them.
+func videosIn(view View) func(store.Video) api.Video {
+	return func(v store.Video) api.Video { return ToAPIVideo(v, view) }
 }
 
 // videoList is what a list of videos was asked for.
@@ -129,24 +154,6 @@ func folded(s *string, fold func(string) string) *string {
 	}
 	f := fold(*s)
 	return &f
-}
-
-func (s *Server) toVideoPage(ctx context.Context, l videoList, found store.VideoPage, view View) (api.ListVideosResponseObject, error) {
-	facts, err := s.facts(ctx, l.page, view, found.Total, found.Next)
-	if err != nil {
-		return nil, err
-	}
-	if l.page.beyond(view) {
-		found.Videos = nil // the one result is on the first page
-	}
-	page := api.VideoPage{Filters: l.filters, Data: make([]api.Video, len(found.Videos)), Pagination: api.VideoPagination{
-		Total: facts.total, Page: int32(l.page.page), Limit: int32(l.page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
-		HasMore: facts.hasMore, NextCursor: facts.nextCursor, OrderBy: l.order, OrderDirection: l.sorted,
-	}}
-	for i, v := range found.Videos {
-		page.Data[i] = ToAPIVideo(v, view)
-	}
-	return api.ListVideos200JSONResponse(page), nil
 }
 
 // GetVideo reads one video.

@@ -2,9 +2,6 @@ package store
 
 import (
 	"context"
-	"math"
-	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -38,21 +35,18 @@ type AccountQuery struct {
 	Window         Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered.
-var AccountOrders = map[string]bool{"created_at": true, "username": true, "latest_followers_count": true, "total_views": true,
-	"median_views": true, "last_uploaded_at": true}
-
-func accountColumnKind(column string) columnKind {
-	switch column {
-	case "username":
-		return textColumn
-	case "last_uploaded_at":
-		return dateColumn
-	case "median_views":
-		return floatColumn
-	}
-	return integerColumn
+// AccountOrders are the columns by which accounts can be ordered. None has an index: the accounts that match are sorted.
+var AccountOrders = map[string]orderColumn{
+	"created_at":             {"accounts.created_at", "accounts.id", integerColumn, false},
+	"username":               {"accounts.username", "accounts.id", textColumn, false},
+	"latest_followers_count": {"accounts.latest_followers_count", "accounts.id", integerColumn, true},
+	"total_views":            {"accounts.total_views", "accounts.id", integerColumn, true},
+	"median_views":           {"accounts.median_views", "accounts.id", floatColumn, true},
+	"last_uploaded_at":       {"accounts.last_uploaded_at", "accounts.id", dateColumn, true},
 }
+
+// accountText counts the characters of an account's texts; the username is shown in two spellings.
+const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)`
 
 // AccountPage is a part of a list of accounts.
 type AccountPage struct {
@@ -65,13 +59,22 @@ const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts lists accounts.
+// Accounts lists accounts and reads them all at once.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
-	var page AccountPage
+	list, err := o.ListAccounts(ctx, query)
+	if err != nil {
+		return AccountPage{}, err
+	}
+	accounts, err := list.All(ctx)
+	return AccountPage{Accounts: accounts, Total: list.Total, Next: list.Next()}, err
+}
+
+// ListAccounts lists accounts.
+func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
-			return page, err
+			return nil, err
 		}
 		q = q.Where("EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = accounts.organisation_id AND m.collection_id = ? AND m.account_id = accounts.id)",
 			*query.CollectionID)
@@ -93,52 +96,29 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 	if len(query.Collections) > 0 {
 		q = q.Where(accountInAnyCollection, map[string]any{"names": namesAndIDs(query.Collections)})
 	}
-	if err := q.Session(&gorm.Session{}).Count(&page.Total).Error; err != nil {
-		return page, translate(err)
+	q = q.Session(&gorm.Session{})
+	var total int64
+	if err := q.Count(&total).Error; err != nil {
+		return nil, translate(err)
 	}
-	window := query.Window
-	window.Limit++
-	rows, err := ordered(q.Session(&gorm.Session{}), "accounts", accountColumnKind(query.Order.Column), query.Order, window)
+	list, err := newList[Account](q, AccountOrders, accountText, query.Order, query.Window)
 	if err != nil {
-		return page, err
+		return nil, err
 	}
-	if err := rows.Find(&page.Accounts).Error; err != nil {
-		return page, translate(err)
+	labels, err := o.labels(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if len(page.Accounts) > query.Window.Limit {
-		page.Accounts = page.Accounts[:query.Window.Limit]
-		page.Next = page.Accounts[len(page.Accounts)-1].position(query.Order.Column)
-	}
-	return page, o.labelAccounts(ctx, page.Accounts)
-}
-
-func (a *Account) position(column string) *Position {
-	p := Position{ID: a.ID}
-	integer := func(n *int64) {
-		if p.Null = n == nil; !p.Null {
-			p.Value = strconv.FormatInt(*n, 10)
+	list.Total, list.labels = total, labels.bytes()
+	list.id = func(a *Account) uuid.UUID { return a.ID }
+	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
+		var accounts []Account
+		if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
+			return nil, err
 		}
+		return accounts, labels.ofAccounts(ctx, accounts)
 	}
-	switch column {
-	case "username":
-		p.Value = a.Username
-	case "latest_followers_count":
-		integer(a.LatestFollowersCount)
-	case "total_views":
-		integer(a.TotalViews)
-	case "median_views":
-		if p.Null = a.MedianViews == nil; !p.Null {
-			// Exact: a rounded value would lie beside the row it stands for.
-			p.Value = strconv.FormatUint(math.Float64bits(*a.MedianViews), 16)
-		}
-	case "last_uploaded_at":
-		if p.Null = a.LastUploadedAt == nil; !p.Null {
-			p.Value = a.LastUploadedAt.String()
-		}
-	default:
-		integer((*int64)(&a.CreatedAt))
-	}
-	return &p
+	return list, nil
 }
 
 // Account returns one account, also a stopped or only linked one, or ErrNotFound.
@@ -150,8 +130,12 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	if len(found) == 0 {
 		return Account{}, notFound("account", ref.String())
 	}
-	err := o.labelAccounts(ctx, found)
-	return found[0], err
+	labels, err := o.labels(ctx)
+	if err != nil {
+		return Account{}, err
+	}
+	err = labels.ofAccounts(ctx, found)
+	return found[0], translate(err)
 }
 
 // accountWhere adds the condition that the account is the one that ref names. A link names it by the platform's own
@@ -168,38 +152,7 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// labelAccounts fills the Labels of accounts.
-func (o *Org) labelAccounts(ctx context.Context, accounts []Account) error {
-	at := make(map[uuid.UUID]int, len(accounts))
-	for i := range accounts {
-		at[accounts[i].ID] = i
-	}
-	for chunk := range slices.Chunk(accounts, labelChunk) {
-		ids := make([]uuid.UUID, len(chunk))
-		for i := range chunk {
-			ids[i] = chunk[i].ID
-		}
-		var pairs []struct {
-			AccountID uuid.UUID
-			ID        uuid.UUID
-			Name      string
-		}
-		err := o.s.read.WithContext(ctx).Raw(`SELECT m.account_id, c.id, c.name FROM collection_accounts m
-  JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
- WHERE m.organisation_id = ? AND m.account_id IN ? ORDER BY c.name, c.id`, o.id, ids).Scan(&pairs).Error
-		if err != nil {
-			return translate(err)
-		}
-		for _, p := range pairs {
-			a := &accounts[at[p.AccountID]]
-			a.Labels = append(a.Labels, Label{ID: p.ID, Name: p.Name})
-		}
-	}
-	return nil
-}
-
-// AccountVideos lists an account's videos in the order and window of the query, whose LinkedAccountID is set to the account that ref
-// names. ErrNotFound for an unknown account.
+// AccountVideos lists an account's videos and reads them all at once; otherwise as ListAccountVideos.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -207,4 +160,15 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 	}
 	query.LinkedAccountID = &a.ID
 	return o.Videos(ctx, query)
+}
+
+// ListAccountVideos lists an account's videos in the order and window of the query, whose LinkedAccountID is set to the account that
+// ref names. ErrNotFound for an unknown account.
+func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*List[Video], error) {
+	a, err := o.Account(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	query.LinkedAccountID = &a.ID
+	return o.ListVideos(ctx, query)
 }

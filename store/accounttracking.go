@@ -74,10 +74,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
-	err := o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	err := o.change(ctx, func(tx *gorm.DB) error {
 		t := tracking{Org: o, tx: tx, now: o.s.now()}
 		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
@@ -204,10 +201,7 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 // StopAccounts ends the tracking of accounts, and of those of their videos that were only found through them; otherwise
 // as StopVideos.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
-	err = o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID
 		for _, ref := range refs {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -32,6 +32,10 @@ var (
 
 // MaxCollectionDepth is how many collections may lie in each other, the outermost included.
 const MaxCollectionDepth = 16
+
+// DefaultMaxCollections is how many collections an organisation may have unless Options.MaxCollections says otherwise. Each collection
+// may be a label of every video, so the limit bounds what a list costs.
+const DefaultMaxCollections = 1000
 
 const hashLength = 14
 
@@ -77,8 +81,18 @@ type CollectionQuery struct {
 	Window   Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered.
-var CollectionOrders = map[string]bool{"created_at": true, "updated_at": true, "name": true, "video_count": true, "account_count": true}
+// CollectionOrders are the columns by which collections can be ordered. The collections that match are sorted: an organisation has
+// few.
+var CollectionOrders = map[string]orderColumn{
+	"created_at":    {"collections.created_at", "collections.id", integerColumn, false},
+	"updated_at":    {"collections.updated_at", "collections.id", integerColumn, false},
+	"name":          {"collections.name", "collections.id", textColumn, false},
+	"video_count":   {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
+	"account_count": {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
+}
+
+// collectionText counts the characters of a collection's texts but its hashtags.
+const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.display_settings), 0)`
 
 // CollectionPage is a part of a list of collections.
 type CollectionPage struct {
@@ -87,37 +101,55 @@ type CollectionPage struct {
 	Next        *Position
 }
 
-// effectiveMembers gives the pairs (collection_id, video_id) of tracked videos effectively in a collection of the
-// organisation @org.
-const effectiveMembers = `
-SELECT m.collection_id, m.video_id FROM collection_videos m
-  JOIN videos v ON v.organisation_id = m.organisation_id AND v.id = m.video_id
- WHERE m.organisation_id = @org AND NOT v.removed
-UNION
-SELECT ma.collection_id, va.id FROM collection_accounts ma
-  JOIN videos va ON va.organisation_id = ma.organisation_id AND va.linked_account_id = ma.account_id
- WHERE ma.organisation_id = @org AND NOT va.removed
-UNION
-SELECT mh.collection_id, h.video_id FROM collection_hashtags mh
+// videoCounts gives (collection_id, n): how many tracked videos are effectively in the collections @collections of @org. A video counts
+// once: through its account, else because it was added, else through a hashtag. So the many videos of accounts are counted by
+// account, and no video of theirs is looked at for each collection.
+const videoCounts = `
+SELECT counts.collection_id, SUM(counts.n) AS n FROM (
+SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
+  JOIN (SELECT v.linked_account_id, COUNT(*) AS n FROM videos v WHERE v.organisation_id = @org AND {v} AND NOT v.removed GROUP BY v.linked_account_id) AS per
+    ON per.linked_account_id = m.account_id
+ WHERE m.organisation_id = @org AND {m} GROUP BY m.collection_id
+UNION ALL
+SELECT d.collection_id, COUNT(*) AS n FROM collection_videos d
+  JOIN videos vd ON vd.organisation_id = d.organisation_id AND vd.id = d.video_id
+ WHERE d.organisation_id = @org AND {d} AND NOT vd.removed
+   AND NOT EXISTS (SELECT 1 FROM collection_accounts da WHERE da.organisation_id = d.organisation_id AND da.collection_id = d.collection_id AND da.account_id = vd.linked_account_id)
+ GROUP BY d.collection_id
+UNION ALL
+SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtags mh
   JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
   JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
- WHERE mh.organisation_id = @org AND NOT vh.removed`
+ WHERE mh.organisation_id = @org AND {mh} AND NOT vh.removed
+   AND NOT EXISTS (SELECT 1 FROM collection_accounts ha WHERE ha.organisation_id = mh.organisation_id AND ha.collection_id = mh.collection_id AND ha.account_id = vh.linked_account_id)
+   AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = mh.organisation_id AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
+ GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
-const accountMembers = `
-SELECT m.collection_id, m.account_id FROM collection_accounts m
+// accountCounts gives (collection_id, n): how many accounts that are not removed are in the collections of @org.
+const accountCounts = `
+SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
- WHERE m.organisation_id = @org AND NOT a.removed`
+ WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// withCounts joins the counts of members to a query over collections.
-func withCounts(q *gorm.DB, org uuid.UUID) *gorm.DB {
-	args := map[string]any{"org": org}
-	return q.Joins("LEFT JOIN (SELECT collection_id, COUNT(*) AS n FROM ("+effectiveMembers+") AS e GROUP BY collection_id) AS nv ON nv.collection_id = collections.id", args).
-		Joins("LEFT JOIN (SELECT collection_id, COUNT(*) AS n FROM ("+accountMembers+") AS e GROUP BY collection_id) AS na ON na.collection_id = collections.id", args).
-		Select("collections.*, COALESCE(nv.n, 0) AS video_count, COALESCE(na.n, 0) AS account_count")
+// forAll makes a statement of counts one for all collections, forOne one for the collection @id.
+var (
+	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
+	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
+		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
+)
+
+// Collections lists collections and reads them all at once.
+func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
+	list, err := o.ListCollections(ctx, query)
+	if err != nil {
+		return CollectionPage{}, err
+	}
+	collections, err := list.All(ctx)
+	return CollectionPage{Collections: collections, Total: list.Total, Next: list.Next()}, err
 }
 
-// Collections lists collections. An unknown parent has no children.
-func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
+// ListCollections lists collections. An unknown parent has no children.
+func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
 	case query.Roots:
@@ -127,32 +159,27 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 	case query.ParentID != nil:
 		q = q.Where("collections.parent_id = ?", *query.ParentID)
 	}
-	var page CollectionPage
-	if err := q.Session(&gorm.Session{}).Count(&page.Total).Error; err != nil {
-		return page, translate(err)
+	var total int64
+	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
+		return nil, translate(err)
 	}
-	rows := q.Session(&gorm.Session{})
-	column := "collections." + query.Order.Column
-	switch query.Order.Column {
-	case "video_count":
-		rows, column = withCounts(rows, o.id), "COALESCE(nv.n, 0)"
-	case "account_count":
-		rows, column = withCounts(rows, o.id), "COALESCE(na.n, 0)"
+	if counts := map[string]string{"video_count": videoCounts, "account_count": accountCounts}[query.Order.Column]; counts != "" {
+		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
 	}
-	window := query.Window
-	window.Limit++
-	rows, err := orderedBy(rows, column, "collections.id", collectionColumnKind(query.Order.Column), query.Order, window)
+	list, err := newList[Collection](q.Session(&gorm.Session{}), CollectionOrders, collectionText, query.Order, query.Window)
 	if err != nil {
-		return page, err
+		return nil, err
 	}
-	if err := rows.Find(&page.Collections).Error; err != nil {
-		return page, translate(err)
+	list.Total = total
+	list.id = func(c *Collection) uuid.UUID { return c.ID }
+	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
+		var collections []Collection
+		if err := o.q(ctx, "collections").Where("collections.id IN ?", ids).Find(&collections).Error; err != nil {
+			return nil, err
+		}
+		return collections, o.fillHashtags(ctx, collections)
 	}
-	if len(page.Collections) > query.Window.Limit {
-		page.Collections = page.Collections[:query.Window.Limit]
-		page.Next = page.Collections[len(page.Collections)-1].position(query.Order.Column)
-	}
-	return page, o.fillHashtags(ctx, page.Collections)
+	return list, nil
 }
 
 // subtree gives the ids of all descendants of @parent.
@@ -164,38 +191,14 @@ WITH RECURSIVE below AS (
    WHERE d.organisation_id = @org)
 SELECT id FROM below`
 
-func collectionColumnKind(column string) columnKind {
-	if column == "name" {
-		return textColumn
-	}
-	return integerColumn
-}
-
-func (c *Collection) position(column string) *Position {
-	p := Position{ID: c.ID}
-	switch column {
-	case "name":
-		p.Value = c.Name
-	case "video_count":
-		p.Value = strconv.FormatInt(c.VideoCount, 10)
-	case "account_count":
-		p.Value = strconv.FormatInt(c.AccountCount, 10)
-	case "updated_at":
-		p.Value = strconv.FormatInt(int64(c.UpdatedAt), 10)
-	default:
-		p.Value = strconv.FormatInt(int64(c.CreatedAt), 10)
-	}
-	return &p
-}
-
 // Collection returns one collection, with counts when they are asked for, or ErrNotFound.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
 	found := make([]Collection, 0, 1)
 	q := o.q(ctx, "collections").Where("collections.id = ?", id).Limit(1)
 	if counts {
 		args := map[string]any{"org": o.id, "id": id}
-		q = q.Select(`collections.*, (SELECT COUNT(*) FROM (`+effectiveMembers+`) AS e WHERE e.collection_id = @id) AS video_count,
- (SELECT COUNT(*) FROM (`+accountMembers+`) AS e WHERE e.collection_id = @id) AS account_count`, args)
+		q = q.Select(`collections.*, COALESCE((SELECT vc.n FROM (`+forOne.Replace(videoCounts)+`) AS vc), 0) AS video_count,
+ COALESCE((SELECT ac.n FROM (`+forOne.Replace(accountCounts)+`) AS ac), 0) AS account_count`, args)
 	}
 	if err := q.Find(&found).Error; err != nil {
 		return Collection{}, translate(err)
@@ -207,24 +210,19 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	return found[0], err
 }
 
+// fillHashtags fills the Hashtags of a few collections.
 func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error {
-	at := make(map[uuid.UUID]int, len(collections))
+	ids, at := make([]uuid.UUID, len(collections)), make(map[uuid.UUID]int, len(collections))
 	for i := range collections {
-		at[collections[i].ID] = i
+		ids[i], at[collections[i].ID] = collections[i].ID, i
 	}
-	for chunk := range slices.Chunk(collections, labelChunk) {
-		ids := make([]uuid.UUID, len(chunk))
-		for i := range chunk {
-			ids[i] = chunk[i].ID
-		}
-		var rows []collectionHashtag
-		if err := o.q(ctx, "collection_hashtags").Where("collection_id IN ?", ids).Order("tag").Find(&rows).Error; err != nil {
-			return translate(err)
-		}
-		for _, r := range rows {
-			c := &collections[at[r.CollectionID]]
-			c.Hashtags = append(c.Hashtags, r.Tag)
-		}
+	var rows []collectionHashtag
+	if err := o.q(ctx, "collection_hashtags").Where("collection_id IN ?", ids).Order("tag").Find(&rows).Error; err != nil {
+		return translate(err)
+	}
+	for _, r := range rows {
+		c := &collections[at[r.CollectionID]]
+		c.Hashtags = append(c.Hashtags, r.Tag)
 	}
 	return nil
 }
@@ -239,14 +237,14 @@ type NewCollection struct {
 	CreatedBy uuid.UUID // the token
 }
 
-// CreateCollection makes a collection. ErrNotFound for an unknown parent, ErrTooDeep, ErrPasswordRequired (a new
-// collection has none, so that it cannot be protected from the start).
+// CreateCollection makes a collection. ErrNotFound for an unknown parent, ErrTooDeep, *TooManyCollectionsError, ErrPasswordRequired (a
+// new collection has none, so that it cannot be protected from the start).
 func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection, error) {
 	if n.Access == AccessProtected {
 		return Collection{}, ErrPasswordRequired
 	}
 	var c Collection
-	err := o.s.tx(ctx, func(tx *gorm.DB) error {
+	err := o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.now()
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
@@ -257,12 +255,12 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 			return err
 		}
 		if n.ParentID != nil {
-			if err := o.lock(tx); err != nil { // two moves at once could close a circle that neither sees
-				return err
-			}
 			if err := o.checkParent(tx, uuid.Nil, *n.ParentID); err != nil {
 				return err
 			}
+		}
+		if err := o.checkCollectionCount(tx, 1); err != nil {
+			return err
 		}
 		if err := c.share(); err != nil {
 			return err
@@ -274,6 +272,19 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		return o.saveHashtags(tx, &c)
 	})
 	return c, err
+}
+
+// checkCollectionCount returns a *TooManyCollectionsError if n more collections are too many. The transaction holds the organisation's lock,
+// so that calls at once cannot pass the limit together.
+func (o *Org) checkCollectionCount(tx *gorm.DB, n int) error {
+	var have int64
+	if err := scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
+		return err
+	}
+	if int(have)+n > o.s.maxCollections {
+		return &TooManyCollectionsError{Limit: o.s.maxCollections, Have: int(have), New: n}
+	}
+	return nil
 }
 
 // share gives a collection the hash of its share page, once it may have one. A hash is never taken away or changed.
@@ -321,12 +332,7 @@ type ParentChange struct{ To *uuid.UUID }
 // ErrCycle, ErrTooDeep, ErrPasswordRequired, ErrStale: nothing changed.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
-	err := o.s.tx(ctx, func(tx *gorm.DB) (err error) {
-		if p.Parent != nil {
-			if err := o.lock(tx); err != nil { // two moves at once could close a circle that neither sees
-				return err
-			}
-		}
+	err := o.change(ctx, func(tx *gorm.DB) (err error) {
 		if c, err = o.lockCollection(tx, id, p.Unchanged); err != nil {
 			return err
 		}
@@ -433,10 +439,7 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 // DeleteCollection removes a collection and its associations; its children move up to its parent, its videos and
 // accounts stay tracked. ErrNotFound, or ErrStale when unchanged is set and another UpdatedAt is found.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *Instant) error {
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.lockCollection(tx, id, unchanged)
 		if err != nil {
 			return err

@@ -76,7 +76,7 @@ func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Inst
 	})
 }
 
-// lockSubscribers locks the organisations that subscribe to any of the accounts.
+// lockSubscribers locks the organisations that subscribe to any of the accounts, and raises their versions.
 func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 	targets := make([]Target, len(outcomes))
 	for i, o := range outcomes {
@@ -92,7 +92,7 @@ func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 		}
 		orgs = append(orgs, of...)
 	}
-	return lockOrganisations(tx, s.dialect, orgs)
+	return raiseVersions(tx, s.dialect, s.now(), orgs...)
 }
 
 // writeAccount writes one account's outcome to every organisation that subscribes.

@@ -38,6 +38,17 @@ func (e *NotFoundError) Error() string {
 // Is makes every NotFoundError an ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
+// TooManyCollectionsError refuses collections beyond the limit of an organisation.
+type TooManyCollectionsError struct {
+	Limit int
+	Have  int // how many there are
+	New   int // how many more were to be made
+}
+
+func (e *TooManyCollectionsError) Error() string {
+	return fmt.Sprintf("an organisation may have %d collections; there are %d, and %d more were to be made", e.Limit, e.Have, e.New)
+}
+
 func notFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
 // translate turns what GORM and the drivers say into the store's own errors, at the border.

@@ -4,7 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -66,15 +70,40 @@ func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.
 	if err != nil {
 		return nil, err
 	}
-	return &inspectedTx{inspectedStatements{tx, p.inspect}, tx}, nil
+	return &inspectedTx{inspectedStatements{tx, versionGuard(p.inspect)}, tx}, nil
 }
 
 // GetDBConn gives GORM the pool below.
 func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
+// inspectedTx refuses a statement that writes an organisation's data before a statement that raises the organisation's version.
 type inspectedTx struct {
 	inspectedStatements
 	tx *sql.Tx
+}
+
+var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
+
+// unversioned are the tables of an organisation that no answer shows, and the table that holds the version itself.
+var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
+
+// versionGuard returns inspect for the statements of one transaction. It refuses a write of data that answers show before the
+// transaction has raised the organisation's version.
+func versionGuard(inspect func(string) error) func(string) error {
+	marker, _, _ := strings.Cut(raised, "?")
+	var done atomic.Bool
+	return func(statement string) error {
+		if strings.Contains(statement, marker) {
+			done.Store(true)
+		}
+		for _, written := range writtenTable.FindAllStringSubmatch(statement, -1) {
+			table := written[1]
+			if Tables[table].Class == Distributed && !unversioned[table] && !done.Load() {
+				return fmt.Errorf("a transaction writes %s before it raises the organisation's version: %s", table, statement)
+			}
+		}
+		return inspect(statement)
+	}
 }
 
 func (t *inspectedTx) Commit() error   { return t.tx.Commit() }

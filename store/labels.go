@@ -2,32 +2,16 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 )
 
-// Effective membership (interface.md 4): a video is in a collection when it was added, when its account was added, or
-// when one of the collection's hashtags stands in its caption. The statements below and effectiveMembers say so, and
-// nothing else does.
-
-// effectiveLabels gives the pairs (video_id, collection) for the videos @videos of organisation @org.
-const effectiveLabels = `
-SELECT m.video_id, c.id, c.name FROM collection_videos m
-  JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
- WHERE m.organisation_id = @org AND m.video_id IN @videos
-UNION
-SELECT v.id, c.id, c.name FROM videos v
-  JOIN collection_accounts m ON m.organisation_id = v.organisation_id AND m.account_id = v.linked_account_id
-  JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
- WHERE v.organisation_id = @org AND v.id IN @videos
-UNION
-SELECT h.video_id, c.id, c.name FROM video_hashtags h
-  JOIN collection_hashtags m ON m.organisation_id = h.organisation_id AND m.tag = h.tag
-  JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
- WHERE h.organisation_id = @org AND h.video_id IN @videos
- ORDER BY 3, 2`
+// Effective membership (interface.md 4): a video is in a collection when it was added, or when its account was added, or
+// when one of the collection's hashtags stands in its caption. The statements below and videoCounts say so, and nothing else does.
 
 // inAnyCollection is the condition that a video is effectively in a collection whose name or id is among @names.
 const inAnyCollection = `EXISTS (
@@ -55,36 +39,165 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labelChunk bounds the ids of one statement.
-const labelChunk = 1000
+// labels finds the labels of videos and accounts. The names of the organisation's collections are read once.
+type labels struct {
+	o   *Org
+	all []Label           // by name and then id
+	at  map[uuid.UUID]int // where a collection is in all
+}
 
-// label fills the Labels of videos.
-func (o *Org) label(ctx context.Context, videos []Video) error {
-	at := make(map[uuid.UUID]int, len(videos))
-	for i := range videos {
-		at[videos[i].ID] = i
+func (o *Org) labels(ctx context.Context) (*labels, error) {
+	l := &labels{o: o, at: map[uuid.UUID]int{}}
+	if err := o.q(ctx, "collections").Select("id, name").Order("name, id").Find(&l.all).Error; err != nil {
+		return nil, translate(err)
 	}
-	for start := 0; start < len(videos); start += labelChunk {
-		chunk := videos[start:min(start+labelChunk, len(videos))]
-		ids := make([]uuid.UUID, len(chunk))
-		for i := range chunk {
-			ids[i] = chunk[i].ID
+	for i := range l.all {
+		l.at[l.all[i].ID] = i
+	}
+	return l, nil
+}
+
+// bytes is how much JSON the labels of something are that is in every collection.
+func (l *labels) bytes() int64 {
+	const idAndCommas = 36 + len(`"",`) + len(`,`)
+	var n int
+	for _, label := range l.all {
+		n += idAndCommas + jsonBytes(label.Name)
+	}
+	return int64(n)
+}
+
+// jsonBytes is a bound for the length of a text in JSON.
+func jsonBytes(s string) int {
+	n := len(`""`)
+	for _, r := range s {
+		if r < ' ' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&' || r > 126 {
+			n += worstEscape
+		} else {
+			n++
 		}
-		var pairs []struct {
-			VideoID uuid.UUID
-			ID      uuid.UUID
-			Name    string
+	}
+	return n
+}
+
+// ofVideos fills the Labels of videos. Videos of one account that have no collections of their own share a slice.
+func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
+	if len(l.all) == 0 || len(videos) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(videos))
+	var accounts []uuid.UUID
+	for i := range videos {
+		if ids[i] = videos[i].ID; videos[i].LinkedAccountID != nil {
+			accounts = append(accounts, *videos[i].LinkedAccountID)
 		}
-		err := o.s.read.WithContext(ctx).Raw(effectiveLabels, map[string]any{"org": o.id, "videos": ids}).Scan(&pairs).Error
-		if err != nil {
-			return translate(err)
+	}
+	ofAccount, err := l.ofAccountIDs(ctx, accounts)
+	if err != nil {
+		return err
+	}
+	own := map[uuid.UUID][]int{}
+	if err := pairs(l, l.o.q(ctx, "collection_videos").Where("video_id IN ?", ids).Select("video_id, collection_id"), own); err != nil {
+		return err
+	}
+	tagsOf, byTag, err := l.hashtags(ctx, ids)
+	if err != nil {
+		return err
+	}
+	shared := map[uuid.UUID][]Label{}
+	for i := range videos {
+		v := &videos[i]
+		var account uuid.UUID // the zero id has no collections
+		set(&account, v.LinkedAccountID)
+		extra := own[v.ID]
+		for _, tag := range tagsOf[v.ID] {
+			extra = append(extra, byTag[tag]...)
 		}
-		for _, p := range pairs {
-			v := &videos[at[p.VideoID]]
-			v.Labels = append(v.Labels, Label{ID: p.ID, Name: p.Name})
+		if len(extra) > 0 {
+			v.Labels = l.named(append(extra, ofAccount[account]...))
+			continue
 		}
+		if _, ok := shared[account]; !ok {
+			shared[account] = l.named(ofAccount[account])
+		}
+		v.Labels = shared[account]
 	}
 	return nil
+}
+
+// hashtags returns the hashtags in the captions of videos, and the collections that have these hashtags.
+func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
+	var found []videoHashtag
+	if err := l.o.q(ctx, "video_hashtags").Where("video_id IN ?", videos).Find(&found).Error; err != nil {
+		return nil, nil, err
+	}
+	tagsOf, byTag = map[uuid.UUID][]string{}, map[string][]int{}
+	tags := map[string]bool{}
+	for _, h := range found {
+		tagsOf[h.VideoID], tags[h.Tag] = append(tagsOf[h.VideoID], h.Tag), true
+	}
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(tags)), insertChunk) {
+		if err := pairs(l, l.o.q(ctx, "collection_hashtags").Where("tag IN ?", chunk).Select("tag, collection_id"), byTag); err != nil {
+			return nil, nil, err
+		}
+	}
+	return tagsOf, byTag, nil
+}
+
+// ofAccountIDs returns the collections of accounts.
+func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uuid.UUID][]int, error) {
+	found := map[uuid.UUID][]int{}
+	if len(accounts) == 0 || len(l.all) == 0 {
+		return found, nil
+	}
+	return found, pairs(l, l.o.q(ctx, "collection_accounts").Where("account_id IN ?", distinct(accounts)).Select("account_id, collection_id"), found)
+}
+
+// ofAccounts fills the Labels of accounts.
+func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
+	ids := make([]uuid.UUID, len(accounts))
+	for i := range accounts {
+		ids[i] = accounts[i].ID
+	}
+	found, err := l.ofAccountIDs(ctx, ids)
+	for i := range accounts {
+		accounts[i].Labels = l.named(found[accounts[i].ID])
+	}
+	return err
+}
+
+// pairs reads a query of members and their collections, and adds them to a map. A collection made since the names were read is left out.
+func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
+	rows, err := q.Rows()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	for rows.Next() {
+		var member M
+		var collection uuid.UUID
+		if err := rows.Scan(&member, &collection); err != nil {
+			return err
+		}
+		if i, ok := l.at[collection]; ok {
+			to[member] = append(to[member], i)
+		}
+	}
+	return rows.Err()
+}
+
+// named returns labels by name and then id, each once. It sorts the places.
+func (l *labels) named(places []int) []Label {
+	if len(places) == 0 {
+		return nil
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	out := make([]Label, len(places))
+	for i, at := range places {
+		out[i] = l.all[at]
+	}
+	return out
 }
 
 // FoldTag returns a hashtag as it is stored and compared: without "#" (narrow or wide), lower case.

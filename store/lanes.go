@@ -96,7 +96,7 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm
 		var last uuid.UUID
 		var n int
 		err := s.tx(ctx, func(tx *gorm.DB) error {
-			if err := lockOrganisation(tx, s.dialect, org); err != nil {
+			if err := raiseVersions(tx, s.dialect, s.now(), org); err != nil {
 				return err
 			}
 			if first {

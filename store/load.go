@@ -77,7 +77,7 @@ func (o *Org) Load(ctx context.Context, b LoadBatch) error {
 	if err := l.ensurePartitions(ctx, b); err != nil {
 		return err
 	}
-	return o.s.bulkTx(ctx, func(tx *gorm.DB, insert insertRows) error {
+	return o.changeInBulk(ctx, func(tx *gorm.DB, insert insertRows) error {
 		l := l // from its start when it is run again
 		l.tx, l.insert = tx, insert
 		if err := l.collections(b.Collections); err != nil {
@@ -152,6 +152,9 @@ func (l *loading) collections(collections []LoadCollection) error {
 	}
 	if len(rows) == 0 {
 		return nil
+	}
+	if err := l.checkCollectionCount(l.tx, len(rows)); err != nil {
+		return err
 	}
 	if err := l.tx.CreateInBatches(rows, insertChunk).Error; err != nil || len(tags) == 0 {
 		return err
@@ -443,7 +446,7 @@ func (s *Store) LoadOrganisation(ctx context.Context, o Organisation) (added boo
 		if added = r.RowsAffected == 1; r.Error != nil || !added {
 			return r.Error
 		}
-		return tx.Create(&organisationTotals{OrganisationID: o.ID}).Error
+		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.now()}).Error
 	})
 	return added, err
 }

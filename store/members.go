@@ -55,7 +55,7 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, Instant) *gorm.DB) (added int64, err error) {
 	ids = distinct(ids)
-	err = o.s.tx(ctx, func(tx *gorm.DB) error {
+	err = o.change(ctx, func(tx *gorm.DB) error {
 		if _, err := o.lockCollection(tx, collection, nil); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts
 }
 
 func (o *Org) removeMembers(ctx context.Context, collection uuid.UUID, statement string, ids []uuid.UUID) (removed int64, err error) {
-	err = o.s.tx(ctx, func(tx *gorm.DB) error {
+	err = o.change(ctx, func(tx *gorm.DB) error {
 		if _, err := o.lockCollection(tx, collection, nil); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 		if err := tx.Create(&o).Error; err != nil {
 			return err
 		}
-		return tx.Create(&organisationTotals{OrganisationID: o.ID}).Error
+		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.now()}).Error
 	})
 	return o, err
 }

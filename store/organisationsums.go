@@ -19,6 +19,7 @@ type organisationTotals struct {
 	Comments       int64
 	Shares         int64
 	Bookmarks      int64
+	Version        Instant // see Org.Version
 }
 
 func (organisationTotals) TableName() string { return "organisation_totals" }

@@ -1,10 +1,15 @@
 package store
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -62,32 +67,212 @@ func (k columnKind) parse(s string) (any, error) {
 	return s, nil
 }
 
-// ordered adds order and window to a query over table, whose column is of that kind.
-func ordered(q *gorm.DB, table string, kind columnKind, o Order, w Window) (*gorm.DB, error) {
-	return orderedBy(q, table+"."+o.Column, table+".id", kind, o, w)
+// orderColumn is a column by which a list can be ordered.
+type orderColumn struct {
+	expression string // "videos.created_at"
+	id         string // "videos.id", which breaks ties
+	kind       columnKind
+	nullable   bool // rows without a value come last in both directions
 }
 
-// orderedBy is ordered for an expression.
-func orderedBy(q *gorm.DB, col, id string, kind columnKind, o Order, w Window) (*gorm.DB, error) {
-	if w.After != nil {
-		beyond := "<"
-		if !o.Descending {
-			beyond = ">"
+// listKey is a row's place in an ordered list.
+type listKey struct {
+	position Position
+	text     int64 // characters of the row's texts, without its labels
+}
+
+// keys reads the places of the rows in a window of q, at most w.Limit. text is the SQL of listKey.text.
+//
+// The order is the one of an index on (organisation_id, column DESC NULLS LAST, id DESC), or that index read backwards. Backwards
+// it begins with the rows that have no value, but a list ends with them. So the rows with a value and those without are read by
+// two statements, each from where its rows lie in the index.
+func (c orderColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
+	if !c.nullable {
+		return c.read(q, text, o, w, true)
+	}
+	if o.Descending && w.After == nil {
+		return c.read(q, text, o, w, false)
+	}
+	var found []listKey
+	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
+	if w.After == nil || !w.After.Null {
+		var err error
+		if found, err = c.read(valued, text, o, w, false); err != nil || len(found) == w.Limit {
+			return found, err
 		}
-		if w.After.Null {
-			q = q.Where(fmt.Sprintf("%s IS NULL AND %s %s ?", col, id, beyond), w.After.ID)
-		} else {
-			v, err := kind.parse(w.After.Value)
-			if err != nil {
-				return nil, fmt.Errorf("position: %w", err)
+		without.After = nil
+	}
+	if w.After == nil && w.Offset > 0 {
+		without.Offset = 0
+		if len(found) == 0 { // the window begins among the rows without a value, or behind them
+			var n int64
+			if err := valued.Count(&n).Error; err != nil {
+				return nil, err
 			}
-			q = q.Where(fmt.Sprintf("(%[1]s %[3]s ? OR (%[1]s = ? AND %[2]s %[3]s ?) OR %[1]s IS NULL)", col, id, beyond),
-				v, v, w.After.ID)
+			without.Offset = w.Offset - int(n)
 		}
-	} else if w.Offset > 0 {
+	}
+	without.Limit = w.Limit - len(found)
+	rest, err := c.read(q.Where(c.expression+" IS NULL"), text, o, without, false)
+	return append(found, rest...), err
+}
+
+// read reads the keys of one statement. The order says where rows without a value come unless the column always has one.
+func (c orderColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
+	beyond, nulls := "<", " NULLS LAST"
+	if !o.Descending {
+		beyond, nulls = ">", " NULLS FIRST"
+	}
+	if always {
+		nulls = ""
+	}
+	switch {
+	case w.After != nil && w.After.Null:
+		q = q.Where(fmt.Sprintf("%s %s ?", c.id, beyond), w.After.ID)
+	case w.After != nil:
+		v, err := c.kind.parse(w.After.Value)
+		if err != nil {
+			return nil, fmt.Errorf("position: %w", err)
+		}
+		q = q.Where(fmt.Sprintf("(%s, %s) %s (?, ?)", c.expression, c.id, beyond), v, w.After.ID)
+	case w.Offset > 0:
 		q = q.Offset(w.Offset)
 	}
-	return q.Order(fmt.Sprintf("%s %s NULLS LAST, %s %[2]s", col, o.direction(), id)).Limit(w.Limit), nil
+	rows, err := q.Select(fmt.Sprintf("%s, %s, %s", c.id, c.expression, text)).
+		Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id)).Limit(w.Limit).Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	var found []listKey
+	for rows.Next() {
+		var k listKey
+		if err := rows.Scan(&k.position.ID, &k.position, &k.text); err != nil {
+			return nil, err
+		}
+		found = append(found, k)
+	}
+	return found, rows.Err()
+}
+
+// Scan reads the value of the ordering column.
+func (p *Position) Scan(value any) error {
+	p.Null, p.Value = false, ""
+	switch v := value.(type) {
+	case nil:
+		p.Null = true
+	case int64:
+		p.Value = strconv.FormatInt(v, 10)
+	case float64:
+		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // exact: a rounded value would lie beside its row
+	case string:
+		p.Value = v
+	case []byte:
+		p.Value = string(v)
+	case time.Time:
+		p.Value = DateOf(v).String()
+	default:
+		return fmt.Errorf("an order by a %T", value)
+	}
+	return nil
+}
+
+// listChunk is how many rows of a list are read at a time.
+const listChunk = 200
+
+// List is a window of an ordered list. It holds the places of the rows; Rows reads the rows themselves, a few at a time. So the
+// window and its order are those of one moment, however long the reading takes, and no connection is held between.
+type List[R any] struct {
+	Total int64 // rows of the whole list, whatever the window
+
+	keys   []listKey
+	more   bool
+	labels int64 // bytes of the labels of a row that has them all, as JSON
+	read   func(ctx context.Context, ids []uuid.UUID) ([]R, error)
+	id     func(*R) uuid.UUID
+}
+
+// newList reads the keys of a window of q, in one of the orders.
+func newList[R any](q *gorm.DB, orders map[string]orderColumn, text string, o Order, w Window) (*List[R], error) {
+	c, ok := orders[o.Column]
+	if !ok {
+		return nil, fmt.Errorf("order by %q: the list has no such order", o.Column)
+	}
+	limit := w.Limit
+	w.Limit++ // one more tells whether there is a next page
+	keys, err := c.keys(q, text, o, w)
+	if err != nil {
+		return nil, translate(err)
+	}
+	l := &List[R]{keys: keys}
+	l.Cut(limit)
+	return l, nil
+}
+
+// Len is how many rows the window has.
+func (l *List[R]) Len() int { return len(l.keys) }
+
+// Cut ends the window after n rows.
+func (l *List[R]) Cut(n int) {
+	if n < len(l.keys) {
+		l.keys, l.more = l.keys[:n], true
+	}
+}
+
+// Next is where the next page begins; nil on the last page.
+func (l *List[R]) Next() *Position {
+	if !l.more || len(l.keys) == 0 {
+		return nil
+	}
+	return &l.keys[len(l.keys)-1].position
+}
+
+// worstEscape is the most bytes that a character of a text takes in JSON: \u and four digits.
+const worstEscape = 6
+
+// MaxTextBytes is a bound for the bytes that the texts and labels of all rows take in JSON.
+func (l *List[R]) MaxTextBytes() int64 {
+	sum := l.labels * int64(len(l.keys))
+	for _, k := range l.keys {
+		sum += worstEscape * k.text
+	}
+	return sum
+}
+
+// Rows reads the rows in their order. A row that was deleted since the list was made is left out. After an error there is nothing.
+func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		var none R
+		for keys := range slices.Chunk(l.keys, listChunk) {
+			ids, at := make([]uuid.UUID, len(keys)), make(map[uuid.UUID]int, len(keys))
+			for i, k := range keys {
+				ids[i], at[k.position.ID] = k.position.ID, i
+			}
+			rows, err := l.read(ctx, ids)
+			if err != nil {
+				yield(none, translate(err))
+				return
+			}
+			slices.SortFunc(rows, func(a, b R) int { return cmp.Compare(at[l.id(&a)], at[l.id(&b)]) })
+			for _, r := range rows {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// All reads all rows at once.
+func (l *List[R]) All(ctx context.Context) ([]R, error) {
+	all := make([]R, 0, len(l.keys))
+	for r, err := range l.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // likePattern returns a LIKE pattern (with ESCAPE '\') that finds s anywhere.

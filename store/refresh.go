@@ -92,7 +92,7 @@ func (o *Org) refresh(ctx context.Context, updated *Instant, e queueEntry, lock 
 		return Refreshed{}, err
 	}
 	e.Lane, e.BaseLane, e.NextAt = LaneInteractive, LaneOf(org), now
-	err = o.s.tx(ctx, func(tx *gorm.DB) error {
+	err = o.change(ctx, func(tx *gorm.DB) error {
 		if err := lock(tx); err != nil {
 			return err
 		}

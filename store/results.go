@@ -125,7 +125,7 @@ func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome
 		}
 	}
 	keys := sortedKeys(w.outcomes)
-	if err := lockOrganisations(tx, d, orgsOf(keys)); err != nil {
+	if err := raiseVersions(tx, d, fetchedAt, orgsOf(keys)...); err != nil {
 		return err
 	}
 	for chunk := range slices.Chunk(keys, insertChunk) {

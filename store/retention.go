@@ -157,7 +157,8 @@ func (s *Store) inBatches(ctx context.Context, table string, orgs []uuid.UUID, d
 			}
 			last := ids[len(ids)-1]
 			var batch Retained
-			if err := s.tx(ctx, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) }); err != nil {
+			err = s.Org(org).change(ctx, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) })
+			if err != nil {
 				return err
 			}
 			done.Weeks, done.Days, done.Expired = done.Weeks+batch.Weeks, done.Days+batch.Days, done.Expired+batch.Expired
@@ -251,6 +252,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 				return fmt.Errorf("%d points of %s in organisation %s are not rolled up: %w", missing, partition, org, errMonthBusy)
 			}
 		}
+		if err := raiseVersions(tx, s.dialect, s.now(), orgs...); err != nil { // days become interpolated
+			return err
+		}
 		return tx.Exec("DROP TABLE " + partition).Error
 	})
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // undefined table
@@ -280,7 +284,7 @@ func (s *Store) expire(ctx context.Context, orgs []uuid.UUID, before Date, done 
 	}
 	for _, org := range orgs {
 		var expired int64
-		err := s.tx(ctx, func(tx *gorm.DB) error {
+		err := s.Org(org).change(ctx, func(tx *gorm.DB) error {
 			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
 			expired = deleted.RowsAffected
 			return deleted.Error

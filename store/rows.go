@@ -92,23 +92,6 @@ func forUpdateOf(d dialect, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// lockOrganisations locks several as lockOrganisation does one.
-func lockOrganisations(tx *gorm.DB, d dialect, orgs []uuid.UUID) error {
-	if !d.skipLocked() {
-		return nil // writers come one at a time
-	}
-	for chunk := range slices.Chunk(distinct(orgs), insertChunk) {
-		list, args := withOrgs(tx, chunk)
-		var locked []int64
-		err := tx.Raw(list+`SELECT t.videos FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
- ORDER BY t.organisation_id`+forUpdateOf(d, "t"), args...).Scan(&locked).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 var forUpdate = clause.Locking{Strength: clause.LockingStrengthUpdate}
 
 func doNothing(key ...string) clause.OnConflict {

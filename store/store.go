@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -28,6 +29,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
+	// MaxCollections is how many collections an organisation may have; DefaultMaxCollections when it is 0.
+	MaxCollections int
 	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
 	Inspect func(statement string) error
 }
@@ -41,6 +44,8 @@ type Store struct {
 	timeout    time.Duration
 	logger     *slog.Logger
 	partitions partitionCache
+
+	maxCollections int
 }
 
 // Open connects to the database. It neither creates nor changes a table: Migrate does, and CheckSchema says whether
@@ -56,7 +61,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: d, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: func() Instant { return InstantOf(o.Now()) }}
+	s := &Store{dialect: d, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout,
+		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections), now: func() Instant { return InstantOf(o.Now()) }}
 	if s.connections, err = d.open(ctx, o); err != nil {
 		_ = s.Close()
 		return nil, translate(err)

@@ -132,6 +132,28 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
 		return answered(err, page)
 	}},
+	"Version": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		version, err := o.Version(ctx)
+		return answered(err, version)
+	}},
+	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
+		return rowsOf(ctx, list, err)
+	}},
+	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		q := all("created_at", true)
+		q.Collections = []string{x.name, x.collection.String()}
+		list, err := o.ListVideos(ctx, q)
+		return rowsOf(ctx, list, err)
+	}},
+	"ListAccounts": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		list, err := o.ListAccounts(ctx, store.AccountQuery{CollectionID: &x.collection, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 100}})
+		return rowsOf(ctx, list, err)
+	}},
+	"ListCollections": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		list, err := o.ListCollections(ctx, store.CollectionQuery{ParentID: &x.collection, Order: store.Order{Column: "video_count"}, Window: store.Window{Limit: 100}})
+		return rowsOf(ctx, list, err)
+	}},
 	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		points, err := o.AccountHistory(ctx, store.AccountRef{ID: x.account}, x.today-30, x.today)
 		return answered(err, points)
@@ -263,6 +285,15 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	}},
 }
 
+// rowsOf is the answer of a list: its rows.
+func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
+	if err != nil {
+		return answered(err, nil)
+	}
+	rows, err := list.All(ctx)
+	return answered(err, rows)
+}
+
 func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := all("latest_views", true)
@@ -332,11 +363,12 @@ func plain(t *testing.T, a answer, x things) string {
 }
 
 // takesNoID are the methods that ask for nothing that another could have.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load"}
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version"}
 
 // readsOnly are the methods after which all is as before.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
-	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections"}
+	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version",
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections"}
 
 func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 	t.Parallel()

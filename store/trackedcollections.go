@@ -61,5 +61,8 @@ func (t tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	if len(fresh) == 0 {
 		return ids, nil
 	}
+	if err := t.checkCollectionCount(t.tx, len(fresh)); err != nil {
+		return nil, err
+	}
 	return ids, t.tx.Create(&fresh).Error
 }

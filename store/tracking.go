@@ -46,10 +46,7 @@ type Tracked struct {
 // ErrNotFound names unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
-	err := o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	err := o.change(ctx, func(tx *gorm.DB) error {
 		t := tracking{Org: o, tx: tx, now: o.s.now()}
 		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
@@ -250,10 +247,7 @@ const insertChunk = 1000
 // unknown ones, another organisation's and those stopped before. History stays. With all true, one such ref makes
 // the call stop nothing at all.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
-	err = o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	err = o.change(ctx, func(tx *gorm.DB) error {
 		t := tracking{Org: o, tx: tx, now: o.s.now()}
 		var ids []uuid.UUID
 		var accounts []rowKey
@@ -323,10 +317,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := o.lock(tx); err != nil {
-			return err
-		}
+	return o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.now()
 		// In one statement: a video that is saved while this runs stays pending instead of being taken for scheduled.
 		var videos []Video

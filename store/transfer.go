@@ -78,7 +78,11 @@ func (o *Org) Import(ctx context.Context, videos []ImportVideo, dry bool) ([]Imp
 	}
 	var out []ImportedVideo
 	err = o.s.repeatOnDuplicate(func() error {
-		return o.s.bulkTx(ctx, func(tx *gorm.DB, insert insertRows) (err error) {
+		begin := o.changeInBulk
+		if dry {
+			begin = o.s.bulkTx
+		}
+		return begin(ctx, func(tx *gorm.DB, insert insertRows) (err error) {
 			i := i // from its start when it is run again
 			i.tx, i.insert = tx, insert
 			out, err = i.run()
@@ -127,11 +131,6 @@ func (i *importing) check() error {
 }
 
 func (i *importing) run() ([]ImportedVideo, error) {
-	if !i.dry {
-		if err := i.lock(i.tx); err != nil {
-			return nil, err
-		}
-	}
 	links := make([]link.Link, len(i.in))
 	for n, v := range i.in {
 		links[n] = v.Link

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -100,18 +99,23 @@ type VideoQuery struct {
 	WithoutTotal    bool // the caller does not need Total
 }
 
-// VideoOrders are the columns by which videos can be ordered.
-var VideoOrders = map[string]bool{
-	"created_at": true, "uploaded_at": true, "latest_views": true, "latest_likes": true, "latest_comments": true,
-	"latest_bookmarks": true, "latest_shares": true, "latest_engagement": true, "latest_updated_at": true,
+// VideoOrders are the columns by which videos can be ordered. Those of created_at, uploaded_at, latest_views and latest_updated_at are
+// read from an index, the others sort all videos that match.
+var VideoOrders = map[string]orderColumn{
+	"created_at":        {"videos.created_at", "videos.id", integerColumn, false},
+	"uploaded_at":       {"videos.uploaded_at", "videos.id", dateColumn, true},
+	"latest_views":      {"videos.latest_views", "videos.id", integerColumn, true},
+	"latest_likes":      {"videos.latest_likes", "videos.id", integerColumn, true},
+	"latest_comments":   {"videos.latest_comments", "videos.id", integerColumn, true},
+	"latest_bookmarks":  {"videos.latest_bookmarks", "videos.id", integerColumn, true},
+	"latest_shares":     {"videos.latest_shares", "videos.id", integerColumn, true},
+	"latest_engagement": {"videos.latest_engagement", "videos.id", integerColumn, true},
+	"latest_updated_at": {"videos.latest_updated_at", "videos.id", integerColumn, true},
 }
 
-func videoColumnKind(column string) columnKind {
-	if column == "uploaded_at" {
-		return dateColumn
-	}
-	return integerColumn
-}
+// videoText counts the characters of a video's texts; the username is shown in two spellings.
+const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
+ + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
 
 // VideoPage is a part of a list of videos.
 type VideoPage struct {
@@ -120,35 +124,49 @@ type VideoPage struct {
 	Next   *Position // where the next page begins; nil on the last
 }
 
-// Videos lists videos.
+// Videos lists videos and reads them all at once.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
-	var page VideoPage
+	list, err := o.ListVideos(ctx, query)
+	if err != nil {
+		return VideoPage{}, err
+	}
+	videos, err := list.All(ctx)
+	return VideoPage{Videos: videos, Total: list.Total, Next: list.Next()}, err
+}
+
+// ListVideos lists videos.
+func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
-			return page, err
+			return nil, err
 		}
 	}
-	filtered := o.matching(ctx, query)
+	filtered := o.matching(ctx, query).Session(&gorm.Session{})
+	var total int64
 	if !query.WithoutTotal {
 		var err error
-		if page.Total, err = o.countVideos(ctx, query, filtered.Session(&gorm.Session{})); err != nil {
-			return page, translate(err)
+		if total, err = o.countVideos(ctx, query, filtered); err != nil {
+			return nil, translate(err)
 		}
 	}
-	window := query.Window
-	window.Limit++ // one more tells whether there is a next page
-	rows, err := ordered(filtered.Session(&gorm.Session{}), "videos", videoColumnKind(query.Order.Column), query.Order, window)
+	list, err := newList[Video](filtered, VideoOrders, videoText, query.Order, query.Window)
 	if err != nil {
-		return page, err
+		return nil, err
 	}
-	if err := rows.Find(&page.Videos).Error; err != nil {
-		return page, translate(err)
+	labels, err := o.labels(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if len(page.Videos) > query.Window.Limit {
-		page.Videos = page.Videos[:query.Window.Limit]
-		page.Next = page.Videos[len(page.Videos)-1].position(query.Order.Column)
+	list.Total, list.labels = total, labels.bytes()
+	list.id = func(v *Video) uuid.UUID { return v.ID }
+	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
+		var videos []Video
+		if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
+			return nil, err
+		}
+		return videos, labels.ofVideos(ctx, videos)
 	}
-	return page, o.label(ctx, page.Videos)
+	return list, nil
 }
 
 // countVideos takes the stored count when nothing filters, else counts.
@@ -214,40 +232,6 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-func (v *Video) position(column string) *Position {
-	p := Position{ID: v.ID}
-	integer := func(n *int64) {
-		if n == nil {
-			p.Null = true
-			return
-		}
-		p.Value = strconv.FormatInt(*n, 10)
-	}
-	switch column {
-	case "uploaded_at":
-		if p.Null = v.UploadedAt == nil; !p.Null {
-			p.Value = v.UploadedAt.String()
-		}
-	case "latest_updated_at":
-		integer((*int64)(v.LatestUpdatedAt))
-	case "latest_views":
-		integer(v.LatestViews)
-	case "latest_likes":
-		integer(v.LatestLikes)
-	case "latest_comments":
-		integer(v.LatestComments)
-	case "latest_bookmarks":
-		integer(v.LatestBookmarks)
-	case "latest_shares":
-		integer(v.LatestShares)
-	case "latest_engagement":
-		integer(v.LatestEngagement)
-	default:
-		integer((*int64)(&v.CreatedAt))
-	}
-	return &p
-}
-
 // Video returns one video, also a stopped one, or ErrNotFound.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	q := o.q(ctx, "videos")
@@ -263,8 +247,12 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	if len(found) == 0 {
 		return Video{}, notFound("video", ref.String())
 	}
-	err := o.label(ctx, found)
-	return found[0], err
+	labels, err := o.labels(ctx)
+	if err != nil {
+		return Video{}, err
+	}
+	err = labels.ofVideos(ctx, found)
+	return found[0], translate(err)
 }
 
 // saveNewVideos saves videos and adds the rows to known, by targetKey: where one of that platform and id is there already, its

@@ -1153,13 +1153,13 @@ type RefreshAccountRequest struct {
 
 // RefreshNotDue Says that the numbers are fresh, and when to ask again.
 type RefreshNotDue struct {
-	// LatestUpdatedAt When it was last fetched.
-	LatestUpdatedAt string `json:"latest_updated_at"`
+	// LatestUpdatedAt When it was last fetched; null for the tiers limited and basic, whose metrics are masked.
+	LatestUpdatedAt *string `json:"latest_updated_at"`
 
 	// Message A plain sentence.
 	Message string `json:"message"`
 
-	// RefreshAfter When a fetch can be asked for again: 4 hours later.
+	// RefreshAfter When a fetch can be asked for again: 4 hours later; for the tiers limited and basic the full hour after that.
 	RefreshAfter string `json:"refresh_after"`
 }
 

@@ -1154,13 +1154,13 @@ type RefreshAccountRequest struct {
 
 // RefreshNotDue Says that the numbers are fresh, and when to ask again.
 type RefreshNotDue struct {
-	// LatestUpdatedAt When it was last fetched.
-	LatestUpdatedAt time.Time `json:"latest_updated_at"`
+	// LatestUpdatedAt When it was last fetched; null for the tiers limited and basic, whose metrics are masked.
+	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
 
 	// Message A plain sentence.
 	Message string `json:"message"`
 
-	// RefreshAfter When a fetch can be asked for again: 4 hours later.
+	// RefreshAfter When a fetch can be asked for again: 4 hours later; for the tiers limited and basic the full hour after that.
 	RefreshAfter time.Time `json:"refresh_after"`
 }
 
@@ -2711,7 +2711,8 @@ type ClientInterface interface {
 	// CreateCollectionWithBody Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 	// set `access` and `password` in one `PATCH`.
@@ -2724,7 +2725,8 @@ type ClientInterface interface {
 	// CreateCollection Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 	// set `access` and `password` in one `PATCH`.
@@ -3488,7 +3490,8 @@ func (c *Client) ListCollections(ctx context.Context, params *ListCollectionsPar
 // CreateCollectionWithBody Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 // set `access` and `password` in one `PATCH`.
@@ -3511,7 +3514,8 @@ func (c *Client) CreateCollectionWithBody(ctx context.Context, params *CreateCol
 // CreateCollection Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 // set `access` and `password` in one `PATCH`.
@@ -6938,7 +6942,8 @@ type ClientWithResponsesInterface interface {
 	// CreateCollectionWithBodyWithResponse Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 	// set `access` and `password` in one `PATCH`.
@@ -6951,7 +6956,8 @@ type ClientWithResponsesInterface interface {
 	// CreateCollectionWithResponse Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 	// set `access` and `password` in one `PATCH`.
@@ -9419,7 +9425,8 @@ func (c *ClientWithResponses) ListCollectionsWithResponse(ctx context.Context, p
 // CreateCollectionWithBodyWithResponse Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 // set `access` and `password` in one `PATCH`.
@@ -9438,7 +9445,8 @@ func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.C
 // CreateCollectionWithResponse Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`).
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
 // set `access` and `password` in one `PATCH`.

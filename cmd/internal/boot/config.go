@@ -39,7 +39,8 @@ func Terminal(w io.Writer) bool {
 
 // Database is where the data is.
 type Database struct {
-	DatabaseURL Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
+	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
+	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"How many collections an organisation may have, 1 or more."`
 	// StoreTimeout is store.Options.Timeout. Each program sets it; commands of the operator have no limit.
 	StoreTimeout time.Duration `kong:"-"`
 }
@@ -62,7 +63,11 @@ const (
 // Open opens the database. Unless m is MigrateNothing, the schema is then this program's own: another one is refused
 // with a *store.SchemaError.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
-	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger})
+	if d.MaxCollections < 0 {
+		return nil, Bad("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
+	}
+	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
+		MaxCollections: d.MaxCollections})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,295 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// manyLabels tracks videos of a few accounts, and makes collections that each contain every account.
+func manyLabels(t *testing.T, c *caller, videos, collections int) {
+	t.Helper()
+	o := c.app.Org(c.org.ID)
+	for first := 0; first < videos; first += 500 {
+		var links []link.Link
+		for n := first; n < min(first+500, videos); n++ {
+			l, err := link.Parse(fmt.Sprintf("https://www.tiktok.com/@author%d/video/%d", n%10, 7300000000000000000+n))
+			require.NoError(t, err)
+			links = append(links, l)
+		}
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: links})
+		require.NoError(t, err)
+	}
+	batch := make([]store.LoadCollection, collections)
+	for i := range batch {
+		batch[i] = store.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
+	}
+	require.NoError(t, o.Load(t.Context(), store.LoadBatch{Collections: batch}))
+	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
+ SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
+}
+
+// meter takes an answer and measures it: the largest write, and the most memory that was alive while it was written.
+type meter struct {
+	header           http.Header
+	status           int
+	keep             bool
+	body             []byte
+	size, largest    int
+	alive, atTheMost uint64
+	sampled          int
+}
+
+func (m *meter) Header() http.Header    { return m.header }
+func (m *meter) WriteHeader(status int) { m.status = status }
+
+func (m *meter) Write(b []byte) (int, error) {
+	m.size, m.largest = m.size+len(b), max(m.largest, len(b))
+	if m.keep {
+		m.body = append(m.body, b...)
+	}
+	if m.size-m.sampled > 4<<20 {
+		m.sampled = m.size
+		m.atTheMost = max(m.atTheMost, aliveBytes())
+	}
+	return len(b), nil
+}
+
+func aliveBytes() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func (c *caller) direct(target string, keep bool) *meter {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
+	require.NoError(c.t, err)
+	r.RemoteAddr = "192.0.2.1:1"
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	m := &meter{header: http.Header{}, keep: keep, alive: aliveBytes()}
+	c.app.server.Handler().ServeHTTP(m, r)
+	require.Equal(c.t, http.StatusOK, m.status)
+	return m
+}
+
+//nolint:paralleltest // it measures the memory of the process
+func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	manyLabels(t, c, 1000, 400)
+
+	measured := c.direct("/videos?limit=5000", false)
+	require.Greater(t, measured.size, 15<<20)
+	require.Less(t, measured.largest, 256<<10, "the largest write")
+	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory alive beyond that before") //nolint:gosec // bytes of memory
+
+	got := c.direct("/videos?limit=5000", true)
+	var page client.VideoPage
+	require.NoError(t, json.Unmarshal(got.body, &page))
+	require.Len(t, page.Data, 1000)
+	for _, i := range []int{0, 199, 200, 999} {
+		single := decode[client.Video](c.send(http.MethodGet, "/videos/"+page.Data[i].AdID.String(), nil).is(http.StatusOK))
+		require.Equal(t, single, page.Data[i])
+		require.Len(t, single.LabelIds, 400)
+	}
+	require.False(t, page.Pagination.HasMore)
+}
+
+func TestListVideos_readsLabelsWithAsManyStatementsHoweverManyThereAre(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		count := func(collections int) int {
+			c := a.newCaller(t, store.TierPremium)
+			manyLabels(t, c, 30, collections)
+			c.list("") // the token is known from here on
+			a.Guard.Statements()
+			require.Len(t, c.list("").Data[29].LabelIds, collections)
+			return len(a.Guard.Statements())
+		}
+		one := count(1)
+		require.Equal(t, one, count(50))
+		require.LessOrEqual(t, one, 12)
+	})
+}
+
+func TestLists_endEarlyWhenTheyAreLargeAndAreWalkedWhole(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := shelf(t, a)
+		collection := c.collection(map[string]any{"name": "Launch"})
+		account := *c.list("limit=1").Data[0].LinkedAccountID
+		c.addAccounts(collection, account)
+		for n := range 12 {
+			other := c.collection(map[string]any{"name": strings.Repeat("<é> ", 10) + fmt.Sprint(n)})
+			c.addAccounts(other, account)
+			c.addAccounts(collection, c.follow(fmt.Sprintf("https://www.tiktok.com/@other%d", n)))
+		}
+		for _, size := range []int64{1, 7000, 40_000} {
+			a.server.SetMaxPage(size)
+			for list, want := range map[string]int{
+				"/videos?order_by=latest_views":                     23,
+				"/collections?order_by=name":                        13,
+				"/collections?paginated=true":                       13,
+				"/collections/" + collection.String() + "/videos":   23,
+				"/collections/" + collection.String() + "/accounts": 13,
+				"/accounts?include_linked=true":                     13,
+				"/accounts/" + account.String() + "/videos":         23,
+				"/accounts/" + account.String() + "/videos?order_by=latest_views&order_direction=asc&limit=9": 23,
+			} {
+				seen := map[uuid.UUID]bool{}
+				base, err := url.Parse(list)
+				require.NoError(t, err)
+				pages := 0
+				for target := list; target != ""; pages++ {
+					got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+					rows := rowsIn(t, got)
+					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: %d bytes in %d rows", target, len(got.body), len(rows))
+					for _, row := range rows {
+						id := row.id()
+						require.False(t, seen[id], "%s was met twice", id)
+						seen[id] = true
+					}
+					header := got.Header.Get("Link")
+					if strings.HasPrefix(string(got.body), "{") && !strings.Contains(string(got.body), `"count":`) {
+						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the header and the body say the same", target)
+					}
+					if target = ""; header != "" {
+						next, err := base.Parse(strings.TrimSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`))
+						require.NoError(t, err)
+						target = next.String()
+					}
+				}
+				if strings.Contains(list, "limit=9") && size == 40_000 {
+					continue // an array that ends at its limit names no next page
+				}
+				require.Len(t, seen, want, "%s in pages of %d bytes", list, size)
+				if size == 1 {
+					require.Equal(t, want, pages, "a page has at least one row")
+				}
+			}
+		}
+	})
+}
+
+// row is what a list has: a video, an account or a collection.
+type row struct {
+	AdID      uuid.UUID `json:"ad_id"`
+	AccountID uuid.UUID `json:"account_id"`
+	ID        uuid.UUID `json:"id"`
+}
+
+func (r row) id() uuid.UUID {
+	for _, id := range []uuid.UUID{r.AdID, r.AccountID} {
+		if id != uuid.Nil {
+			return id
+		}
+	}
+	return r.ID
+}
+
+func rowsIn(t *testing.T, a answer) []row {
+	t.Helper()
+	if strings.HasPrefix(string(a.body), "[") {
+		return decode[[]row](a)
+	}
+	return decode[struct{ Data []row }](a).Data
+}
+
+func TestListVideos_breaksTheConnectionRatherThanEndHalfAList(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	manyLabels(t, c, 500, 1)
+	c.list("limit=1")
+	const chunk = "videos.id IN"
+	fail := func() { a.breakDatabase(store.ErrUnavailable) }
+
+	a.Guard.Before(chunk, fail) // the statement after it fails, before anything was sent
+	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
+	a.databaseError.Store(nil)
+
+	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the first rows have been sent
+	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
+	require.ErrorContains(t, err, "EOF")
+	require.Contains(t, a.log.String(), "a list broke off")
+}
+
+func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	manyLabels(t, c, 0, store.DefaultMaxCollections-1)
+	c.collection(map[string]any{"name": "The last"})
+	for path, body := range map[string]map[string]any{
+		"/collections": {"name": "One more"},
+		"/videos":      {"link": tiktokLink, "collection_names": []string{"One more"}},
+		"/accounts":    {"link": accountLink, "collection_names": []string{"One more"}},
+	} {
+		p := c.send(http.MethodPost, path, body).refuses(http.StatusConflict, server.CodeTooManyCollections)
+		require.Contains(t, p.Detail, "at most 1000 are allowed")
+	}
+	require.Empty(t, c.list("").Data, "nothing was tracked")
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
+}
+
+func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		other := a.newCaller(t, store.TierPremium)
+		paths := c.readable()
+		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
+			delete(paths, single) // whose tags are made from their bodies
+		}
+		for _, target := range paths {
+			tag := c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag")
+			a.Guard.Statements()
+			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
+			for _, statement := range a.Guard.Statements() {
+				require.NotRegexp(t, `\b(videos|accounts|collections|snapshots_\w+|\w+_days|collection_\w+)\b`, statement, target)
+			}
+			c.send(http.MethodGet, target, nil, "If-None-Match", "*").is(http.StatusNotModified)
+			other.collection(map[string]any{"name": "Another organisation's"})
+			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
+			c.collection(map[string]any{"name": "A change"})
+			changed := c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusOK).Header.Get("ETag")
+			require.NotEqual(t, tag, changed)
+		}
+		first := c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).is(http.StatusOK).Header.Get("ETag"), "another query")
+		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "another organisation")
+		a.Clock.Advance(24 * 3600 * 1e9)
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "another day")
+		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").is(http.StatusNotFound)
+	})
+}
+
+func TestRateLimit_countsAnswersOf304ByThemselves(t *testing.T) {
+	t.Parallel()
+	a := limited(t)
+	c := a.newCaller(t, store.TierLimited)
+	tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).Header.Get("ETag")
+	for range 4 * 5 {
+		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).is(http.StatusNotModified)
+		require.Equal(t, 4, number(t, got, "RateLimit-Remaining"), "the ordinary limit does not count it")
+	}
+	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
+	refused.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	require.Positive(t, number(t, refused, "Retry-After"))
+	c.send(http.MethodGet, "/collections", nil).is(http.StatusOK)
+	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+}

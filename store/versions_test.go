@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// TestVersion_risesWithEveryWrite runs each way in which an organisation's data changes. That no other transaction changes it is checked in
+// all tests: a database that is inspected refuses a write before the statement that raises the version.
+func TestVersion_risesWithEveryWrite(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		ctx, o, other := t.Context(), newOrg(t, db), newOrg(t, db)
+		version := func(o *store.Org) int64 {
+			v, err := o.Version(ctx)
+			require.NoError(t, err)
+			return v
+		}
+		require.Positive(t, version(o), "a new organisation has one")
+		var collection store.Collection
+		var videoID, accountID uuid.UUID
+		profile := parse(t, "https://www.tiktok.com/@someone")
+		steps := []struct {
+			name string
+			do   func() error
+		}{
+			{"track videos", func() error { videoID = track(t, o, clip(t, 1))[0].VideoID; return nil }},
+			{"collect videos", func() error { require.Equal(t, 1, deliver(t, db, link.TikTok, views(5))); return nil }},
+			{"track accounts", func() error { accountID = follow(t, o, store.TrackAll, profile)[0].AccountID; return nil }},
+			{"collect accounts", func() error { deliverAccount(t, db, store.AccountFacts{Followers: new(int64(7))}); return nil }},
+			{"create a collection", func() (err error) {
+				collection, err = o.CreateCollection(ctx, store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
+				return err
+			}},
+			{"update a collection", func() error {
+				_, err := o.UpdateCollection(ctx, collection.ID, store.CollectionPatch{Name: new("Start")})
+				return err
+			}},
+			{"add videos", func() error { _, err := o.AddVideos(ctx, collection.ID, []uuid.UUID{videoID}); return err }},
+			{"remove videos", func() error { _, err := o.RemoveVideos(ctx, collection.ID, []uuid.UUID{videoID}); return err }},
+			{"add accounts", func() error { _, err := o.AddAccounts(ctx, collection.ID, []uuid.UUID{accountID}); return err }},
+			{"remove accounts", func() error { _, err := o.RemoveAccounts(ctx, collection.ID, []uuid.UUID{accountID}); return err }},
+			{"delete a collection", func() error { return o.DeleteCollection(ctx, collection.ID, nil) }},
+			{"refresh a video", func() error {
+				db.Clock.Advance(5 * time.Hour)
+				_, err := o.RefreshVideo(ctx, store.VideoRef{ID: videoID})
+				return err
+			}},
+			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.AccountRef{ID: accountID}); return err }},
+			{"stop videos", func() error {
+				_, err := o.StopVideos(ctx, []store.VideoRef{{ID: videoID}}, true)
+				return err
+			}},
+			{"stop accounts", func() error {
+				_, err := o.StopAccounts(ctx, []store.AccountRef{{ID: accountID}}, true)
+				return err
+			}},
+			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},
+			{"change the subscription", func() error { return db.SetSubscription(ctx, o.ID(), store.SubscriptionNone) }},
+			{"import", func() error {
+				_, err := o.Import(ctx, []store.ImportVideo{{Link: clip(t, 9)}}, false)
+				return err
+			}},
+			{"load", func() error {
+				return o.Load(ctx, store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
+			}},
+			{"retention", func() error {
+				db.Clock.Advance(24 * time.Hour)
+				day := today(db) - 800
+				db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 0, 0, 0, 0, 0, 0)`, o.ID(), day)
+				_, err := db.ApplyRetention(ctx, func() error { return nil })
+				return err
+			}},
+		}
+		for _, step := range steps {
+			before, others := version(o), version(other)
+			require.NoError(t, step.do(), step.name)
+			require.Greater(t, version(o), before, step.name)
+			if step.name != "retention" {
+				require.Equal(t, others, version(other), "%s: another organisation's", step.name)
+			}
+		}
+	})
+}
+
+// TestCollections_neverPassTheLimit makes collections at once, alone and by name in requests to track.
+func TestCollections_neverPassTheLimit(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const limit = 7
+		s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: db.Guard.Inspect, MaxCollections: limit})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		o := s.Org(newOrg(t, db).ID())
+		links := clips(t, 64)
+		var made atomic.Int64
+		var all sync.WaitGroup
+		for i := range links {
+			all.Go(func() {
+				var err error
+				if i%2 == 0 {
+					_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: fmt.Sprint(i), Access: store.AccessPrivate})
+				} else {
+					_, err = o.Track(t.Context(), store.TrackRequest{Links: links[i : i+1], CollectionNames: []string{fmt.Sprint(i)}})
+				}
+				refused, ok := errors.AsType[*store.TooManyCollectionsError](err)
+				switch {
+				case err == nil:
+					made.Add(1)
+				case !ok || refused.Limit != limit:
+					t.Errorf("collection %d: %v", i, err)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, int64(limit), made.Load())
+		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		require.NoError(t, err)
+		require.Len(t, page.Collections, limit)
+
+		err = o.Load(t.Context(), store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
+		require.ErrorContains(t, err, "an organisation may have 7 collections; there are 7, and 1 more were to be made")
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
+		require.NoError(t, err, "one that is there is no new one")
+		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		require.NoError(t, err)
+		require.LessOrEqual(t, videos.Total, int64(limit+1), "a request that was refused tracks nothing")
+	})
+}
