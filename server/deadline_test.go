@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"database/sql"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func newImpatient(t *testing.T, engine string) *app {
 // the SQLite file locked for writing, or has PostgreSQL's table of videos locked altogether.
 func (a *app) block(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := a.Raw(t).BeginTx(t.Context(), &sql.TxOptions{}) // immediate on SQLite
+	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // immediate on SQLite
 	require.NoError(t, err)
 	if a.Engine == "postgres" {
 		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
@@ -125,7 +124,7 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	_, err = a.client().Do(r) //nolint:bodyclose // there is none
+	_, err = a.client().Do(r)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, longAfter, 5*time.Millisecond)
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)

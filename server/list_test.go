@@ -95,7 +95,7 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	measured := c.direct("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
 	require.Less(t, measured.largest, 256<<10, "the largest write")
-	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory alive beyond that before") //nolint:gosec // bytes of memory
+	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory alive beyond that before")
 
 	got := c.direct("/videos?limit=5000", true)
 	var page client.VideoPage

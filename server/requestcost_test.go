@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -78,8 +77,8 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		}
 		return strings.TrimSuffix(b.String(), ",")
 	}
-	links := func(n int, link string) string {
-		return `{"links":[` + many(n, `"`+link+`",`) + `]}`
+	links := func(link string) string {
+		return `{"links":[` + many(500, `"`+link+`",`) + `]}`
 	}
 	long := strings.Repeat("a", 500_000)
 	cut := "/" + strings.Repeat("a", 499-1) + "… "
@@ -102,12 +101,12 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"escaped wide characters":                   post("/videos", `{"link":"`+strings.Repeat(`\ud83d\ude00`, 170_000)+`"}`, "/link max_length", "2048"),
 		"wrong entries, as many as a body may hold": post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 9_000)+`{}]}`, "/links max_items", "1000 faults"),
 		"wrong members, as many as a body may hold": post("/videos", `{`+many(9_000, `"m%d":1,`)+`}`, "/m0 unknown_member", "1000 faults"),
-		"links of 2,000 characters":                 of(post("/videos/bulk", links(500, "https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
-		"links that are parsed again and again": of(post("/videos/bulk", links(500, "https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
+		"links of 2,000 characters":                 of(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
+		"links that are parsed again and again": of(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links in links": of(post("/videos/bulk", links(500, "https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
+		"links in links": of(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links of 4,000 characters with an idempotency key": of(post("/videos/bulk", links(500, "https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
+		"links of 4,000 characters with an idempotency key": of(post("/videos/bulk", links("https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
 			http.StatusUnprocessableEntity, "Idempotency-Key", "large"),
 		"a compressed body": of(post("/videos", long, "", "Content-Encoding"), http.StatusUnsupportedMediaType, "Content-Encoding", "gzip"),
 		"a long media type": of(post("/videos", "{}", "", "Content-Type"), http.StatusUnsupportedMediaType,
@@ -252,8 +251,9 @@ func TestRequestCost_shortLinksWaitForTheirOrganisation(t *testing.T) {
 		}
 		requests.Go(func() {
 			got, err := a.exchange(t, http.MethodPost, "/videos/bulk", map[string]any{"links": links}, "Authorization", "Bearer "+hostile.token)
-			assert.NoError(t, err)
-			assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
+			if err != nil || got.StatusCode != http.StatusUnprocessableEntity {
+				t.Errorf("status %d, error %v", got.StatusCode, err)
+			}
 		})
 	}
 	send("a")

@@ -204,25 +204,30 @@ func (r *generated) put(s slot, value string) {
 	}
 }
 
+// columnsOf returns the names of a table's columns.
+func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
+	t.Helper()
+	rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	names, err := rows.Columns()
+	require.NoError(t, err)
+	require.NoError(t, rows.Err())
+	return names
+}
+
 // rowsOf are all rows of an organisation, of every table that has its id.
 func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	for table := range store.Tables {
-		columns := map[string]bool{}
-		rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
-		require.NoError(t, err)
-		names, err := rows.Columns()
-		require.NoError(t, err)
-		require.NoError(t, rows.Close())
-		for _, name := range names {
-			columns[name] = true
-		}
-		if !columns["organisation_id"] {
+		names := columnsOf(t, db, table)
+		if !slices.Contains(names, "organisation_id") {
 			continue
 		}
-		rows, err = db.Raw(t).QueryContext(t.Context(), db.Bind("SELECT * FROM "+table+" WHERE organisation_id = ?"), c.org.ID)
+		rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind("SELECT * FROM "+table+" WHERE organisation_id = ?"), c.org.ID)
 		require.NoError(t, err)
+		defer func() { require.NoError(t, rows.Close()) }()
 		out[table] = []string{}
 		for rows.Next() {
 			values, at := make([]any, len(names)), make([]any, len(names))
@@ -233,7 +238,6 @@ func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 			out[table] = append(out[table], fmt.Sprint(values))
 		}
 		require.NoError(t, rows.Err())
-		require.NoError(t, rows.Close())
 		slices.Sort(out[table])
 	}
 	require.NotEmpty(t, out["videos"])

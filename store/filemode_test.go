@@ -30,7 +30,7 @@ func TestOpen_makesTheSQLiteFileReadableForItsOwnerAlone(t *testing.T) {
 		require.Equal(t, mode, info.Mode().Perm(), name)
 	}
 
-	require.NoError(t, os.Chmod(path, 0o640)) //nolint:gosec // what an operator may have chosen
+	require.NoError(t, os.Chmod(path, 0o640))
 	open()
 	info, err := os.Stat(path)
 	require.NoError(t, err)

@@ -13,13 +13,18 @@ import (
 // Effective membership (interface.md 4): a video is in a collection when it was added, or when its account was added, or
 // when one of the collection's hashtags stands in its caption. The statements below and videoCounts say so, and nothing else does.
 
-// inAnyCollection is the condition that a video is effectively in a collection whose name or id is among @names.
-const inAnyCollection = `EXISTS (
-SELECT 1 FROM collections c WHERE c.organisation_id = videos.organisation_id AND (c.name IN @names OR CAST(c.id AS text) IN @names) AND (
-  EXISTS (SELECT 1 FROM collection_videos m WHERE m.organisation_id = c.organisation_id AND m.collection_id = c.id AND m.video_id = videos.id)
-  OR EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = c.organisation_id AND m.collection_id = c.id AND m.account_id = videos.linked_account_id)
-  OR EXISTS (SELECT 1 FROM collection_hashtags m JOIN video_hashtags h ON h.organisation_id = m.organisation_id AND h.tag = m.tag
-              WHERE m.organisation_id = c.organisation_id AND m.collection_id = c.id AND h.video_id = videos.id)))`
+// inAnyCollection is the condition that a video is effectively in a collection of organisation @org whose name or id is among @names.
+// Its subqueries do not refer to the video, so that the database reads each membership once and not once for each video.
+const inAnyCollection = `videos.id IN (
+SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)
+UNION ALL
+SELECT v.id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id IN (
+  SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `))
+UNION ALL
+SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
+  SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)))`
+
+const namedCollections = `SELECT c.id FROM collections c WHERE c.organisation_id = @org AND (c.name IN @names OR CAST(c.id AS text) IN @names)`
 
 // inCollection is the condition that a video is effectively in the collection @collection.
 const inCollection = `(

@@ -69,7 +69,7 @@ const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE 
 // raiseVersions locks organisations against each other's transactions, in the order of their ids, and raises their versions.
 func raiseVersions(tx *gorm.DB, d dialect, now Instant, orgs ...uuid.UUID) error {
 	for chunk := range slices.Chunk(distinct(orgs), insertChunk) {
-		if len(chunk) == 1 {
+		if len(chunk) == 1 { // one row needs no order
 			err := tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, chunk[0]).Error
 			if err != nil {
 				return err

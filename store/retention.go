@@ -235,7 +235,9 @@ func (s *Store) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month, next 
 		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout takes its place
 			return err
 		}
-		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE MODE").Error; err != nil {
+		// Reads go on until the drop. A second process that drops the month waits here: with a lock that both can hold, each would
+		// wait for the other's.
+		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
 			return err
 		}
 		for _, org := range orgs {

@@ -225,19 +225,17 @@ func (t tracking) enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 }
 
 func (t tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
-	var rows []collectionVideo
-	for _, c := range collections {
-		for _, v := range tracked {
-			rows = append(rows, collectionVideo{OrganisationID: t.id, CollectionID: c, VideoID: v.VideoID, AddedAt: t.now})
-		}
-	}
-	if len(rows) == 0 {
+	if len(collections) == 0 || len(tracked) == 0 {
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b collectionVideo) int {
-		return cmp.Or(slices.Compare(a.CollectionID[:], b.CollectionID[:]), slices.Compare(a.VideoID[:], b.VideoID[:]))
-	})
-	return t.tx.Clauses(doNothing("organisation_id", "collection_id", "video_id")).CreateInBatches(rows, insertChunk).Error
+	ids := make([]uuid.UUID, len(tracked))
+	for i, v := range tracked {
+		ids[i] = v.VideoID
+	}
+	return t.tx.Exec(`INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
+SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id
+ WHERE c.organisation_id = ? AND c.id IN ? AND v.id IN ? ORDER BY c.id, v.id
+ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.now, t.id, collections, ids).Error
 }
 
 // insertChunk bounds the rows of one INSERT: PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.

@@ -224,7 +224,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 		}
 	}
 	if len(query.Collections) > 0 {
-		q = q.Where(inAnyCollection, map[string]any{"names": namesAndIDs(query.Collections)})
+		q = q.Where(inAnyCollection, map[string]any{"org": o.id, "names": namesAndIDs(query.Collections)})
 	}
 	if query.CollectionID != nil {
 		q = q.Where(inCollection, map[string]any{"collection": *query.CollectionID})

@@ -20,7 +20,7 @@ func probed(p collector.Probe) finding {
 		found += ", until " + instant(p.RetryAt)
 	}
 	switch p.Class {
-	case collector.OK, collector.Gone, collector.Missing, collector.Taken, collector.Private, collector.Restricted:
+	case collector.OK, collector.Gone, collector.Missing, collector.Taken, collector.Unconfirmed, collector.Private, collector.Restricted:
 		return finding{check, healthy, takes, ""}
 	case collector.QuotaSpent, collector.RateLimited:
 		return finding{check, odd, found, "Nothing to do but wait, or buy more."}

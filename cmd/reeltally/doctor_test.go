@@ -132,7 +132,7 @@ func TestDoctor_saysWhatIsBroken(t *testing.T) {
 	t.Run("a file that others may read", func(t *testing.T) {
 		t.Parallel()
 		open := storetest.New(t, "sqlite")
-		require.NoError(t, os.Chmod(strings.TrimPrefix(open.URL, "sqlite:"), 0o644)) //nolint:gosec // what it warns of
+		require.NoError(t, os.Chmod(strings.TrimPrefix(open.URL, "sqlite:"), 0o644))
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": open.URL})
 		require.Zero(t, status)
 		require.Equal(t, odd, found["file mode"].State)

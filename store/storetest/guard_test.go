@@ -45,7 +45,7 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 		"a CASE with an OR":                `SELECT 1 FROM videos WHERE organisation_id = ? AND CASE WHEN removed OR private THEN 1 ELSE 0 END = ?`,
 		"IS NOT DISTINCT FROM":             `SELECT 1 FROM videos WHERE organisation_id = ? AND title IS NOT DISTINCT FROM ?`,
 		"a partition made":                 `CREATE TABLE IF NOT EXISTS snapshots_daily_202601 PARTITION OF snapshots_daily FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`,
-		"a partition locked":               `LOCK TABLE snapshots_daily_202601 IN SHARE MODE`,
+		"a partition locked":               `LOCK TABLE snapshots_daily_202601 IN SHARE ROW EXCLUSIVE MODE`,
 		"a partition dropped":              `DROP TABLE snapshots_daily_202601`,
 		"a limit on the wait for a lock":   `SET LOCAL lock_timeout = '2s'`,
 		"a limit on a statement":           `SET LOCAL statement_timeout = 0`,

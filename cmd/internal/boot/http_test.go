@@ -61,12 +61,12 @@ func servePipes(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 
 // trickle writes a byte a second until the connection is closed, and returns how long that took.
 func trickle(c net.Conn) time.Duration {
-	began := time.Now() //nolint:forbidigo // the clock of the bubble
+	began := time.Now()
 	for {
 		if _, err := c.Write([]byte("a")); err != nil {
 			return time.Since(began)
 		}
-		time.Sleep(time.Second) // of the bubble
+		<-time.After(time.Second) // on the fake clock of synctest
 	}
 }
 
