@@ -184,7 +184,7 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 		}
 	}
 	_ = conn.Close() // a writer that the server no longer reads from ends here
-	<-written        // it may fail: the server need not read on
+	<-written        //nolint:errcheck // it may fail: the server need not read on
 }
 
 // conditional asks for a list n times with the ETag that was seen before.
