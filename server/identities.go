@@ -48,7 +48,7 @@ type identities struct {
 	used       *lru.Cache[uuid.UUID, time.Time]
 	inFlight   singleflight.Group
 	newLookUps chan struct{} // has one entry for each look-up that maxNewLookUps counts
-	writes     sync.WaitGroup
+	writes     sync.WaitGroup // look-ups and notes that may outlive their request
 }
 
 type knownIdentity struct {
@@ -83,16 +83,23 @@ func (i *identities) of(ctx context.Context, token, address string) (store.Ident
 	if id, known, err := i.remembered(hash); known {
 		return id, err
 	}
-	id, err, _ := i.inFlight.Do(string(hash[:])+address, func() (any, error) {
+	found := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
+		i.writes.Add(1)
+		defer i.writes.Done()
 		if id, known, err := i.remembered(hash); known { // a look-up has ended since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
 	})
-	if err != nil {
-		return store.Identity{}, err
+	select {
+	case <-ctx.Done(): // the look-up goes on
+		return store.Identity{}, ctx.Err()
+	case f := <-found:
+		if f.Err != nil {
+			return store.Identity{}, f.Err
+		}
+		return f.Val.(store.Identity), nil
 	}
-	return id.(store.Identity), nil
 }
 
 // remembered returns the outcome of the last look-up of a token. known is false if there is none or if it is too old.
