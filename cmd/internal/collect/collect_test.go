@@ -136,7 +136,7 @@ func TestMeasured_countsCallsAndResults(t *testing.T) {
 	}, lines)
 }
 
-// broken is a source of TikTok videos that panics at every call.
+// broken is a source of TikTok videos that panics in every call.
 type broken struct{ source }
 
 func (broken) Serves(t collector.Target) (int, bool) {
