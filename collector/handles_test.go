@@ -125,7 +125,7 @@ func (w *world) ownReel() string {
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
 }
 
-func TestClaimedHandle_takesNobodysNumbers(t *testing.T) {
+func TestClaimedHandle_deprivesNoOrganisationOfNumbers(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
 		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
@@ -157,7 +157,7 @@ func TestClaimedHandle_takesNobodysNumbers(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_ofFiftyAttackersTakesNobodysNumbers(t *testing.T) {
+func TestClaimedHandle_fiftyWrongClaimsDoNotPreventNumbers(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
 		for _, fetched := range []bool{false, true} {
@@ -186,7 +186,7 @@ func TestClaimedHandle_ofFiftyAttackersTakesNobodysNumbers(t *testing.T) {
 }
 
 // A reel of the own account is found without the name of its account.
-func TestClaimedHandle_leavesALinkWithoutOneItsNumbers(t *testing.T) {
+func TestClaimedHandle_doesNotAffectALinkWithoutHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"first": true, "last": false} {
 		t.Run(order, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestClaimedHandle_staysWithItsOrganisation(t *testing.T) {
 	})
 }
 
-func TestRefetch_isNotBoughtByStoppingAndTrackingAgain(t *testing.T) {
+func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaims(t, db, link.Instagram, (*world).meta)

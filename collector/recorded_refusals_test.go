@@ -268,9 +268,9 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 	}
 }
 
-// TestRecordedRefusals_costTheOthersNothing fetches many good videos and a few refused ones. The good ones must be fetched without
+// TestRecordedRefusals_doNotDelayOtherVideos fetches many good videos and a few refused ones. The good ones must be fetched without
 // any delay, and the refusals may cost only few more calls.
-func TestRecordedRefusals_costTheOthersNothing(t *testing.T) {
+func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 	t.Parallel()
 	videos := 40
 	if *everywhere {

@@ -205,7 +205,7 @@ func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 	}
 }
 
-func TestPanics_ofOneTargetHurtNoOther(t *testing.T) {
+func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
 		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {

@@ -83,7 +83,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_aFloodOfUnknownOnesCostsSixtyLookUps(t *testing.T) {
+func TestTokens_aFloodOfUnknownTokensCostsSixtyLookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, asked := counted(t, db, nil)
@@ -111,7 +111,7 @@ func TestTokens_aFloodOfUnknownOnesCostsSixtyLookUps(t *testing.T) {
 	})
 }
 
-func TestTokens_aRefusedOneIsLookedUpOnce(t *testing.T) {
+func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 	t.Parallel()
 	a, asked := counted(t, newSQLite(t), nil)
 	org := a.newCaller(t, store.TierPremium).org
@@ -151,7 +151,7 @@ func (c *countingRates) Take(ctx context.Context, key string, limit int64, windo
 	return c.RateStore.Take(ctx, key, limit, window)
 }
 
-func TestTokens_aFloodWithoutOneAsksNeitherDatabaseNorRateStore(t *testing.T) {
+func TestTokens_aFloodWithoutTokenAsksNeitherDatabaseNorRateStore(t *testing.T) {
 	t.Parallel()
 	rates := &countingRates{RateStore: server.NewMemoryRateStore()}
 	a, asked := counted(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
@@ -208,7 +208,7 @@ func TestTokens_concurrentUsesAreOneLookUp(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-func TestTokens_aCallerWhoHangsUpIsCountedAndDisturbsNobody(t *testing.T) {
+func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	a, asked := counted(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -131,7 +131,7 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 }
 
 // Reads on SQLite do not wait for the connection of the writers.
-func TestReadyz_asksForWhatReadsNeed(t *testing.T) {
+func TestReadyz_needsNoWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -109,7 +109,7 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	require.False(t, page.Pagination.HasMore)
 }
 
-func TestListVideos_readsLabelsWithAsManyStatementsHoweverManyThereAre(t *testing.T) {
+func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		count := func(collections int) int {
@@ -126,7 +126,7 @@ func TestListVideos_readsLabelsWithAsManyStatementsHoweverManyThereAre(t *testin
 	})
 }
 
-func TestLists_endEarlyWhenTheyAreLargeAndAreWalkedWhole(t *testing.T) {
+func TestLists_largePagesEndEarlyAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -209,7 +209,7 @@ func rowsIn(t *testing.T, a answer) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_breaksTheConnectionRatherThanEndHalfAList(t *testing.T) {
+func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -278,7 +278,7 @@ func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
 	})
 }
 
-func TestRateLimit_countsAnswersOf304ByThemselves(t *testing.T) {
+func TestRateLimit_countsAnswersOf304Separately(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierLimited)

@@ -42,7 +42,7 @@ type timed struct {
 
 // While PostgreSQL is frozen, its connections stay open but nothing answers. Every request must still be answered by its deadline. When
 // PostgreSQL continues, everything must recover without a restart.
-func TestFrozenDatabase_isAnsweredInTimeAndRecoveredFrom(t *testing.T) {
+func TestFrozenDatabase_requestsAreAnsweredInTimeAndServiceRecovers(t *testing.T) {
 	t.Parallel()
 	frozen, deadline := 6*time.Second, 2*time.Second
 	if text := os.Getenv(frozenVariable); text != "" {

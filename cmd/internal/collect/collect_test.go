@@ -149,7 +149,7 @@ func (broken) Fetch(context.Context, []collector.Target, []collector.Call) ([]co
 	panic("an answer that nobody thought of")
 }
 
-func TestPart_livesThroughAPanicAndCountsIt(t *testing.T) {
+func TestPart_survivesAPanicAndCountsIt(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
