@@ -27,13 +27,13 @@ const (
 // upkeep creates the partitions of the coming days, and then runs due jobs until ctx ends.
 func (c *Collector) upkeep(ctx context.Context) {
 	if err := c.store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
-		c.log.ErrorContext(ctx, "days to come not prepared", "error", err)
+		c.log.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
 	}
 	for {
 		again := upkeepEvery
 		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
 		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
-			c.log.WarnContext(ctx, "nothing is deleted by a clock that may be wrong", "error", err)
+			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
 			again = upkeepRetry
 		} else if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)

@@ -83,7 +83,7 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 // giveBack undoes a take.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the use then stays counted
-		a.log.ErrorContext(ctx, "a look-up of a token was not given back", "error", err)
+		a.log.ErrorContext(ctx, "cannot give back a counted look-up of a token", "error", err)
 	}
 }
 

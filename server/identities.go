@@ -161,7 +161,7 @@ func (i *identities) noteUse(ctx context.Context, token uuid.UUID, now time.Time
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := i.store.TokenUsed(ctx, token, now); err != nil {
-			i.log.WarnContext(ctx, "use of a token not written", "token_id", token, "error", err)
+			i.log.WarnContext(ctx, "cannot write the last use of a token", "token_id", token, "error", err)
 		}
 	})
 }
