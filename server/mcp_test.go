@@ -189,7 +189,7 @@ func (w world) calls() []call {
 		{"listVideos", map[string]any{"limit": 2, "order_by": "latest_views", "collections": []string{"Launch", "Nobody"}, "has_metrics": true}},
 		{"getVideo", map[string]any{"ad_id": tiktokLink}},
 		{"getVideoHistory", map[string]any{"ad_id": w.video, "start_date": w.since}},
-		{"listAccounts", map[string]any{"username": "@Northwind.Studio ", "paginated": false}},
+		{"listAccounts", map[string]any{"username": "@Northwind.Studio "}},
 		{"getAccount", map[string]any{"account_id": profile}},
 		{"getAccountHistory", map[string]any{"account_id": w.account}},
 		{"listAccountVideos", map[string]any{"account_id": w.account, "paginated": true, "limit": 1}},

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVersion_risesWithEveryWrite runs each way in which an organisation's data changes. That no other transaction changes it is checked in
-// all tests: a database that is inspected refuses a write before the statement that raises the version.
+// TestVersion_risesWithEveryWrite runs each kind of write of an organisation's data. All tests check that no other kind exists: an inspected
+// database refuses a write before the statement that raises the version.
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -94,7 +94,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 	})
 }
 
-// TestCollections_neverPassTheLimit makes collections at once, alone and by name in requests to track.
+// TestCollections_neverPassTheLimit creates collections concurrently, directly and by name in requests to track.
 func TestCollections_neverPassTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -23,7 +23,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -61,45 +60,13 @@ func authorized(ctx context.Context, target *url.URL, token string) (string, err
 	if err != nil {
 		return "", err
 	}
-	proxy := &httputil.ReverseProxy{Transport: retrying{&http.Transport{}}, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host // what is sent about the host is a part of what is judged
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
 	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()
 	return "http://" + l.Addr().String(), nil
-}
-
-// retrying sends a request again after a 429, when Retry-After has passed. The inspector opens a session for each call and so sends
-// more requests than the server takes in a minute.
-type retrying struct{ next http.RoundTripper }
-
-func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-	}
-	for {
-		if len(body) > 0 {
-			r.Body = io.NopCloser(bytes.NewReader(body))
-		}
-		resp, err := t.next.RoundTrip(r)
-		if err != nil || resp.StatusCode != http.StatusTooManyRequests {
-			return resp, err
-		}
-		seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-		if err = errors.Join(err, resp.Body.Close()); err != nil {
-			return nil, err
-		}
-		select {
-		case <-time.After(time.Duration(seconds) * time.Second):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	}
 }
 
 type judge struct {

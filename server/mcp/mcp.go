@@ -29,8 +29,7 @@ type Options struct {
 	AnyHost bool
 }
 
-// MaxAnswer is the size in bytes of the largest answer that a tool returns. A result contains the answer twice: as text and as
-// structured content.
+// MaxAnswer is the largest answer in bytes that a tool returns. A result contains the answer twice: as text and as structured content.
 const MaxAnswer = 1 << 20
 
 // Answer is the answer to the request of an operation.
@@ -72,7 +71,7 @@ func New(o Options) (http.Handler, error) {
 
 type requestKey struct{}
 
-// ServeHTTP checks a message before the SDK decodes it. It refuses batches and messages that would cost too much, in plain text.
+// ServeHTTP checks a message before the SDK decodes it. It refuses, in plain text, batches and messages that would cost too much.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -96,7 +95,7 @@ func instructions(sandbox bool) string {
 		"ReelTally tracks short videos on TikTok, Instagram, YouTube and Facebook, the accounts that post them, and their counts over time.",
 		"Every tool acts for the organisation that the token belongs to, and sees nothing else.",
 		"Arguments are given plainly: links and times are never percent-encoded. An argument that is not wanted is left out, not sent as null.",
-		fmt.Sprintf("Lists come in pages of %d items, unless limit says otherwise: follow pagination.next_cursor. ", listLimit) + sizeRule,
+		"Ask for lists with paginated=true and a limit of about 100, and follow pagination.next_cursor. " + sizeRule,
 		"A count that is null is unknown, never 0; with metrics_masked the organisation's tier does not show it.",
 		foreignRule,
 		"An error names the argument and what is allowed; after rate_limited wait as long as it says.",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -37,10 +36,8 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 			if in == openapi3.ParameterInHeader {
 				name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 			}
-			a := argument{name: name, in: in, wire: p.Value.Name, required: p.Value.Required,
-				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema}
-			a.presetForLists()
-			out = append(out, a)
+			out = append(out, argument{name: name, in: in, wire: p.Value.Name, required: p.Value.Required,
+				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema})
 		}
 	}
 	members, err := bodyArguments(body)
@@ -60,19 +57,6 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 		taken[a.name] = true
 	}
 	return out, nil
-}
-
-// listLimit is the page size of a list if a call has no limit. The contract's default of 5,000 items is more than a model can read.
-const listLimit = 100
-
-// presetForLists sets the preset of an argument of lists: a short page, in the form that has a cursor for the next page.
-func (a *argument) presetForLists() {
-	switch {
-	case a.isLimit():
-		a.preset, a.schema["default"] = strconv.Itoa(listLimit), listLimit
-	case a.in == openapi3.ParameterInQuery && a.wire == "paginated":
-		a.preset, a.schema["default"] = "true", true
-	}
 }
 
 func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {

@@ -39,8 +39,7 @@ type argument struct {
 	in       string
 	wire     string // as the request has it
 	required bool
-	list     bool   // an array, its entries separated by commas
-	preset   string // the value in the request if the call does not have the argument; "" for none
+	list     bool // an array, its entries separated by commas
 	schema   map[string]any
 }
 

@@ -97,7 +97,7 @@ func checkOne(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition lets a month's partition be locked, dropped and attached, and the waits of a transaction be limited.
+// checkPartition allows a month's partition to be locked, dropped and attached, and a transaction's lock timeout to be set.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
