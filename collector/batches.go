@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// atOnce makes a call for each batch, several at once. A call that panics returns an error.
+// atOnce makes a call for each batch, several at a time. If a call panics, atOnce returns the panic as an error.
 func (c *Collector) atOnce(ctx context.Context, batches [][]store.Target, call func([]store.Target) error) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

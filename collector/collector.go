@@ -40,7 +40,7 @@ type Options struct {
 	// Heartbeat is how often it says that it lives; 0 means every two seconds. One that has not said so for deadAfter is
 	// taken for dead.
 	Heartbeat time.Duration
-	// Panicked is called for each panic that was recovered; nil means that they are logged alone.
+	// Panicked is called after each recovered panic. If it is nil, panics are only logged.
 	Panicked func()
 }
 
@@ -76,9 +76,9 @@ type Collector struct {
 	sources []Source
 	windows sync.Map // the window of each budget that was last spent from
 	large   sync.Map // and the one in which it was last said that a call is too large
-	// refusals has the sources and budgets, by bucketKey, with refusals on record (refusals.go).
+	// refusals has a key, by bucketKey, for each source and budget with refusals on record (refusals.go).
 	refusals sync.Map
-	// unanswered has the size of the next batch of targets whose last batch had no answer, by unansweredKey.
+	// unanswered has the next batch size for each target whose last batch got no answer, by unansweredKey.
 	unanswered sync.Map
 	panics     func()
 	now        func() time.Time
@@ -87,7 +87,7 @@ type Collector struct {
 	poll       time.Duration
 	beats      time.Duration
 	plan       plan
-	// patience is that of the most patient source.
+	// patience is the longest Patience of all sources.
 	patience time.Duration
 }
 
@@ -116,7 +116,7 @@ func New(o Options) (*Collector, error) {
 	return c, nil
 }
 
-// Run collects until ctx is cancelled, and returns when nothing is in its hands any more.
+// Run collects until ctx is cancelled, and returns when all claimed targets are finished or given back.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.resume(ctx); err != nil {
 		return err
@@ -183,14 +183,14 @@ func (c *Collector) beat(ctx context.Context) {
 	}
 }
 
-// heartbeat is one sign of life, given up after deadAfter: by then the collector is taken for dead, and the next one counts.
+// heartbeat writes one sign of life. It gives up after deadAfter, because other collectors then regard this one as dead anyway.
 func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
 	return c.store.Heartbeat(ctx, c.id, deadAfter)
 }
 
-// work is one worker of a platform and kind.
+// work claims and fetches targets of one platform and kind until ctx ends.
 func (c *Collector) work(ctx context.Context, p link.Platform, k Kind, h *hands) {
 	most := callsAtOnce / 2
 	for ctx.Err() == nil {
@@ -212,7 +212,7 @@ func (c *Collector) work(ctx context.Context, p link.Platform, k Kind, h *hands)
 	}
 }
 
-// claimable is how many targets may be claimed next after so many took so long.
+// claimable returns how many targets to claim next, given that the last claim had last targets and took took.
 func claimable(last int, took time.Duration) int {
 	if took <= claimTime/2 {
 		return min(mostClaimed, 2*last)
@@ -220,10 +220,10 @@ func claimable(last int, took time.Duration) int {
 	return min(mostClaimed, max(callsAtOnce/2, int(float64(last)*float64(claimTime)/float64(took))))
 }
 
-// claimTimeout bounds what a round asks of the database before it fetches.
+// claimTimeout bounds the database work of a round before its first fetch.
 const claimTimeout = 30 * time.Second
 
-// round claims and fetches once, up to most targets or as many as one call takes. It returns false if there was nothing to do.
+// round claims up to most targets, or one batch if that is more, and fetches them. It returns false if there was nothing to do.
 func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands, most int) (busy bool, err error) {
 	claim, ways, within, err := c.claimRound(ctx, p, k, most)
 	if err != nil || len(claim.Targets) == 0 {
@@ -233,8 +233,8 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands
 	return true, c.collect(ctx, claim, ways, within)
 }
 
-// claimRound claims the targets of a round, none if nothing is due or no source may be asked. It returns the sources to ask and for
-// how long.
+// claimRound claims the targets of a round. The claim is empty if nothing is due or if all sources are paused. claimRound also returns
+// the sources to ask and how long their calls may take.
 func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, most int) (claim store.Claim, sources ways, within time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
@@ -255,8 +255,8 @@ func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, mos
 	return claim, sources, within, err
 }
 
-// ready returns the sources that may be asked now and how many targets one call takes, 0 when all are paused: what is due then
-// stays so.
+// ready returns the sources that may be asked now, and how many targets one call takes. The number is 0 if all sources are paused: due
+// targets then stay due.
 func (c *Collector) ready(ctx context.Context, p link.Platform, k Kind) (ways, int, error) {
 	if err := c.replan(ctx); err != nil {
 		return nil, 0, err
@@ -265,7 +265,7 @@ func (c *Collector) ready(ctx context.Context, p link.Platform, k Kind) (ways, i
 	return ways, ways.batch(Target{Platform: p, Kind: k}), err
 }
 
-// times are how long a claim is kept, and its calls may take. A collector that dies is noticed much earlier.
+// times returns how long the lease of a claim is, and how long its calls may take. A dead collector is noticed much earlier.
 func (c *Collector) times(k Kind) (held, within time.Duration) {
 	within = accountCallTime
 	if k == KindVideo {
@@ -274,7 +274,7 @@ func (c *Collector) times(k Kind) (held, within time.Duration) {
 	return within + leaseMargin, within
 }
 
-// draw puts lanes in an order by chance and weight.
+// draw returns lanes in a random order in which lanes with a greater weight tend to come first.
 func draw(lanes []store.Lane) []store.Lane {
 	left, order := slices.Clone(lanes), make([]store.Lane, 0, len(lanes))
 	for len(left) > 0 {
@@ -289,7 +289,7 @@ func draw(lanes []store.Lane) []store.Lane {
 	return order
 }
 
-// collect fetches a claim, for as long as within.
+// collect fetches all targets of a claim. It stops its calls after within.
 func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
@@ -338,17 +338,18 @@ type answer struct {
 	later   map[string]time.Time   // until when those of them wait, by external id, for which a budget has too few units left
 	refused []store.Outcome        // this source cannot answer: to be written unless another can
 	failed  []store.Outcome        // the call failed, maybe by their fault: the same
-	next    []store.Target         // not found under a handle, to be asked for under the next one
-	// unanswered are targets of a further call, which met failure.
+	next    []store.Target         // not found under one handle; to be asked for under the next
+	// unanswered are the targets of a later call that failed with failure.
 	unanswered []store.Target
 	failure    *Failure
-	divide     *Failure // the call was refused, and is to be made for each half of the batch: nothing else is set
-	paused     bool     // the source is paused now
-	late       bool     // the call was not made, since the claim's time is up: all are open
+	divide     *Failure // the call was refused and must be repeated for each half of the batch; no other field is set
+	paused     bool     // this failure has paused the source
+	late       bool     // the claim's time was up before the call was made: all targets are open
 }
 
-// fetch asks one source for targets, in as many calls as it takes, and writes each answer as it comes. What is not found under a
-// handle is asked for under the next one. What it returns has no done and no next. The sources behind it may complete what it does not know.
+// fetch asks one source for targets, in as many calls as needed, and writes each answer at once. A video that is not found under one
+// handle is asked for under the next. The fields done and next of the returned answer are empty. The sources in behind may fill in
+// fields that this source does not know.
 func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, behind ways, targets []store.Target) (answer, error) {
 	var mu sync.Mutex
 	var errs []error
@@ -369,8 +370,8 @@ func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way
 	return c.endSearches(all, searches, w), errors.Join(errs...)
 }
 
-// endSearches refuses the targets whose search ended early: a handle was tried, and then the source could not be asked. The
-// next fetch goes on with the other handles.
+// endSearches refuses the targets whose search ended early: at least one handle was tried, and then the source could not be asked.
+// The next fetch continues with the other handles.
 func (c *Collector) endSearches(a answer, all searches, w way) answer {
 	now := c.now()
 	a.open = slices.DeleteFunc(a.open, func(t store.Target) bool {
@@ -402,7 +403,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 	}
 	results, err := c.spend(askingFor(ctx, batch), w, asked, taken)
 	if err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)) {
-		a.open, a.late = batch, !errors.Is(ctx.Err(), context.Canceled) // we are stopping, or the claim's time is up: that says nothing of the source
+		a.open, a.late = batch, !errors.Is(ctx.Err(), context.Canceled) // shutdown, or the claim's time is up: not the source's fault
 		return a, nil                                                   //nolint:nilerr // the targets go back
 	}
 	if failure := (*Failure)(nil); errors.As(err, &failure) {

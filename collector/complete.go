@@ -62,8 +62,8 @@ func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w 
 	})
 }
 
-// askDetails asks for a batch, and for its halves if it is refused whole or its call panics. A result without facts means that the source
-// has no answer, which is no fault of a target that has its counts.
+// askDetails asks for a batch. If the batch is refused whole or its call panics, it asks for each half. A result without facts means
+// that the source has no answer; the target has its counts already and is not marked as failed.
 func (c *Collector) askDetails(ctx, writing context.Context, w way, batch []store.Target) ([]Result, error) {
 	var results []Result
 	a := answer{}
@@ -90,7 +90,7 @@ func (c *Collector) askDetails(ctx, writing context.Context, w way, batch []stor
 	return results, err
 }
 
-// callForDetails makes one call. No results and no error mean that the source could not be asked.
+// callForDetails makes one call. It returns no results and no error if the source could not be asked.
 func (c *Collector) callForDetails(ctx context.Context, w way, batch []store.Target) ([]Result, answer, error) {
 	began := c.now()
 	asked := make([]Target, len(batch))
@@ -105,7 +105,7 @@ func (c *Collector) callForDetails(ctx context.Context, w way, batch []store.Tar
 	failure := (*Failure)(nil)
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, ErrNoTime)):
-		return nil, answer{}, nil //nolint:nilerr // we are stopping, or the claim's time is up
+		return nil, answer{}, nil //nolint:nilerr // shutdown, or the claim's time is up
 	case errors.As(err, &failure):
 		a, err := c.failed(context.WithoutCancel(ctx), w, batch, failure)
 		return nil, a, err

@@ -26,16 +26,16 @@ type errand struct {
 	later   time.Time      // a source waits until then for units of its budget; the zero time when none does
 }
 
-// refuse notes that a source can never answer, with the handles that were tried so far.
+// refuse records that a source can never answer for the target. It keeps the handles that all sources have tried so far.
 func (e *errand) refuse(o *store.Outcome) {
 	if e.refused != nil {
 		o.TriedHandles = append(o.TriedHandles, e.refused.TriedHandles...)
 	}
-	o.Target = e.target // with all handles, for the next source
+	o.Target = e.target // with all handles, so that the next source can try them
 	e.refused = o
 }
 
-// errands are those for targets that nobody was asked for yet.
+// errands returns an open errand for each target.
 func errands(targets []store.Target) []errand {
 	out := make([]errand, len(targets))
 	for i, t := range targets {
@@ -44,8 +44,8 @@ func errands(targets []store.Target) []errand {
 	return out
 }
 
-// strands parts errands into those that go on together: those of an organisation that waits, and those of all others. Where one call of
-// the next source that can be asked takes many targets, they share it. In a strand, who has fewest targets comes first.
+// strands splits errands into groups that are fetched together. Each waiting organisation has its own group. One more group has all other
+// targets, and those that the next available source takes many at a time. Targets of urgent lanes and of small requests come first.
 func (c *Collector) strands(ways ways, all []errand) [][]errand {
 	count := map[uuid.UUID]int{}
 	for _, e := range all {

@@ -6,17 +6,17 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Some sources find a video by its account alone. The handle that a caller's link names may be wrong, by mistake or on
-// purpose, and one target serves all organisations. So a source is asked under each handle that a subscriber claims until
-// it finds the video. Only the handle of an answer is then trusted for all.
+// Some sources find a video only through its account. The handle in a caller's link may be wrong, by mistake or on purpose, and all
+// organisations share one target. So the collector asks a source under each handle that a subscriber claims, until it finds the
+// video. Only the handle in the source's answer is then used for all organisations.
 
-// search is what a source said of a video under the handles that were tried before.
+// search records what a source answered for a video under the handles that were tried so far.
 type search struct {
 	tried     []string // claimed handles, "" for none
-	confirmed *Result  // under the handle that a source had confirmed
+	confirmed *Result  // the result under the handle that a source had confirmed; nil if that was not tried
 }
 
-// searches are those of one source, by external id.
+// searches are the searches of one source, by external id.
 type searches map[string]*search
 
 func newSearches(targets []store.Target) searches {
@@ -27,8 +27,8 @@ func newSearches(targets []store.Target) searches {
 	return all
 }
 
-// under weighs what a source said of a video under the handle that it was asked by. If it did not find the video and
-// other handles are claimed, next is the target to ask for under the next one. Otherwise the result is final.
+// under evaluates the result r of asking for a video under one handle. If the source did not find the video and other handles are
+// claimed, next is the target with the next handle. Otherwise next is nil and the result is final.
 func (s *search) under(source Source, t store.Target, asked Target, r Result) (final Result, next *store.Target) {
 	by, ok := source.(HandleAsker)
 	if asked.Kind != KindVideo || r.Class == OK || !ok || !by.AsksByHandle(asked) {
@@ -50,7 +50,7 @@ func (s *search) under(source Source, t store.Target, asked Target, r Result) (f
 	return s.conclude(r), nil
 }
 
-// conclude returns what the results under all handles mean, the last of which is r.
+// conclude returns the result of a search that has tried all handles. r is the result of the last one.
 func (s *search) conclude(r Result) Result {
 	switch {
 	case s.confirmed != nil:
@@ -58,13 +58,13 @@ func (s *search) conclude(r Result) Result {
 	case len(s.tried) == 0, len(s.tried) == 1 && s.tried[0] == "":
 		return r
 	case len(s.tried) == 1 && !slices.Contains([]Class{Gone, Missing, Unsupported}, r.Class):
-		return r // the only claim, of an account that the source knows
+		return r // only one claim, and the source knows its account
 	}
 	r.Class, r.Detail = Unconfirmed, "not found under the claimed account names: "+r.Detail
 	return r
 }
 
-// stopped is the result of a search that ends before all handles were tried; false when none was.
+// stopped returns the result of a search that ends before all handles were tried. ok is false if none was tried.
 func (s *search) stopped(t Target) (Result, bool) {
 	switch {
 	case s.confirmed != nil:
@@ -75,7 +75,7 @@ func (s *search) stopped(t Target) (Result, bool) {
 	return Result{}, false
 }
 
-// noted adds the handles that were tried in vain to the outcome. A source found the video under none of them.
+// noted adds the handles under which the source did not find the video to the outcome.
 func (s *search) noted(o store.Outcome) store.Outcome {
 	o.TriedHandles = append(o.TriedHandles, s.tried...)
 	return o

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claims is a world in which tenants name the accounts of one video, rightly or wrongly. Its collector fetches when it is
-// told to.
+// claims is a world in which organisations name the account of one video, some rightly and some wrongly. Its collector only fetches
+// when the test calls fetch.
 type claims struct {
 	*world
 	platform  link.Platform
@@ -37,7 +37,7 @@ type tenant struct {
 	tracked store.Tracked
 }
 
-// tracks has a new organisation track a link.
+// tracks creates an organisation that tracks a link.
 func (c *claims) tracks(l string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
@@ -58,7 +58,7 @@ func (c *claims) video(tn tenant) store.Video {
 	return v
 }
 
-// fetch claims and fetches the video once, when it is due next.
+// fetch advances the clock to the next due time, then claims and fetches the video once.
 func (c *claims) fetch() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
@@ -70,7 +70,7 @@ func (c *claims) fetch() {
 	require.True(c.t, busy)
 }
 
-// countedWithin fetches up to so many times until a tenant has the numbers of the sandbox.
+// countedWithin fetches until a tenant has the numbers of the sandbox. It fails after the given number of fetches.
 func (c *claims) countedWithin(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
@@ -80,18 +80,18 @@ func (c *claims) countedWithin(fetches int, tn tenant) {
 	v := c.video(tn)
 	truth, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // not one of the own account, whose insights are others
+	if v.LatestShares == nil { // insights of the own account have other numbers
 		require.Equal(c.t, truth.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, truth.Account.Handle, v.Username)
 }
 
-// handlesCase is a source, and a video that it finds by an account.
+// handlesCase is a source, and a video that it finds through an account.
 type handlesCase struct {
 	platform link.Platform
 	sources  func(*world) []collector.Source
 	id       func(*world) string
-	// link names the video under an account; "" names none.
+	// link returns a link to the video that names an account; handle "" means a link without one.
 	link func(handle, id string) string
 }
 
@@ -119,13 +119,13 @@ var byHandle = map[string]handlesCase{
 		func(w *world) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel is a reel of the account whose token the Instagram source has.
+// ownReel returns a reel of the account whose token the Instagram source has.
 func (w *world) ownReel() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
 }
 
-func TestClaimedHandle_takesNobodysNumbers(t *testing.T) {
+func TestClaimedHandle_deprivesNoOrganisationOfNumbers(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
 		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
@@ -157,7 +157,7 @@ func TestClaimedHandle_takesNobodysNumbers(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_ofFiftyAttackersTakesNobodysNumbers(t *testing.T) {
+func TestClaimedHandle_fiftyWrongClaimsDoNotPreventNumbers(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
 		for _, fetched := range []bool{false, true} {
@@ -185,8 +185,8 @@ func TestClaimedHandle_ofFiftyAttackersTakesNobodysNumbers(t *testing.T) {
 	}
 }
 
-// An own reel is found without its account's name.
-func TestClaimedHandle_leavesALinkWithoutOneItsNumbers(t *testing.T) {
+// A reel of the own account is found without the name of its account.
+func TestClaimedHandle_doesNotAffectALinkWithoutHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"first": true, "last": false} {
 		t.Run(order, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestClaimedHandle_leavesALinkWithoutOneItsNumbers(t *testing.T) {
 func TestClaimedHandle_neverMakesAVideoGone(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		if s.platform == link.Facebook { // it is asked for by its own id
+		if s.platform == link.Facebook { // Facebook finds a video by its own id
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestConfirmedHandle_fallsBackOnClaims(t *testing.T) {
 	})
 }
 
-// What one organisation claims is written to no other's records.
+// A handle that one organisation claims is not written to the records of another.
 func TestClaimedHandle_staysWithItsOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -289,7 +289,7 @@ func TestClaimedHandle_staysWithItsOrganisation(t *testing.T) {
 	})
 }
 
-func TestRefetch_isNotBoughtByStoppingAndTrackingAgain(t *testing.T) {
+func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaims(t, db, link.Instagram, (*world).meta)
@@ -298,7 +298,7 @@ func TestRefetch_isNotBoughtByStoppingAndTrackingAgain(t *testing.T) {
 		l, err := link.Parse(instagramReel(truth.Account.Handle, id))
 		require.NoError(t, err)
 		tn := c.tracks(l.Canonical + "?hl=en")
-		c.tracks(instagramReel(truth.Account.Handle, id)) // so that the target stays while the first has stopped
+		c.tracks(instagramReel(truth.Account.Handle, id)) // keeps the target alive while the first organisation has stopped
 		c.countedWithin(1, tn)
 		before := c.calls("instagram")
 		for range 10 {

@@ -36,8 +36,8 @@ func texts() []scenario {
 
 // refusedCalls are statuses, whose class decides what becomes of the source.
 func refusedCalls() []scenario {
-	// A vendor's description may say what a status means for a target. Of the calls for counts alone, YouTube's project may not have the
-	// method; another stands in.
+	// The description of a vendor may say what a status means for a target. For YouTube's calls that get only counts, the project may
+	// not have the method; the collector then uses another method.
 	vendors := func(f fate) map[string]fates {
 		return map[string]fates{"ensembledata tiktok": refusals(f), "ensembledata instagram": refusals(f)}
 	}

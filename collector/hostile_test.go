@@ -234,7 +234,7 @@ func (r *turn) honestAfter(what string) {
 		}
 	}
 	totals := r.rows("SELECT %s FROM organisation_totals WHERE organisation_id = ?", "", r.org.ID())[0]
-	delete(totals, "version") // no sum
+	delete(totals, "version") // not a sum
 	maps.DeleteFunc(totals, func(_ string, n int64) bool { return n == 0 })
 	require.Equal(r.t, sum, totals)
 }
@@ -325,7 +325,7 @@ func (h *hostile) run(t *testing.T, s scenario) {
 	for i, expected := range []fate{want.known, want.fresh, want.onlooker} {
 		v := r.videos[i]
 		if i == 2 && r.fate(i) == "ok" {
-			expected = "ok" // the others' trouble cost it nothing: it was asked for again without them
+			expected = "ok" // the collector asked again without the bad targets, so this target is unaffected
 		}
 		require.Equal(t, expected, r.fate(i), "%s, video %d: %+v\n%s", v.ID, i, r.target(i), h.said)
 		before := r.before[v.ID]

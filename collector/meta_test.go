@@ -136,7 +136,7 @@ func TestMeta_leavesTheRestToVendors(t *testing.T) {
 	w.silent()
 }
 
-// Without a vendor, what the Graph API no longer shows under a confirmed handle is gone once it has said so a few times.
+// Without a vendor, a video that the Graph API no longer shows under a confirmed handle counts as gone after a few such answers.
 func TestMeta_believesThatAVideoIsGone(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

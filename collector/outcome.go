@@ -56,7 +56,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 			return o
 		}
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == r.Target.Handle {
-			o.Handle = *confirmed // also when only counts were wanted
+			o.Handle = *confirmed // even if only counts were requested
 		}
 		o.Facts, o.Detail = wantedOf(r), ""
 		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
@@ -68,7 +68,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 			o.State = gone
 		}
 		wait(step(goneWaits, o.Refusals-1))
-	case Unconfirmed: // who claims another handle may know better
+	case Unconfirmed: // another claimed handle may be the right one
 		said(string(Unconfirmed))
 		wait(step(goneWaits, o.Refusals-1))
 	case Private:
@@ -82,7 +82,7 @@ func outcome(t store.Target, r Result, source string, spaced stretch, now time.T
 		wait(weekly)
 	case BadRequest, AuthFailed, QuotaSpent, RateLimited, Temporary:
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= parkedAfter && r.Class != AuthFailed { // whose cause may be the credential
+		if o.Attempts >= parkedAfter && r.Class != AuthFailed { // the cause of AuthFailed may be the credential, not the target
 			o.State = parked
 		}
 		o.NextAt = store.InstantOf(nextRetry(t, o.Attempts, now))
@@ -110,8 +110,8 @@ func wantedOf(r Result) *Facts {
 	return &f
 }
 
-// ask turns a claimed target into what a source is asked. Of a video whose handle no source has confirmed it names the first
-// handle that is claimed.
+// ask returns the query for a claimed target. If no source has confirmed the handle of a video, the query has the first claimed
+// handle.
 func ask(t store.Target, now time.Time) Target {
 	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
 		NeedDetails: needsDetails(t, now), Again: t.Attempts > 0}

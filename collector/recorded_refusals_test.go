@@ -20,12 +20,12 @@ import (
 type concern string
 
 const (
-	ofTarget  concern = "the target"               // it pauses nothing, whatever number of targets meets it
-	ofSource  concern = "the key or the quota"     // it pauses the source, or its budget, at the first call
-	undecided concern = "the target or the source" // it pauses the source once a second target meets it
+	ofTarget  concern = "the target"               // pauses nothing, however many targets are refused
+	ofSource  concern = "the key or the quota"     // pauses the source, or its budget, at the first call
+	undecided concern = "the target or the source" // pauses the source once a second target is refused
 )
 
-// recorded is an answer of a real interface, worded as its documentation or its clients have it.
+// recorded is an answer of a real API, in the words of its documentation or of its clients.
 type recorded struct {
 	name    string
 	status  int
@@ -40,7 +40,7 @@ const (
 	creatorsError = `{"success":false,"error":"`
 )
 
-// recordedRefusals are the refusals of each source; the lanes of one vendor have the same.
+// recordedRefusals returns the refusals of each source. All lanes of one vendor share the same refusals.
 func recordedRefusals() map[string][]recorded {
 	youtube := []recorded{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
@@ -50,7 +50,7 @@ func recordedRefusals() map[string][]recorded {
 		{"the API is not switched on", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
 		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
-	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recorded) bool { return r.name == "forbidden" }) // which says that there is no batchGetStats
+	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recorded) bool { return r.name == "forbidden" }) // forbidden means here that batchGetStats is not available
 	display := []recorded{
 		{"a parameter that is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
 		{"a scope that is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
@@ -106,7 +106,7 @@ func recordedRefusals() map[string][]recorded {
 	}
 }
 
-// crowd are tracked videos of a lane: bad ones, which the platform refuses, and good ones.
+// crowd is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
 type crowd struct {
 	*hostile
 	t         *testing.T
@@ -114,7 +114,8 @@ type crowd struct {
 	bad, good []string // their ids
 }
 
-// gather tracks so many ordinary videos of a lane, among them bad ones of different accounts where the lane has several.
+// gather tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
+// several accounts.
 func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -148,7 +149,7 @@ func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.lane.counting { // calls for counts alone are made for what was measured before
+	if h.lane.counting { // a call that gets only counts is made only for videos that were fetched before
 		c.rounds()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
@@ -165,19 +166,19 @@ func (c *crowd) rounds() {
 	}
 }
 
-// refuse has the platform answer every request that names one of the ids with a refusal.
+// refuse makes the platform answer every request that names one of the ids with r.
 func (c *crowd) refuse(r recorded, ids ...string) {
 	c.bending.Store(&bending{lane: c.lane, victims: ids, bend: status(r.status, r.body)})
 }
 
-// fresh are those of the ids whose numbers are from now.
+// fresh returns those of the ids that were fetched at the current time.
 func (c *crowd) fresh(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// paused are the sources and budgets that are paused.
+// paused returns the class of each pause, by the name of the paused source or budget.
 func (c *crowd) paused() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Pauses(c.t.Context())
@@ -199,7 +200,7 @@ func (c *crowd) end() {
 	c.said.reset()
 }
 
-// asked is how many calls the platform was asked for.
+// asked returns how many calls the platform has received, and resets the count.
 func (c *crowd) asked() int {
 	c.t.Helper()
 	c.bending.Store(nil)
@@ -211,7 +212,7 @@ func (c *crowd) asked() int {
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
 	}
-	if sum == 0 { // the Graph API's are under the platform's name, as a vendor's are
+	if sum == 0 { // the Graph API and the vendors are counted under the platform's name
 		sum = calls[string(c.lane.platform)].Calls
 	}
 	c.control(http.MethodDelete, "/_control/calls", nil)
@@ -267,9 +268,9 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 	}
 }
 
-// TestRecordedRefusals_costTheOthersNothing measures many good videos among which some are refused: on the same instant, with few more
-// calls than without the refusals.
-func TestRecordedRefusals_costTheOthersNothing(t *testing.T) {
+// TestRecordedRefusals_doNotDelayOtherVideos fetches many good videos and a few refused ones. The good ones must be fetched without
+// any delay, and the refusals may cost only few more calls.
+func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 	t.Parallel()
 	videos := 40
 	if *everywhere {

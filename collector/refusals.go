@@ -12,26 +12,26 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// A failed call may be the trouble of its target alone: an age-restricted video that a vendor answers with 403, a page that a
-// token may not read. So a failure pauses its source only in two cases:
+// A failed call may be caused by its target only: a vendor answers 403 for an age-restricted video, or a token may not read one page.
+// So a failure pauses its source in only two cases:
 //
 //   - its answer says that it concerns the credential, the quota or a limit (Failure.OfSource, RateLimited, QuotaSpent);
-//   - different targets have met the same refusal, and the source has given no good answer in between. The count is in the
+//   - several different targets got the same refusal, with no good answer of the source in between. The count is in the
 //     database (store.NoteRefusal), so that all collectors share it.
 //
-// If a call for several targets is refused whole, the collector asks for each half by itself, down to single targets. Each of these
-// calls is paid from the budgets as any other. A batch whose handling panics is treated in the same way.
+// If a call for several targets is refused whole, the collector asks for each half separately, down to single targets. Each of these
+// calls is paid from the budgets like any other. A batch whose handling panics is treated in the same way.
 
 const (
-	// toleratedRefusals is from which refused call on a source is paused whose credential may be refused.
+	// toleratedRefusals is the number of AuthFailed calls in a row at which a source is paused.
 	toleratedRefusals = 2
-	// toleratedFailures is from which failed call on a source is paused whose failures have other classes.
+	// toleratedFailures is the number of failed calls of another class in a row at which a source is paused.
 	toleratedFailures = 3
-	// refusedPauseAtMost is the longest pause after refusals that do not name the credential: they may all be the targets' trouble.
+	// refusedPauseAtMost is the longest pause after refusals that do not name the credential. All of them may be caused by their targets.
 	refusedPauseAtMost = 5 * time.Minute
 )
 
-// concernsSource says whether a failure concerns the source whatever its target is.
+// concernsSource returns true if the failure concerns the source, whatever its target is.
 func (f *Failure) concernsSource() bool {
 	return f.OfSource || f.Class == RateLimited || f.Class == QuotaSpent
 }
@@ -44,7 +44,7 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// safely runs f, and returns a panic in it as a *panicked error. It logs the panic with its stack and attrs, and counts it.
+// safely runs f and returns a panic in it as a *panicked error. It counts the panic and logs it with its stack and attrs.
 func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -59,8 +59,8 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 	return f()
 }
 
-// handle asks a source for a batch and writes the answer. If the batch is refused whole, or its handling panics, it handles the
-// halves one after the other, until the targets that are the cause stand alone.
+// handle asks a source for a batch and writes the answer. If the batch is refused whole, or if its handling panics, handle processes
+// each half separately. In the end, each target that is the cause is alone in its call.
 func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w way, behind ways, batch []store.Target, searches searches) (answer, error) {
 	var a answer
 	err := c.safely(writing, func() error {
@@ -92,7 +92,7 @@ func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w wa
 		}
 		part, err := c.handle(ctx, writing, claim, w, behind, half, searches)
 		errs = append(errs, err)
-		if part.late { // the claim's time has run out: asked for together again, they would be refused together again
+		if part.late { // do not ask for this half together again: the call would be refused again
 			part = answer{failed: c.failures(w, half, a.divide, a.at), late: true}
 		}
 		a.add(part)
@@ -101,7 +101,7 @@ func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w wa
 	return a, errors.Join(errs...)
 }
 
-// add adds the answer for other targets.
+// add appends the answer b, which is for other targets.
 func (a *answer) add(b answer) {
 	a.open, a.refused, a.lacking, a.failed = append(a.open, b.open...), append(a.refused, b.refused...), append(a.lacking, b.lacking...), append(a.failed, b.failed...)
 	if a.later == nil {
@@ -119,7 +119,7 @@ func idsOf(batch []store.Target) []string {
 	return ids
 }
 
-// subject names what a target is refused with: its group, where a source finds targets by one, else itself.
+// subject returns the name under which refusals of a target are counted: its group if the source finds targets by group, else itself.
 func subject(s Source, t Target) string {
 	if g, ok := s.(Grouped); ok && t.Kind == KindVideo {
 		if group := g.Group(t); group != "" {
@@ -129,18 +129,18 @@ func subject(s Source, t Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// divisible says whether a batch has more than one subject, so that a half of it may have a good answer.
+// divisible returns true if a batch has more than one subject. Then one half of it may get a good answer.
 func (c *Collector) divisible(s Source, batch []store.Target) bool {
 	first := subject(s, ask(batch[0], c.now()))
 	return slices.ContainsFunc(batch[1:], func(t store.Target) bool { return subject(s, ask(t, c.now())) != first })
 }
 
-// failed handles a call without an answer. It pauses the source, or one of its budgets, for all collectors if the failure concerns the
-// source. Then the targets go back unharmed, or with one more attempt where the cause may be theirs.
+// failed handles a call without an answer. If the failure concerns the source, it pauses the source, or one of its budgets, for all
+// collectors. The targets go back unchanged, or with one more attempt if they may be the cause.
 func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *Failure) (answer, error) {
 	now := c.now()
 	a := answer{at: now}
-	if errors.Is(f, ErrUnpaid) { // which says nothing of the source
+	if errors.Is(f, ErrUnpaid) { // no call was made, so this says nothing about the source
 		a.failed = c.failures(w, batch, f, now)
 		return a, nil
 	}
@@ -164,7 +164,7 @@ func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *
 			until, a.failed = now.Add(jitter(step(pauses, strikes))), c.failures(w, batch, f, now)
 		case f.Class == Temporary:
 			a.failed = c.failures(w, batch, f, now)
-		default: // another source may answer
+		default: // another source may be able to answer
 			a.refused = c.failures(w, batch, f, now)
 		}
 	}
@@ -184,7 +184,7 @@ func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// failures are the outcomes of a failed call for its targets.
+// failures returns the outcomes of a failed call for its targets.
 func (c *Collector) failures(w way, batch []store.Target, f *Failure, now time.Time) []store.Outcome {
 	outcomes := make([]store.Outcome, len(batch))
 	for i, t := range batch {
@@ -193,7 +193,7 @@ func (c *Collector) failures(w way, batch []store.Target, f *Failure, now time.T
 	return outcomes
 }
 
-// pauseOf is the end of the pause that a failure of the source asks for, after so many pauses in a row.
+// pauseOf returns the end of the pause after a failure of the source. strikes is the number of pauses in a row before it.
 func (c *Collector) pauseOf(f *Failure, strikes int) time.Time {
 	now := c.now()
 	switch f.Class {
@@ -203,7 +203,7 @@ func (c *Collector) pauseOf(f *Failure, strikes int) time.Time {
 		}
 		return now.Add(jitter(step(pauses, strikes)))
 	case QuotaSpent:
-		// The source says when the budget returns; until then it is tried now and then, since operators buy more.
+		// The source says when the budget is available again. It is tried a few times before then, since operators may buy more.
 		until := now.Add(step(probes, strikes))
 		if f.RetryAt.After(now) && f.RetryAt.Before(until) {
 			return f.RetryAt
@@ -214,17 +214,17 @@ func (c *Collector) pauseOf(f *Failure, strikes int) time.Time {
 	}
 }
 
-// verdict is what the refusals so far say of a source.
+// verdict is what the refusals so far mean for a source.
 type verdict int
 
 const (
-	no        verdict = iota // the refusal may be the target's trouble
+	no        verdict = iota // the target may be the cause
 	yes                      // the refusals concern the source
-	undecided                // the batch has to be asked for in halves
+	undecided                // the batch must be asked for in halves
 )
 
-// refusedEnough counts a refusal that may be the target's trouble, and says whether the refusals in a row concern the source.
-// It does not count the refusal of a batch that can be divided: it does not say which target is the cause.
+// refusedEnough counts a refusal whose target may be the cause, and returns whether the refusals in a row concern the source. It does
+// not count the refusal of a divisible batch, because it is unknown which target is the cause.
 func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Target, f *Failure) (verdict, error) {
 	key := bucketKey(w.source, f.Bucket)
 	enough := func(r store.Refusals) bool {
@@ -254,7 +254,7 @@ func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Targ
 	return no, nil
 }
 
-// learnRefusals takes note of which sources have refusals on record, so that their next good answer ends the count.
+// learnRefusals reads which sources have refusals on record, so that their next good answer resets the count.
 func (c *Collector) learnRefusals(ctx context.Context) error {
 	known, err := c.store.Refusals(ctx)
 	for _, r := range known {
@@ -263,7 +263,7 @@ func (c *Collector) learnRefusals(ctx context.Context) error {
 	return err
 }
 
-// forgetRefusals ends the count of refusals of a source or a budget, since it has answered.
+// forgetRefusals resets the count of refusals of a source or a budget after a good answer.
 func (c *Collector) forgetRefusals(ctx context.Context, key string) error {
 	if _, known := c.refusals.LoadAndDelete(key); !known {
 		return nil
@@ -271,7 +271,7 @@ func (c *Collector) forgetRefusals(ctx context.Context, key string) error {
 	return c.store.ForgetRefusals(ctx, key)
 }
 
-// abandon counts a failure for each target of a claim that is not acknowledged: its work ended by a panic outside of a batch.
+// abandon counts a failure for each target of a claim whose work ended in a panic outside of a batch.
 func (c *Collector) abandon(ctx context.Context, claim store.Claim, p *panicked) error {
 	outcomes := make([]store.Outcome, len(claim.Targets))
 	for i, t := range claim.Targets {
@@ -280,10 +280,10 @@ func (c *Collector) abandon(ctx context.Context, claim store.Claim, p *panicked)
 	return c.acknowledge(ctx, claim, outcomes)
 }
 
-// A batch that has no answer in time leaves no time to ask for its halves in the same claim. Its targets are asked for in batches of half
-// the size the next time, so that one target which a source cannot answer in time is found.
+// If a batch gets no answer in time, no time is left to ask for its halves in the same claim. So its targets are asked for in batches
+// of half the size next time. This finds the one target that a source cannot answer in time.
 
-// noteUnanswered remembers the size of a batch that had no answer.
+// noteUnanswered remembers the size of a batch that got no answer.
 func (c *Collector) noteUnanswered(s Source, batch []store.Target) {
 	for _, t := range batch {
 		if len(batch) > 1 {
@@ -292,7 +292,7 @@ func (c *Collector) noteUnanswered(s Source, batch []store.Target) {
 	}
 }
 
-// batchSize is how many targets are asked for together with t, of which the source takes size at once.
+// batchSize returns how many targets may be asked for together with t. size is how many the source takes in one call.
 func (c *Collector) batchSize(s Source, t store.Target, size int) int {
 	if most, ok := c.unanswered.LoadAndDelete(unansweredKey(s, t)); ok {
 		return max(1, min(size, most.(int)))

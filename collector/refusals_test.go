@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scripted is a source of TikTok videos whose calls fail as answer says.
+// scripted is a source of TikTok videos. The function answer decides which of its calls fail.
 type scripted struct {
 	batch  int
 	answer func(batch []Target) error // nil for a good answer; may panic
@@ -51,7 +51,7 @@ func (s *scripted) Fetch(_ context.Context, batch []Target, _ []Call) ([]Result,
 	return results, nil
 }
 
-// asked is how many calls named a target.
+// asked returns how many calls contained a target.
 func (s *scripted) asked(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,12 +64,12 @@ func (s *scripted) count() int {
 	return len(s.calls)
 }
 
-// named says whether a batch has one of the targets.
+// named returns true if a batch contains one of the ids.
 func named(batch []Target, ids ...string) bool {
 	return slices.ContainsFunc(batch, func(t Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
-// script is a collector with one scripted source and tracked videos.
+// script has a collector with one scripted source, and the ids of its tracked videos.
 type script struct {
 	t    *testing.T
 	db   *storetest.DB
@@ -122,7 +122,7 @@ func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
 	return s
 }
 
-// collector is another collector on the same database.
+// collector returns another collector on the same database.
 func (s *script) collector() *Collector {
 	s.t.Helper()
 	c, err := New(Options{Store: s.db.Store, Sources: []Source{s.scripted}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
@@ -130,7 +130,7 @@ func (s *script) collector() *Collector {
 	return c
 }
 
-// rounds has all that is due now done.
+// rounds runs rounds until no target is due.
 func (s *script) rounds(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
@@ -140,7 +140,7 @@ func (s *script) rounds(c *Collector) {
 	}
 }
 
-// dueNow makes targets due and all others not.
+// dueNow makes the given targets due now, and all others in two days.
 func (s *script) dueNow(ids ...string) {
 	s.t.Helper()
 	now := store.InstantOf(s.db.Clock.Now())
@@ -150,7 +150,7 @@ func (s *script) dueNow(ids ...string) {
 	}
 }
 
-// measured are the ids with numbers.
+// measured returns the ids of the videos that have numbers.
 func (s *script) measured() []string {
 	s.t.Helper()
 	ids := storetest.Column[string](s.t, s.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND latest_views IS NOT NULL", s.org.ID())
@@ -163,7 +163,7 @@ func (s *script) attempts(id string) int {
 	return storetest.Column[int](s.t, s.db, "SELECT attempts FROM fetch_targets WHERE external_id = ?", id)[0]
 }
 
-// paused is the class of the pause that the source is under, "" when there is none.
+// paused returns the class of the source's pause; "" if it is not paused.
 func (s *script) paused() Class {
 	s.t.Helper()
 	pauses, err := s.db.Pauses(s.t.Context())
@@ -174,7 +174,7 @@ func (s *script) paused() Class {
 	return ""
 }
 
-// others are all ids but some.
+// others returns all ids except the given ones.
 func (s *script) others(but ...string) []string {
 	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(but, id) })
 }
@@ -205,7 +205,7 @@ func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 	}
 }
 
-func TestPanics_ofOneTargetHurtNoOther(t *testing.T) {
+func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
 		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newScript(t, db, 1, 5)
 				s.answer = func([]Target) error { return &Failure{Class: class, Detail: "refused"} }
-				other := s.collector() // which sees the first one's evidence in the database
+				other := s.collector() // must see the count of the first one in the database
 				for i := range calls {
 					require.Empty(t, s.paused(), "after %d calls", i)
 					s.dueNow(s.ids[i])

@@ -24,7 +24,7 @@ type Target struct {
 	Kind       Kind
 	ExternalID string // the platform's own id (for Instagram the shortcode)
 	Handle     string // the account's handle where known, "" otherwise: some sources can ask by account only
-	// HandleClaimed is true when Handle stands in a caller's link alone, and no source has confirmed it.
+	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
 	HandleClaimed bool
 	Link          string // the canonical link: some sources ask by link
 	// NeedDetails is true when title, account, upload date and the like are wanted as well as the counts.
@@ -75,7 +75,7 @@ const (
 	Private     Class = "private"     // the source says so
 	Restricted  Class = "restricted"  // age gate, region
 	Unsupported Class = "unsupported" // this source can never answer for this target
-	Unconfirmed Class = "unconfirmed" // not found under handles that no source has confirmed; as Missing, but never evidence that the target is gone
+	Unconfirmed Class = "unconfirmed" // not found under handles that no source has confirmed; like Missing, but never makes the target Gone
 	Temporary   Class = "temporary"   // try again soon
 
 	RateLimited Class = "rate_limited" // the source is paused until RetryAt
@@ -103,13 +103,13 @@ type Result struct {
 	// Lags is true when the source's numbers may be days old: they never set back what another source gave.
 	Lags bool
 
-	// Failed is the failure of the call that was to answer for this target, when other calls for the batch had an answer. Class is Temporary.
+	// Failed is the failure of this target's call, if other calls for the batch were answered. Class is then Temporary.
 	Failed *Failure
 
 	doubt string // what the other results of the batch say against this one; see compare
 }
 
-// Unanswered is the result for a target whose call failed with err after another call for the batch was answered.
+// Unanswered returns the result for a target whose call failed with err after another call for the batch was answered.
 func Unanswered(t Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)
@@ -121,8 +121,8 @@ type Failure struct {
 	Class   Class
 	Bucket  string    // the budget that is concerned; "" for the whole source
 	RetryAt time.Time // when the source said it may be asked again; zero when it did not say
-	// OfSource is true when the answer says that it concerns the credential or the source, whatever the target is. Without it, a
-	// failure may be its target's trouble, unless its class is RateLimited or QuotaSpent.
+	// OfSource is true if the answer says that the failure concerns the credential or the source, whatever the target is. If it is false,
+	// the target may be the cause, unless the class is RateLimited or QuotaSpent.
 	OfSource bool
 	Detail   string // for the log; never holds a credential
 	Cause    error  // for errors.Is and errors.As, may be nil; never holds a credential
@@ -155,25 +155,25 @@ type Addressed interface {
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// Grouped is a source for which a batch of targets of several groups is as many calls, one after the other. The collector makes it
-// batches of one group each.
+// Grouped is a source that needs a separate call for each group of a batch, one after the other. The collector makes batches of one group
+// each.
 type Grouped interface {
-	// Group names what a target is found by, e.g. the account in whose list it stands.
+	// Group returns what a target is found by, e.g. the account whose list contains it.
 	Group(t Target) string
 }
 
-// HandleAsker is a source that finds some videos by their account's handle.
+// HandleAsker is a source that finds some videos by the handle of their account.
 type HandleAsker interface {
-	// AsksByHandle says whether another handle may give another answer for a target. An answer without numbers then says
-	// nothing of the video unless a source has confirmed the handle.
+	// AsksByHandle returns true if the source might answer differently for another handle of the target. If the handle is not
+	// confirmed, an answer without numbers then says nothing about the video.
 	AsksByHandle(t Target) bool
 }
 
-// ErrNoAnswer is the cause of a failure whose call had no complete answer: a timeout, a connection that failed.
+// ErrNoAnswer is the cause of a failure whose call got no complete answer, such as a timeout or a broken connection.
 var ErrNoAnswer = errors.New("no complete answer")
 
-// ErrNoTime says that a call was not made, since the time of the claim would have ended it half-way: a call that is broken off
-// is paid for, and says nothing of its source.
+// ErrNoTime reports that a call was not made because the claim would have ended during it. A call that is broken off is paid for and
+// says nothing about its source.
 var ErrNoTime = errors.New("not enough of the claim's time is left for a call")
 
 // Source is one way to get numbers. A platform may be served by several, tried in the configured order. All
@@ -188,13 +188,14 @@ type Source interface {
 	Patience() time.Duration
 	// Budgets lists the source's budgets.
 	Budgets() []Budget
-	// Plan says what Fetch would spend on the batch at the most, in the order in which ways of asking are preferred. The
-	// collector reserves the first that its budget allows and hands it to Fetch. There is none while the source wants to
-	// be left alone.
+	// Plan returns the possible ways to ask for the batch, preferred first, each with the calls and units that Fetch would spend at most.
+	// The collector reserves the first one that its budget allows and passes it to Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
-	// Fetch asks for a batch, all of one kind, in the way that plan (one of Plan's) names. A call of the plan has fewer units
-	// than Plan said when its budget has no more: Fetch then gives what these buy. It may lower the units in plan to what
-	// it spent, also when it fails: the rest goes back to the budget. What may have been spent counts as spent. It returns a result for each target, in the order
-	// given, or a *Failure. If a call fails after another one for the batch was answered, the results of the targets left have Failed. A target that is missing from an otherwise good answer is Gone, unless the source knows better.
+	// Fetch asks for a batch of one kind with one of the plans that Plan returned. If the budget is low, a call in plan has fewer units than
+	// Plan asked for, and Fetch then gets what these units pay for. Fetch may lower the units in plan to what it spent, even if it fails; the
+	// rest goes back to the budget. If it is unknown whether units were spent, they count as spent.
+	//
+	// Fetch returns a result for each target, in the given order, or a *Failure. If a call fails after another one for the batch was answered,
+	// the results of the remaining targets have Failed. A target that is missing from a good answer is Gone, unless the source knows better.
 	Fetch(ctx context.Context, batch []Target, plan []Call) ([]Result, error)
 }

@@ -8,32 +8,32 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Upkeep is what one collector does for all, claimed as a job: once a day points roll up into weeks and old points are dropped, once
-// an hour everything else that has expired is deleted. Servers do not run it: without a collector no point is written, and the
-// idempotency keys that servers write are bounded by their own limit.
+// Upkeep is work that one collector does for all, claimed as a job. Once a day it rolls points up into weeks and drops old points.
+// Once an hour it deletes everything else that has expired. Servers do not run it: without a collector no points are written, and
+// the idempotency keys that servers write have their own limit.
 
 const (
 	upkeepJob   = "upkeep"
 	expiryJob   = "expiry"
-	upkeepEvery = time.Minute // how often a collector looks whether a job is due
-	// upkeepLease is after how long another takes over from a collector that died at it. It is extended after each transaction.
+	upkeepEvery = time.Minute // how often a collector checks whether a job is due
+	// upkeepLease is how long a job stays claimed if its collector dies. The lease is extended after each transaction.
 	upkeepLease = 15 * time.Minute
-	upkeepRetry = time.Hour // when something was in use, or failed
-	// upkeepAt is when of the UTC day the upkeep is due.
+	upkeepRetry = time.Hour // after a failure, or if a month was in use
+	// upkeepAt is the time of the UTC day at which upkeep is due.
 	upkeepAt    = 3 * time.Hour
 	expiryEvery = time.Hour
 )
 
-// upkeep prepares the days to come, and then looks for work until ctx ends.
+// upkeep creates the partitions of the coming days, and then runs due jobs until ctx ends.
 func (c *Collector) upkeep(ctx context.Context) {
 	if err := c.store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
-		c.log.ErrorContext(ctx, "days to come not prepared", "error", err)
+		c.log.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
 	}
 	for {
 		again := upkeepEvery
 		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
 		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
-			c.log.WarnContext(ctx, "nothing is deleted by a clock that may be wrong", "error", err)
+			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
 			again = upkeepRetry
 		} else if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
@@ -44,12 +44,12 @@ func (c *Collector) upkeep(ctx context.Context) {
 	}
 }
 
-// keepUp does each job that is due and that no other collector does.
+// keepUp runs each job that is due and that no other collector is running.
 func (c *Collector) keepUp(ctx context.Context) error {
 	return errors.Join(c.doJob(ctx, expiryJob, c.deleteExpired), c.doJob(ctx, upkeepJob, c.applyRetention))
 }
 
-// doJob runs a job if it is due. The job returns when it is due again.
+// doJob runs a job if it is due. The job returns when it will be due next.
 func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
 	lease, ok, err := c.store.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {

@@ -70,8 +70,8 @@ func authorized(ctx context.Context, target *url.URL, token string) (string, err
 	return "http://" + l.Addr().String(), nil
 }
 
-// retrying sends a request again after a 429, when Retry-After has passed. The inspector opens a session for each call and so sends
-// more requests than the server takes in a minute.
+// retrying is a RoundTripper that repeats a request after a 429, once Retry-After has passed. The inspector opens a session for each
+// call, so it sends more requests than the server accepts in a minute.
 type retrying struct{ next http.RoundTripper }
 
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {

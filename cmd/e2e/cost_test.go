@@ -16,12 +16,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cost is what a piece of work takes from the machine.
+// cost is the processor time, wall-clock time and memory that a piece of work takes.
 type cost struct {
 	server   time.Duration // processor time of the server
 	database time.Duration // processor time of all processes of PostgreSQL
-	elapsed  time.Duration // from the first byte sent until the caller is done
-	memory   int64         // bytes at the peak, above what the server held before
+	elapsed  time.Duration // from the first byte sent until the work has returned
+	memory   int64         // peak memory of the server, less what it held before
 }
 
 // meter measures a server process and the PostgreSQL behind it.
@@ -31,14 +31,14 @@ type meter struct {
 	metrics    string // URL
 }
 
-// startMetered starts the server of s with its metrics and returns a meter of it.
+// startMetered starts the server of s with its metrics, and returns a meter for it.
 func startMetered(t *testing.T, s *stack, postmaster int) *meter {
 	t.Helper()
 	s.startServer(t)
 	return &meter{s.server.cmd.Process.Pid, postmaster, loggedAddress(t, s.server, "serving metrics")}
 }
 
-// postmasterOf returns the process id of a database's PostgreSQL.
+// postmasterOf returns the process id of the PostgreSQL server that runs a database.
 func postmasterOf(t *testing.T, db *storetest.DB) int {
 	t.Helper()
 	lines := storetest.Column[string](t, db, "SELECT pg_read_file('postmaster.pid')")
@@ -49,13 +49,13 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 	return pid
 }
 
-// measure runs work and returns its cost. It waits until server and database are idle before and after, so that work that goes
-// on after the caller has hung up is counted.
+// measure runs work and returns its cost. It waits until server and database are idle before and after the work, so that it also
+// counts work that continues after the client has disconnected.
 func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
 	held := m.status(t, "VmRSS") - m.reusable(t)
-	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // the peak starts anew: proc(5)
+	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // resets the recorded peak: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
 	work()
@@ -85,7 +85,7 @@ func (m *meter) awaitIdle(t *testing.T) {
 
 func (m *meter) file(name string) string { return filepath.Join("/proc", strconv.Itoa(m.server), name) }
 
-// status returns a size of the server's /proc/PID/status in bytes.
+// status returns a memory size in bytes from the server's /proc/PID/status.
 func (m *meter) status(t *testing.T, name string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(m.file("status"))
@@ -97,8 +97,8 @@ func (m *meter) status(t *testing.T, name string) int64 {
 	return kilobytes << 10
 }
 
-// reusable returns the bytes that the Go runtime of the server holds resident without using them. A request can use them
-// without a trace in the resident size, so they are counted as free.
+// reusable returns how many resident bytes the server's Go runtime holds without using them. A request can use these bytes without
+// growing the resident size, so they are counted as free.
 func (m *meter) reusable(t *testing.T) int64 {
 	t.Helper()
 	a := call(t, http.MethodGet, m.metrics, "", nil)
@@ -120,7 +120,7 @@ func (m *meter) serverTime(t *testing.T) time.Duration {
 	return used
 }
 
-// databaseTime returns the processor time of PostgreSQL: of the postmaster, of its processes, and of those that have ended.
+// databaseTime returns the processor time of PostgreSQL: the postmaster, its running processes and its ended processes.
 func (m *meter) databaseTime(t *testing.T) time.Duration {
 	t.Helper()
 	total, err := processorTime(m.postmaster, true)
@@ -130,7 +130,7 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
-		if used, err := processorTime(pid, false); err == nil { // one that has ended meanwhile is counted the next time
+		if used, err := processorTime(pid, false); err == nil { // a process that has just ended is counted at the next call
 			total += used
 		}
 	}
@@ -140,7 +140,7 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 // clockTick is the unit of /proc/PID/stat on Linux.
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns what a process has used so far, with its ended children or without.
+// processorTime returns the processor time that a process has used so far. withChildren adds the time of its ended children.
 func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -162,7 +162,7 @@ func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	return total, nil
 }
 
-// progress writes a line to standard error at once: the log of a test comes at its end.
+// progress writes a line to standard error at once. The log of a test is only shown when the test ends.
 func progress(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

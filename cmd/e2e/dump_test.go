@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// While pg_dump runs, collectors start that have to make the partitions of the months to come. Histories can be read all the
-// time, and the partitions are there before the dump ends.
+// Collectors that start while pg_dump runs must create the partitions of the coming months. Histories stay readable meanwhile, and
+// the partitions exist before the dump ends.
 func TestDump_delaysNeitherReadsNorNewMonths(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -64,8 +64,8 @@ func dumps(t *testing.T, db *storetest.DB) int64 {
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
 }
 
-// startDump starts a pg_dump whose output is not read, so that it goes on until the returned function ends it. It returns once the
-// dump writes rows, and so has all its locks.
+// startDump starts a pg_dump whose output is not read, so that it runs until end is called. It returns when the dump has begun to
+// write rows, and therefore holds all its locks.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	path, err := exec.LookPath("pg_dump")
@@ -75,7 +75,7 @@ func startDump(t *testing.T, db *storetest.DB) (end func()) {
 		path = found[len(found)-1]
 	}
 	c := exec.CommandContext(t.Context(), path, "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)
-	out, err := c.StdoutPipe() // holds 64 KiB
+	out, err := c.StdoutPipe() // the pipe holds 64 KiB
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
 	await(t, soon, 50*time.Millisecond, func() string {

@@ -19,16 +19,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable names the environment variable that sets for how long the database is frozen, with the default request timeout.
-// Without it, a short freeze is tested with a short request timeout.
+// frozenVariable names the environment variable that sets how long the database stays frozen. If it is set, the request timeout is the
+// default. If it is not set, both the freeze and the request timeout are short.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (
 	readersAtOnce = 20
 	writersAtOnce = 5
-	// lateness is how much later than its deadline an answer may come: one second, and more on a busy machine.
+	// lateness is how much later than its deadline an answer may come. One second would do on an idle machine.
 	lateness = 3 * time.Second
-	// probeWithin is how long health checks, metrics and status may take, likewise.
+	// probeWithin is how long health checks, metrics and status may take.
 	probeWithin = 2*time.Second + lateness
 )
 
@@ -40,9 +40,9 @@ type timed struct {
 	err  error
 }
 
-// PostgreSQL is frozen, so that its connections stay open and it answers nothing. Every request is answered by its deadline, and
-// all is well without a restart once PostgreSQL goes on.
-func TestFrozenDatabase_isAnsweredInTimeAndRecoveredFrom(t *testing.T) {
+// While PostgreSQL is frozen, its connections stay open but nothing answers. Every request must still be answered by its deadline. When
+// PostgreSQL continues, everything must recover without a restart.
+func TestFrozenDatabase_requestsAreAnsweredInTimeAndServiceRecovers(t *testing.T) {
 	t.Parallel()
 	frozen, deadline := 6*time.Second, 2*time.Second
 	if text := os.Getenv(frozenVariable); text != "" {
@@ -133,7 +133,7 @@ func TestFrozenDatabase_isAnsweredInTimeAndRecoveredFrom(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// load sends requests of all kinds for a time, each again and again, and returns every answer.
+// load sends requests of all kinds in a loop for the time lasts, and returns every answer.
 func (s *stack) load(t *testing.T, metrics string, videos []video, lasts time.Duration) []timed {
 	t.Helper()
 	var (
@@ -185,7 +185,7 @@ func (s *stack) load(t *testing.T, metrics string, videos []video, lasts time.Du
 	return answers
 }
 
-// metricsOf returns where a process serves its metrics.
+// metricsOf returns the URL at which a process serves its metrics.
 func metricsOf(t *testing.T, p *process) string {
 	t.Helper()
 	var line struct{ Address string }

@@ -28,18 +28,18 @@ var (
 )
 
 const (
-	// maxInFlight is how many requests of the organisation are under way at once; those above it are left out.
+	// maxInFlight is how many requests of the organisation may run at once. Requests beyond it are skipped.
 	maxInFlight = 100
-	// maxKeyBytes is how large the table of idempotency keys may get on disk. The organisation may keep 128 MiB in it.
+	// maxKeyBytes is how large the table of idempotency keys may become on disk. The organisation's limit is 128 MiB.
 	maxKeyBytes = 256 << 20
-	// maxResident is how large the server may get.
+	// maxResident is how large the resident memory of the server may become.
 	maxResident = 1 << 30
 )
 
-// One organisation calls every operation as often as it may, with requests as large as allowed. The server stays small,
-// the idempotency keys stay within their limit, and others are answered.
+// One organisation calls every operation as often as its rate limits allow, with requests of the greatest allowed size. The server's
+// memory stays small, the idempotency keys stay within their limit, and other organisations are answered.
 //
-//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
+//nolint:paralleltest // it loads the whole machine, so that parallel tests with short timeouts would fail
 func TestFullRate(t *testing.T) {
 	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
 	if *fullRateOut != "" {
@@ -70,7 +70,7 @@ func TestFullRate(t *testing.T) {
 	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
 	run.tablesAfter = tableSizes(t, db)
 
-	if *fullRateOut != "" { // before anything is required, so that a failed run can be looked at
+	if *fullRateOut != "" { // before the assertions, so that the results of a failed run are kept
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.page()), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.picture()), 0o600))
 	}
@@ -86,18 +86,18 @@ func TestFullRate(t *testing.T) {
 		require.Less(t, one.keys, int64(maxKeyBytes), "the idempotency keys")
 	}
 	failed := failures(run.honest)
-	delete(failed, "503 Service Unavailable") // of a machine that does too much at once, not of the server
+	delete(failed, "503 Service Unavailable") // caused by an overloaded machine, not by a fault of the server
 	require.Empty(t, failed)
 }
 
-// fullRateRun is what is measured.
+// fullRateRun holds the measurements of a full-rate run.
 type fullRateRun struct {
 	alone, length       time.Duration
 	sampleEvery, window time.Duration
 	videos              int
-	limits              map[string]int // calls in a minute, by operation
+	limits              map[string]int // calls a minute, by operation
 
-	began                     time.Time // of the organisation's requests; before it honest callers are alone
+	began                     time.Time // start of the organisation's requests; before it, only honest callers send requests
 	honest                    []timing
 	samples                   []sample
 	sent                      map[string]*outcome
@@ -105,15 +105,15 @@ type fullRateRun struct {
 	tablesBefore, tablesAfter map[string]int64
 }
 
-// sample is the state at one time.
+// sample holds the sizes of server and database at one time.
 type sample struct {
 	at       time.Duration // since the run began
 	resident int64         // bytes of the server
 	database int64         // bytes of the database
-	keys     int64         // bytes of the table of idempotency keys, a part of database
+	keys     int64         // bytes of the table of idempotency keys; database includes them
 }
 
-// sample looks every sampleEvery until ctx ends.
+// sample records a sample every sampleEvery until ctx ends.
 func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()
@@ -134,7 +134,7 @@ func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *st
 	}
 }
 
-// tableSizes returns the bytes of each table with its indexes, those of partitions added to their table's.
+// tableSizes returns the bytes of each table with its indexes. The sizes of partitions are added to the size of their table.
 func tableSizes(t *testing.T, db *storetest.DB) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
@@ -150,11 +150,11 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 	return out
 }
 
-// outcome is what became of the requests of one operation.
+// outcome counts the answers to the requests of one operation.
 type outcome struct {
 	mu      sync.Mutex
 	answers map[string]int // by status
-	skipped int            // left out, since too many were under way
+	skipped int            // not sent, because too many requests were running
 	took    []time.Duration
 }
 
@@ -174,7 +174,7 @@ func (o *outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// attackFully calls every operation as often as allowed, evenly, until ctx ends, and waits for the answers.
+// attackFully calls every operation as often as allowed, at even intervals, until ctx ends. Then it waits for the remaining answers.
 func (c *customer) attackFully(ctx context.Context, limits map[string]int, orders map[string]func(n int) order) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()
@@ -210,12 +210,12 @@ func (c *customer) attackFully(ctx context.Context, limits map[string]int, order
 	return sent
 }
 
-// sendOrder sends a request and notes its answer.
+// sendOrder sends a request and records its answer.
 func (c *customer) sendOrder(ctx context.Context, client *http.Client, request order, o *outcome) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, request.method, c.base+request.path, strings.NewReader(request.body))
 	if err != nil {
-		panic(err) // the address is our own
+		panic(err) // cannot fail: the test builds the address
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	if request.body != "" {
@@ -247,7 +247,7 @@ func (c *customer) sendOrder(ctx context.Context, client *http.Client, request o
 	o.took = append(o.took, time.Since(began))
 }
 
-// decode reads JSON.
+// decode decodes JSON into v.
 func decode(t *testing.T, text []byte, v any) {
 	t.Helper()
 	if err := json.Unmarshal(text, v); err != nil {

@@ -17,23 +17,23 @@ import (
 // order is a request of the full-rate run.
 type order struct {
 	method, path, body string
-	keyed              bool // bears an Idempotency-Key
-	// learn reads a good answer; nil when nothing of it is needed.
+	keyed              bool // sent with an Idempotency-Key
+	// learn reads the body of a successful answer; nil if nothing in it is needed.
 	learn func(body []byte)
 }
 
-// customer is the organisation of the full-rate run, and what it knows of its own data.
+// customer is the organisation of the full-rate run with the ids and links of its data.
 type customer struct {
 	*stack
-	videos, accounts []string // ids that it had before
-	collections      []string // ids that are not deleted
-	large            string   // 500 links of 2 MiB together, none of which is a video's
+	videos, accounts []string // ids that existed before the run
+	collections      []string // ids of collections that are never deleted
+	large            string   // JSON list of 500 links, 2 MiB in all; none is the link of a video
 
 	mu   sync.Mutex
-	made map[string][]string // links, ids and collections that were made and are to be stopped or deleted, by kind
+	made map[string][]string // links and ids that the run created and will stop or delete, by kind
 }
 
-// newCustomer seeds an organisation with videos and makes a few collections.
+// newCustomer seeds an organisation with videos and creates a few collections.
 func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	t.Helper()
 	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
@@ -57,14 +57,14 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// keep remembers what was made.
+// keep remembers links or ids that the run created.
 func (c *customer) keep(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[kind] = append(c.made[kind], values...)
 }
 
-// take returns up to n things that were made and forgets them; fallback when there is none.
+// take removes and returns up to n remembered values of a kind. It returns fallback if there are none.
 func (c *customer) take(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,10 +78,10 @@ func (c *customer) take(kind string, n int, fallback string) []string {
 	return out
 }
 
-// anyOf returns one of some values.
+// anyOf returns a random element of values.
 func anyOf(values []string) string { return values[rand.IntN(len(values))] }
 
-// some returns n different values, or all.
+// some returns n different random elements of values, or all of them if there are fewer.
 func some(values []string, n int) []string {
 	out := slices.Clone(values)
 	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -93,13 +93,13 @@ func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked; its number is not used.
+// newAccount returns the link of an account that no test has tracked. It ignores its argument.
 func newAccount(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// orders returns how the n-th request of each operation is made. Each is as large as the operation allows.
+// orders returns, for each operation, a function that makes its n-th request. Each request is as large as the operation allows.
 func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 	get := func(path func() string) func(int) order {
 		return func(int) order { return order{method: http.MethodGet, path: path()} }
@@ -107,7 +107,7 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 	fixed := func(path string) func(int) order { return get(func() string { return path }) }
 	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
 	collection := func() string { return "/collections/" + anyOf(c.collections) }
-	// A bulk request has 500 new links, or 500 long ones that are refused one by one.
+	// A bulk request has either 500 new links, or 500 long links that are each refused.
 	trackAll := func(path, kind string, link func(int) string) func(n int) order {
 		return func(n int) order {
 			if n%2 == 1 {
@@ -215,7 +215,7 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 	}
 }
 
-// rateLimits returns how often each operation may be called in a minute, as the server tells it.
+// rateLimits returns how often each operation may be called in a minute, as the server's headers say.
 func (c *customer) rateLimits(t *testing.T) map[string]int {
 	t.Helper()
 	var said struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// page returns docs/evidence/full-rate.md.
+// page returns the text of docs/evidence/full-rate.md.
 func (r *fullRateRun) page() string {
 	var b strings.Builder
 	allowed, sent, skipped := 0, 0, 0
@@ -56,7 +56,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growth tells where the database grew.
+// growth writes which tables of the database grew, and by how much.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
 ## What grows
@@ -98,7 +98,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
 `, thousands(tracked), thousands(int(float64(tracked)/minutes)), float64(total)/1024/float64(max(1, tracked)), maxKeyBytes>>20)
 }
 
-// operations lists what was sent.
+// operations writes a table of the requests that were sent.
 func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	b.WriteString("\n## What was sent\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
@@ -112,7 +112,7 @@ func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	}
 }
 
-// counts writes "503 Service Unavailable × 3".
+// counts formats counts by name, such as "503 Service Unavailable × 3".
 func counts(of map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -123,7 +123,7 @@ func counts(of map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// at returns the last sample at or before a time; the first sample if there is none.
+// at returns the last sample at or before when; the first sample if there is none.
 func (r *fullRateRun) at(when time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
@@ -142,7 +142,7 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the honest requests that were sent from one time to another, since the run began.
+// between returns the honest requests that were sent between two times, both measured from the start of the run.
 func (r *fullRateRun) between(from, to time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
@@ -159,7 +159,7 @@ type curve struct {
 	x, y         []float64
 }
 
-// picture draws memory, disk and latency over time.
+// picture returns an SVG of memory, disk and latency over time.
 func (r *fullRateRun) picture() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 890" font-family="sans-serif" font-size="12">
@@ -192,7 +192,7 @@ func (r *fullRateRun) picture() string {
 	return b.String()
 }
 
-// drawPanel draws curves over minutes, from zero up, with a dashed line at minute 0.
+// drawPanel draws curves over minutes. The y axis starts at zero, and a dashed line marks minute 0.
 func drawPanel(b *strings.Builder, top float64, title string, from, to float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0

@@ -19,21 +19,21 @@ import (
 // honestKinds are the requests of honest callers.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestEvery is how often honest callers ask, each time for all three of honestKinds.
+// honestEvery is the interval at which honest callers send one request of each of honestKinds.
 const honestEvery = 50 * time.Millisecond
 
-// honestOrganisations share the requests, so that each stays below 30 of an operation in a minute.
+// honestOrganisations is how many organisations share the honest requests. Each then stays below 30 calls of an operation a minute.
 const honestOrganisations = 48
 
-// honest are callers of many small organisations who ask steadily.
+// honest are the callers of many small organisations, who send requests at a steady rate.
 type honest struct {
 	tokens []string
-	videos []string // one of each organisation
-	links  []string // of the same videos
+	videos []string // one video id for each organisation
+	links  []string // the links of these videos
 	client *http.Client
 }
 
-// newHonest makes the organisations and their videos, with the operator's tool.
+// newHonest creates the organisations and their videos with the operator's commands.
 func newHonest(t *testing.T, s *stack) *honest {
 	t.Helper()
 	h := &honest{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
@@ -54,15 +54,15 @@ func newHonest(t *testing.T, s *stack) *honest {
 	return h
 }
 
-// timing is one answer to an honest caller.
+// timing is the duration and outcome of one honest request.
 type timing struct {
 	kind int
 	at   time.Time // when it was sent
 	took time.Duration
-	fail string // why it is no good answer; "" for a good one
+	fail string // why the answer was bad; "" if it was good
 }
 
-// ask sends requests to base until ctx ends, whether or not those before were answered, and returns all answers.
+// ask sends requests to base at a fixed rate until ctx ends, without waiting for earlier answers. It returns all answers.
 func (h *honest) ask(ctx context.Context, base string) []timing {
 	var mu sync.Mutex
 	var all []timing
@@ -88,7 +88,7 @@ func (h *honest) ask(ctx context.Context, base string) []timing {
 	}
 }
 
-// once sends one request of an organisation.
+// once sends one request of a kind for one organisation.
 func (h *honest) once(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {
@@ -120,7 +120,7 @@ func (h *honest) once(ctx context.Context, base string, kind, organisation int) 
 	return out
 }
 
-// failures counts why answers were not good.
+// failures counts the bad answers by their reason.
 func failures(all []timing) map[string]int {
 	out := map[string]int{}
 	for _, a := range all {
@@ -131,7 +131,7 @@ func failures(all []timing) map[string]int {
 	return out
 }
 
-// percentile returns the time within which so many percent of the answers of a kind came; of every kind if kind is -1.
+// percentile returns the time within which percent of the answers of a kind came; kind -1 stands for all kinds.
 func percentile(all []timing, kind int, percent float64) time.Duration {
 	var took []time.Duration
 	for _, a := range all {

@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// hostileAddress is where hostile requests come from. Honest callers come from 127.0.0.1: servers count refusals by address.
+// hostileAddress is the source address of hostile requests. Honest callers use 127.0.0.1, because servers count refusals by address.
 const hostileAddress = "127.0.0.2"
 
 // hostileClient returns a client whose connections come from hostileAddress.
@@ -31,17 +31,17 @@ func hostileClient() *http.Client {
 	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 4}}
 }
 
-// attack is one hostile case that runs against a server.
+// attack runs one hostile case against a server and counts its answers.
 type attack struct {
 	*testing.T
 	*hostileData
 	base, token string
 	client      *http.Client
-	answers     map[string]int // how often each status and code came
+	answers     map[string]int // how often each status and problem code was answered
 	etag        string         // see conditional
 }
 
-// newAttack returns an attack by the organisation of the data.
+// newAttack returns an attack that uses the token of the hostile organisation.
 func newAttack(t *testing.T, data *hostileData, base string) *attack {
 	t.Helper()
 	a := &attack{T: t, hostileData: data, base: base, token: data.token, client: hostileClient(), answers: map[string]int{}}
@@ -67,7 +67,7 @@ func (a *attack) seen() string {
 
 var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 
-// note counts an answer, and what a caller meets who gets none.
+// note counts an answer, or the error if there was no answer.
 func (a *attack) note(res *http.Response, err error) {
 	if err != nil {
 		a.answers["connection closed"]++
@@ -77,7 +77,7 @@ func (a *attack) note(res *http.Response, err error) {
 	name := fmt.Sprint(res.StatusCode)
 	if res.StatusCode >= http.StatusBadRequest {
 		start, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-		// The code of the problem stands behind those of its faults.
+		// The body lists the code of each fault before the code of the problem itself, so the last match counts.
 		if codes := problemCode.FindAllSubmatch(start, -1); err == nil && len(codes) > 0 {
 			name += " " + string(codes[len(codes)-1][1])
 		}
@@ -88,7 +88,7 @@ func (a *attack) note(res *http.Response, err error) {
 	a.answers[name]++
 }
 
-// request makes a request of the hostile organisation. Headers are pairs of name and value.
+// request makes a request with the token of the hostile organisation. headers are pairs of name and value.
 func (a *attack) request(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
@@ -138,7 +138,7 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// head writes the beginning of a request as bytes, up to the blank line.
+// head returns the beginning of a request as bytes, up to the blank line.
 func (a *attack) head(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)
@@ -149,7 +149,7 @@ func (a *attack) head(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// hangUp sends the beginning of a request and closes the connection. wait is how long it waits before.
+// hangUp sends the beginning of a request, waits, and closes the connection.
 func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.Helper()
 	conn := a.dial()
@@ -161,7 +161,7 @@ func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.answers["hung up"]++
 }
 
-// raw sends bytes and reads n answers.
+// raw sends bytes over one connection and reads n answers.
 func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
@@ -183,11 +183,11 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 			break
 		}
 	}
-	_ = conn.Close() // a writer that the server no longer reads from ends here
+	_ = conn.Close() // ends a writer whose data the server no longer reads
 	<-written        //nolint:errcheck // it may fail: the server need not read on
 }
 
-// conditional asks for a list n times with the ETag that was seen before.
+// conditional requests a list n times with the ETag that remember stored.
 func (a *attack) conditional(path string, n int) {
 	a.Helper()
 	for range n {
@@ -195,7 +195,7 @@ func (a *attack) conditional(path string, n int) {
 	}
 }
 
-// remember returns what has to be done before conditional: to ask for the ETag of a list.
+// remember returns a function that requests a list and stores its ETag for conditional.
 func remember(path string) func(a *attack) {
 	return func(a *attack) {
 		res, err := a.client.Do(a.request(http.MethodGet, path, nil))
@@ -229,12 +229,12 @@ func unknownToken(t *testing.T, n int) string {
 	return token
 }
 
-// repeated returns n copies of a JSON value between brackets.
+// repeated returns a JSON array of n copies of a JSON value.
 func repeated(value string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(value+",", n), ",") + "]"
 }
 
-// listOf returns a JSON list of n strings that item makes.
+// listOf returns a JSON array of the n strings that item returns.
 func listOf(n int, item func(i int) string) string {
 	var b bytes.Buffer
 	for i := range n {
@@ -243,7 +243,7 @@ func listOf(n int, item func(i int) string) string {
 	return "[" + strings.TrimPrefix(b.String(), ",") + "]"
 }
 
-// noise returns n letters and digits that do not compress well. The same seed gives the same ones.
+// noise returns n letters and digits that do not compress well. It returns the same text for the same seed.
 func noise(seed uint64, n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	dice := rand.New(rand.NewPCG(seed, seed))

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileCase is a request, or a few in a row, that tries to cost the server much.
+// hostileCase is one request, or a few in a row, that tries to make the server do much work.
 type hostileCase struct {
 	name string
-	// large says that the answer has up to 5,000 rows, for which the bounds do not hold.
+	// large is true if the answer has up to 5,000 rows. The bounds of one request do not apply to it.
 	large   bool
 	prepare func(a *attack) // not measured; may be nil
 	run     func(a *attack)
@@ -27,20 +27,20 @@ const (
 	bulk     = "/videos/bulk"
 )
 
-// inArray returns a body of POST /videos/bulk with these links.
+// inArray returns a body of POST /videos/bulk with links, a JSON array.
 func inArray(links string) string { return `{"links":` + links + `}` }
 
-// post returns a run that sends a body to a path.
+// post returns a function that sends body to path.
 func post(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// get returns a run that asks for a path.
+// get returns a function that sends a GET to path.
 func get(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
 
-// hostileCases returns all cases, in the order of the table.
+// hostileCases returns all cases in the order of the table.
 func hostileCases() []hostileCase {
 	var all []hostileCase
 	for _, group := range [][]hostileCase{bodyCases(), connectionCases(), queryCases(), listCases(), bulkCases(), collectionCases(), repeatCases()} {
@@ -49,7 +49,7 @@ func hostileCases() []hostileCase {
 	return all
 }
 
-// bodyCases are bodies that are hard to read.
+// bodyCases are requests whose bodies are expensive to parse.
 func bodyCases() []hostileCase {
 	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeated("1", 100_000) + `}`
 	long := strings.Repeat("n", 30_000)
@@ -83,7 +83,7 @@ func bodyCases() []hostileCase {
 	}
 }
 
-// connectionCases are requests that are odd before their body is read.
+// connectionCases are requests that are unusual before their body is read.
 func connectionCases() []hostileCase {
 	slowHead := func(a *attack) string {
 		return a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
@@ -162,7 +162,7 @@ func connectionCases() []hostileCase {
 	}
 }
 
-// queryCases are queries that are hard to read, and searches that are hard to answer.
+// queryCases are queries that are expensive to parse, and searches that are expensive to answer.
 func queryCases() []hostileCase {
 	search := func(q string) func(a *attack) { return get("/videos?limit=100&q=" + url.QueryEscape(q)) }
 	return []hostileCase{
@@ -195,7 +195,7 @@ func queryCases() []hostileCase {
 	}
 }
 
-// listCases read much data.
+// listCases are requests that read much data.
 func listCases() []hostileCase {
 	list := func(path func(a *attack) string) func(a *attack) { return func(a *attack) { a.get(path(a)) } }
 	return []hostileCase{
@@ -225,7 +225,7 @@ func listCases() []hostileCase {
 	}
 }
 
-// zeros is an endless body.
+// zeros is a reader that never ends.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -235,13 +235,13 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// gzipBomb returns 1 MB that stand for 1 GB of blanks. A gzip file may consist of several, one behind the other.
+// gzipBomb returns 1 MB of gzip data that expands to 1 GB of blanks. It is a concatenation of gzip members, which the format allows.
 func gzipBomb() string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	blanks := bytes.Repeat([]byte(" "), megabyte)
 	for range 32 {
-		_, _ = w.Write(blanks) // cannot fail: it goes to memory
+		_, _ = w.Write(blanks) // cannot fail: it writes to memory
 	}
 	_ = w.Close()
 	return strings.Repeat(b.String(), 32)

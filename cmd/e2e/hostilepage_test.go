@@ -19,7 +19,7 @@ import (
 //go:embed testdata/hostile-before.md
 var hostileBefore string
 
-// hostilePage returns docs/evidence/hostile-requests.md.
+// hostilePage returns the text of docs/evidence/hostile-requests.md.
 func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size hostileSize) string {
 	t.Helper()
 	var b strings.Builder
@@ -70,7 +70,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 	return b.String()
 }
 
-// honestSection tells how long honest callers waited.
+// honestSection describes how long honest callers waited.
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -114,7 +114,7 @@ The hostile organisation sent %s requests, of which %s were refused by a rate li
 	return b.String()
 }
 
-// tableOf reads server, PostgreSQL and memory by request from a page's table.
+// tableOf reads the cost of each request from the table of a page: server, PostgreSQL and memory, by the name of the request.
 func tableOf(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {
@@ -126,7 +126,7 @@ func tableOf(page string) map[string]string {
 	return out
 }
 
-// cell makes a text fit for a cell of a table.
+// cell escapes a text for a cell of a Markdown table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 func milliseconds(d time.Duration) string { return thousands(int(d.Milliseconds())) }

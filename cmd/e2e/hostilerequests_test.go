@@ -25,29 +25,29 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "how often honest callers are measured for the page, alone and meanwhile")
 )
 
-// The bounds of one request.
+// Bounds that every single request must keep.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
 )
 
-// hostileSize is how much TestHostileRequests does.
+// hostileSize is how much TestHostileRequests measures.
 type hostileSize struct {
 	videos, days int
-	runs         int           // of each case, of which the worst counts
-	retries      int           // of a case above the bounds, of which the best counts: other tests run beside this one
-	windows      int           // pairs of windows in which honest callers are measured, alone and meanwhile
-	window       time.Duration // of each
+	runs         int           // of each case; the worst counts
+	retries      int           // of a case above the bounds; the best counts, because other tests run on the same machine
+	windows      int           // pairs of windows: honest callers alone, then honest callers beside hostile requests
+	window       time.Duration // length of one window
 }
 
-// hostileData is what an organisation has that is hostile.
+// hostileData is the data of the hostile organisation.
 type hostileData struct {
 	token            string
 	videos, accounts []string // ids
 	links            []string // of the videos
 	wide             []string // collections that contain every account
-	chain            []string // collections, each below the one before, with 1,000 videos each
-	spare            string   // a collection
+	chain            []string // collections with 1,000 videos each; each is the parent of the next
+	spare            string   // a collection that requests may change
 	cursor           string   // of GET /collections
 	period           string   // 730 days, as query parameters
 }
@@ -55,17 +55,17 @@ type hostileData struct {
 // wideCollections is how many collections contain every account.
 const wideCollections = 400
 
-// No request takes more than a second of processor time or 64 MiB, whatever it asks. Lists of up to 5,000 rows are measured,
-// but not held to that.
+// No request takes more than a second of processor time or 64 MiB, whatever it contains. Lists of up to 5,000 rows are measured, but
+// they need not keep these bounds.
 //
-//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
+//nolint:paralleltest // it loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests(t *testing.T) {
 	size := hostileSize{videos: 2000, days: 3, runs: 1, retries: 2, windows: 1, window: 3 * time.Second}
 	if *hostileOut != "" {
 		size = hostileSize{videos: 5000, days: 730, runs: *hostileRuns, windows: *hostileWindows, window: 20 * time.Second}
 	}
 	db := storetest.NewServer(t).New(t, "hostile")
-	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // it would be counted as work for a request
+	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // its work would be counted as part of a request
 	db.Exec(t, "SELECT pg_reload_conf()")
 	postmaster := postmasterOf(t, db)
 	s := &stack{box: startSandbox(t)}
@@ -115,12 +115,12 @@ func TestHostileRequests(t *testing.T) {
 	require.Empty(t, honest.failed, "honest callers are answered")
 }
 
-// measureCase runs a case against a server of its own, so that no case profits from the memory of another.
+// measureCase runs a case against a new server process, so that no case profits from memory that an earlier case allocated.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{box: s.box, env: s.env}
 	m := startMetered(t, own, postmaster)
-	for kind := range honestKinds { // a server that has answered nothing yet holds less
+	for kind := range honestKinds { // warm up: a server that has answered nothing yet uses less memory
 		require.Empty(t, callers.once(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)
@@ -133,14 +133,14 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 	return a, used
 }
 
-// hostileRow is a line of the table.
+// hostileRow is one row of the table.
 type hostileRow struct {
 	hostileCase
 	cost    cost
 	answers string
 }
 
-// within says whether the case is within the bounds, or need not be.
+// within returns true if the case kept the bounds or is exempt from them.
 func (r hostileRow) within() bool {
 	return r.large || (r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime && r.cost.memory <= maxMemory)
 }
@@ -170,7 +170,7 @@ func (s *stack) database() string {
 	return ""
 }
 
-// seed runs the operator's seed and returns the ids of the organisations that it filled.
+// seed runs the operator's seed command and returns the ids of the organisations that it filled.
 func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
@@ -184,7 +184,7 @@ func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	return ids
 }
 
-// newHostileData fills an organisation by its own requests to a server without rate limits.
+// newHostileData fills an organisation through the API of a server without rate limits.
 func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	t.Helper()
 	today := time.Now().UTC()
@@ -236,7 +236,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	return d
 }
 
-// ask makes a request with the token of the stack and expects a good answer.
+// ask makes a request with the token of the stack and requires a successful answer.
 func (s *stack) ask(t *testing.T, method, path string, body any) answer {
 	t.Helper()
 	a := call(t, method, s.base+path, s.token, body)
@@ -244,7 +244,7 @@ func (s *stack) ask(t *testing.T, method, path string, body any) answer {
 	return a
 }
 
-// collection makes a collection and returns its id.
+// collection creates a collection and returns its id.
 func (s *stack) collection(t *testing.T, name, parent string) string {
 	t.Helper()
 	body := map[string]any{"name": name}
@@ -270,14 +270,14 @@ const hostileEvery = 250 * time.Millisecond
 // honestResult is how long honest callers waited.
 type honestResult struct {
 	alone, meanwhile []timing
-	ratio            float64 // of the median 99th percentiles of the windows
+	ratio            float64 // median over the windows of the 99th percentile beside hostile requests, divided by that alone
 	p99Alone         time.Duration
 	p99Meanwhile     time.Duration
 	hostile          map[string]int // the answers to hostile requests
 	failed           map[string]int // the answers to honest requests that were not good
 }
 
-// measureHonest measures honest callers in windows, alone and while one organisation sends the hostile requests, by turns.
+// measureHonest measures honest callers in pairs of windows: alone, and while one organisation sends the hostile requests.
 func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{box: s.box, env: s.env}
@@ -317,7 +317,8 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	return out
 }
 
-// attackInTurn starts a hostile case every hostileEvery, when the one before has ended, until ctx ends. It returns which comes next.
+// attackInTurn starts a hostile case every hostileEvery until ctx ends, but never before the previous case has ended. It returns the
+// index of the next case.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileEvery)
 	defer ticks.Stop()

@@ -44,7 +44,7 @@ func bulkCases() []hostileCase {
 	}
 }
 
-// newVideo returns the link of a video that no test has tracked; its number is not used.
+// newVideo returns the link of a video that no test has tracked. It ignores its argument.
 func newVideo(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"
@@ -88,7 +88,7 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases ask again and again, or many things in one request.
+// repeatCases are requests that are sent many times, or that ask for many things at once.
 func repeatCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)

@@ -163,7 +163,7 @@ func (c *doctorCommand) examineDisk() []finding {
 	return append(examineModes(path), finding{"disk", healthy, found, ""})
 }
 
-// examineModes looks at who may read a SQLite file and the two files that SQLite keeps beside it.
+// examineModes reports whether other users may read a SQLite file or the two files that SQLite keeps beside it.
 func examineModes(path string) []finding {
 	var open []string
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -178,7 +178,7 @@ func examineModes(path string) []finding {
 	return []finding{{"file mode", odd, strings.Join(open, ", "), "Others on this machine may read or write the database: chmod 600 these files."}}
 }
 
-// examineRetention says whether old rows are deleted, or whether that waits for the clock.
+// examineRetention reports whether old rows are deleted, or whether the deletion waits because the clock may be wrong.
 func examineRetention(ctx context.Context, st *store.Store) []finding {
 	err := st.CheckClock(ctx)
 	if wrong, ok := errors.AsType[*store.ClockError](err); ok {

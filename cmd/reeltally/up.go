@@ -41,7 +41,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
 		return err
 	}
-	c.StoreTimeout = collect.StoreTimeout // requests have a deadline of their own
+	c.StoreTimeout = collect.StoreTimeout // of the collector; requests have their own deadline
 	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
 	if u.store, err = c.Open(ctx, u.log, boot.MigrateAll); err != nil {
 		return err

@@ -12,13 +12,12 @@ import (
 // MaxRetryAfter caps what a server may ask for: a longer wait is more likely a mistake than a wish.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf is what a status means where the platform's own error says nothing better. It never returns a class of one target: a 404
-// alone may as well mean a wrong base address, and must not make a video disappear. Nor does it say that the source is at fault:
-// the collector decides that by whether other targets meet the same (see NamesCredential).
+// ClassOf returns the class of an HTTP status for which the platform's own error says nothing more specific. It never returns a class
+// of one target: a 404 may also mean a wrong base address, and must not make a video disappear. It does not decide whether the source
+// is at fault either. The collector decides that by whether other targets get the same answer (see NamesCredential).
 //
-// spoke is whether the body is JSON, that is, whether the platform spoke at all. A page of HTML comes from somebody in
-// between (a proxy, a balancer, a login portal), whose 403 does not make a key invalid and whose 404 is no verdict on
-// the request.
+// spoke is true if the body is JSON, so that the platform itself answered. An HTML page comes from something in between, such as a
+// proxy, a load balancer or a login portal. Its 403 does not make a key invalid, and its 404 does not mean that the request was wrong.
 func ClassOf(status int, spoke bool) collector.Class {
 	switch {
 	case status >= 200 && status < 300 && spoke:
@@ -38,8 +37,8 @@ func ClassOf(status int, spoke bool) collector.Class {
 	}
 }
 
-// NamesCredential says whether a status alone says that the credential is refused. 403 does not: some platforms answer so for one
-// target that may not be shown.
+// NamesCredential returns true if the status alone means that the credential is refused. 403 does not: some platforms answer 403 for
+// one target that may not be shown.
 func NamesCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }

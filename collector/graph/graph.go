@@ -154,7 +154,7 @@ func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts,
 	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
 		err := c.refused(res, broken, u, verdicts, now, secrets)
 		if f, ok := errors.AsType[*collector.Failure](err); ok && token != c.token {
-			f.OfSource = false // a page's token may be refused where the client's own is not
+			f.OfSource = false // the token of one page may be refused while the client's own is valid
 		}
 		return Answer{}, err
 	}
@@ -218,8 +218,8 @@ func (e apiError) class() (class collector.Class, ok bool) {
 	return "", false
 }
 
-// namesCredential says whether an error concerns the token, the session or the app, whatever object was asked for. A missing permission
-// (3, 10, 200 to 299) may be missing for that object alone.
+// namesCredential returns true if the error concerns the token, the session or the app, whatever object was asked for. It returns
+// false for a missing permission (3, 10, 200 to 299), which may be missing for that object only.
 func (e apiError) namesCredential() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
@@ -228,10 +228,11 @@ func (e apiError) namesCredential() bool {
 	return e.ofCredential() && !e.wantsPage()
 }
 
-// noAccess are parts of messages by which code 100 says that the token may not read the object. Meta has code 10 for that too.
+// noAccess are the parts of messages by which an error of code 100 says that the token may not read the object. Meta also uses code 10
+// for that.
 var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
-// lacksAccess says whether an error of code 100 without a subcode means that the token may not read the object that was asked for.
+// lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
@@ -359,9 +360,9 @@ func (l *List) After(itself bool) string {
 	return *p.Cursors.After
 }
 
-// Each asks for the targets of a batch one after the other. When a call fails after others have been answered, the targets
-// that are left are collector.Unanswered; what was answered counts also when the caller's deadline is over, or a batch that is too
-// slow would never get anywhere.
+// Each asks for the targets of a batch one after the other. If a call fails after others were answered, the remaining targets get the
+// result collector.Unanswered. The answers so far count even if the caller's deadline has passed. Otherwise a batch that is too slow
+// would never make progress.
 func Each(ctx context.Context, batch []collector.Target, ask func(context.Context, collector.Target) (collector.Result, error)) ([]collector.Result, error) {
 	results := make([]collector.Result, len(batch))
 	var failed error

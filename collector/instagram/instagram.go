@@ -111,7 +111,7 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	return 0, false
 }
 
-// AsksByHandle is so for every video.
+// AsksByHandle returns true for every video.
 func (s *Source) AsksByHandle(t collector.Target) bool { return t.Kind == collector.KindVideo }
 
 // OwnAlone is so for a video whose link does not name its account, such as a probe's.

@@ -17,10 +17,11 @@
 //	/shortlinks/HOST/PATH        what https://HOST/PATH answers, for GET and HEAD
 //	/_control/…                  see below
 //
-// Settings gives the environment that points every source there but TikTok's Research API, which takes TikTokResearchClientKey and its secret. Requests are refused as the real source refuses them: wrong
-// keys, unknown or missing parameters, too many ids. YouTube's quota is kept, 10,000 units a Pacific day in the
-// common bucket and as many for batchGetStats; so is TikTok's for researchers, 1,000 requests a UTC day. TikTok's access tokens last two hours. A
-// refresh token works once, but for TikTokRefreshToken, which begins a login of its own at each use. Tokens outlive the process.
+// Settings returns the environment variables that point every source to the sandbox. TikTok's Research API is the exception: it takes
+// TikTokResearchClientKey and its secret. The sandbox refuses the same requests as the real source: wrong keys, unknown or missing
+// parameters, too many ids. YouTube's quota is enforced: 10,000 units a Pacific day in the common bucket and as many for batchGetStats. So is
+// TikTok's for researchers: 1,000 requests a UTC day. TikTok's access tokens last two hours. A refresh token works only once, except
+// TikTokRefreshToken, which starts a new login at each use. Tokens remain valid after the process ends.
 //
 // A Graph API call that has an appsecret_proof has the right one (of MetaAppSecret), or is refused; control demands one of every call.
 // The Graph API takes GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}); unknown fields, metrics and modifiers
@@ -76,19 +77,26 @@
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   back to real time
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the truth now, or &at=
-//	PUT    /_control/account {"platform","handle","to","stranger"}: an account bears another handle from now on, and the one that it
-//	                         had is nobody's or, with stranger, that of an account that has nothing to do with it
-//	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: the Graph API takes no call without appsecret_proof any
-//	                         more, or does again; Facebook's insights need a permission that is missing, or do not again; the pages'
-//	                         tokens that me/accounts has given end, and it gives others
+//	PUT    /_control/account {"platform","handle","to","stranger"}: rename an account. Its old handle is then unused or, with
+//	                         stranger, belongs to an unrelated account
+//	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: whether the Graph API requires appsecret_proof;
+//	                         whether Facebook's insights fail for a missing permission; end the page tokens that me/accounts has
+//	                         given, so that it gives new ones
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the truth now, with the ids of its uploads
 //
-// Sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok; tiktok, instagram and facebook stand for a vendor's calls for them as well. "" or "*" is
-// all. The nearest fault counts: of the platform, else of the source, else of all. A vendor's calls are logged under both its names.
+// Sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok. tiktok, instagram and facebook
+// also stand for a vendor's calls for these platforms. "" or "*" stands for all sources. The most specific fault applies: that of the
+// platform, else that of the source, else that of all. A vendor's calls are counted under the vendor and under the platform.
 //
-// Faults: rate_limited (429; Retry-After only with retry_after), quota_spent (of the Graph API: a business limit that comes back in five minutes), server_error (with retry_after, Retry-After too), slow (the right answer after retry_after
-// seconds, 30 if not given), refused (status and body, for calls that name one of ids, by id, handle or link as the source does), zeros (every count of a right answer is 0), truncated (200 and half a body; by turns the header promises half or the whole) and
-// hostile (200 and, by turns: wrong types, numbers and strings confused, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL and
-// invalid UTF-8, HTML, no ids, impossible numbers, nulls, nothing, another top level; for short links, redirects to where nobody may go). A fault
-// lasts for count calls, or until deleted. Who has no valid key meets none.
+// A fault lasts for count calls, or until it is deleted. It does not apply to calls without a valid key. The faults are:
+//
+//   - rate_limited: 429; Retry-After only with retry_after.
+//   - quota_spent: the source's answer for a spent quota. The Graph API reports a business limit that ends in five minutes.
+//   - server_error: the 5xx that the source itself uses; Retry-After only with retry_after.
+//   - slow: the right answer after retry_after seconds; 30 if it is not given.
+//   - refused: status and body, for calls that name one of ids. ids are ids, handles or links, whichever the source's calls contain.
+//   - zeros: every count of a right answer is 0.
+//   - truncated: 200 and half of the body. In turn, the header promises half of it or all of it.
+//   - hostile: 200 and, in turn: wrong types, numbers and strings confused, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL
+//     and invalid UTF-8, HTML, no ids, impossible numbers, nulls, nothing, another top level. For short links: redirects to forbidden addresses.
 package sandbox

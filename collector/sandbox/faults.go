@@ -21,7 +21,7 @@ const (
 	faultHostile     = "hostile"      // 200, and a body that no client should trust: see hostileVariants
 	faultSlow        = "slow"         // the right answer, after retry_after seconds
 	faultZeros       = "zeros"        // the right answer, every count in it 0
-	faultRefused     = "refused"      // the status and the body that the rule has, to each call that names one of its ids
+	faultRefused     = "refused"      // the rule's status and body, for each call that names one of its ids
 )
 
 var faultNames = []string{
@@ -42,13 +42,13 @@ type rule struct {
 	Count      int    `json:"count"` // calls that it is for; 0 until deleted
 	RetryAfter *int   `json:"retry_after"`
 	Used       int    `json:"used"` // calls that it has answered
-	// Of refused: the ids, handles or links that it is for, and the answer.
+	// IDs, Status and Body are for refused: the ids, handles or links that it refuses, and the answer.
 	IDs    []string        `json:"ids,omitempty"`
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
 }
 
-// concerns says whether a rule is for a call that names ids.
+// concerns returns true if the rule applies to a call that names ids.
 func (r rule) concerns(ids []string) bool {
 	return r.Fault != faultRefused || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(r.IDs, id) })
 }
@@ -86,8 +86,8 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take uses up one call of the nearest rule for a call that names ids: of the platform, else of the source, else of all. Turn counts the
-// rule's calls from 0.
+// take uses up one call of the most specific rule for a call that names ids: a rule for the platform, else for the source, else for
+// all. turn is how many calls the rule has met before.
 func (f *faults) take(source, platform string, ids []string) (r rule, turn int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -185,8 +185,8 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 	return results, nil
 }
 
-// leftOut says what it means that an answer says nothing of a video: missing when a source has confirmed that it is the account's, unconfirmed
-// when a caller's link alone says so, else somebody else's.
+// leftOut returns the class of a video that the answer does not contain. If the handle is not that of the account that has logged in, the
+// class is Unsupported. Otherwise it is Missing for a confirmed handle and Unconfirmed for a handle that only a caller's link names.
 func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) (collector.Class, string, error) {
 	if said.strange != "" {
 		return collector.Temporary, said.strange, nil

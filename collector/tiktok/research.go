@@ -145,8 +145,8 @@ func (r *Research) Plan(batch []collector.Target) [][]collector.Call {
 	return [][]collector.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
-// Fetch asks for up to 100 videos in as many queries as their days of upload need, or for one profile. When a query fails
-// after others have been answered, its targets are collector.Unanswered.
+// Fetch asks for up to 100 videos in as many queries as their upload days need, or for one profile. If a query fails after others were
+// answered, its targets get the result collector.Unanswered.
 func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
 	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
 	if len(batch) > researchBatch || account && len(batch) > 1 || len(plan) != 2 {

@@ -88,7 +88,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		f.Class = tokenClassOf(name, class)
 		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+said.Description, ": "), secrets...)
 	}
-	f.OfSource = true // no target was asked for
+	f.OfSource = true // the call names no target
 	switch f.Class {
 	case collector.OK, collector.BadRequest, collector.QuotaSpent:
 		f.Class = collector.Temporary // nothing that it could mean elsewhere

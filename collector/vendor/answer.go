@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 )
 
-// verdict is what an answer as a whole means, before its items are looked at: a collector.Class, or split. body is the
-// zero Result when the answer is not JSON; then somebody else answered, and the vendor's rules say nothing.
+// verdict returns what an answer as a whole means, before its items are read: a collector.Class, or split. body is the zero Result if
+// the answer is not JSON. Then something other than the vendor has answered, and the vendor's rules do not apply.
 //
-// ofSource is true when the answer says that the credential is refused: by its status, or by a rule. The status 403 alone does not say
-// so, whatever a rule makes of it: vendors pass on the platform's refusal of one target.
+// ofSource is true if the status or a rule says that the credential is refused. The status 403 alone is not enough, even if a rule
+// matches it: vendors pass on the platform's refusal of one target as 403.
 func (c Config) verdict(status int, body gjson.Result) (class string, ofSource bool) {
 	spoke := body.Exists()
 	for _, r := range c.Rules {

@@ -137,7 +137,7 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// AsksByHandle is so where the call for a video names its account.
+// AsksByHandle returns true if the call for the video names its account.
 func (s *Source) AsksByHandle(t collector.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
@@ -202,9 +202,9 @@ func (s *Source) chunks(batch []collector.Target) []chunk {
 	return chunks
 }
 
-// Fetch asks for a batch, by one call as a rule. When the vendor refuses several targets at once for what one of them may be the cause
-// of, the failure is Temporary: the collector asks for them in smaller batches. When the vendor says that they are too many, Serves
-// gives smaller batches for a while. When a batch takes several calls and a later one fails, the targets left are collector.Unanswered.
+// Fetch asks for a batch, usually in one call. If the vendor refuses several targets and one of them may be the cause, the failure is
+// Temporary. The collector then asks for them in smaller batches. If the vendor says that there are too many targets, Serves returns
+// smaller batches for a while. If a later call of a batch fails, its targets get the result collector.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
 	if areAccounts(batch) {
 		ctx, settle := collector.Paying(ctx, plan)

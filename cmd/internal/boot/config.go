@@ -41,7 +41,7 @@ func Terminal(w io.Writer) bool {
 type Database struct {
 	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
 	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"How many collections an organisation may have, 1 or more."`
-	// StoreTimeout is store.Options.Timeout. Each program sets it; commands of the operator have no limit.
+	// StoreTimeout is store.Options.Timeout. Each program sets it. The commands of the operator leave it at 0: no limit.
 	StoreTimeout time.Duration `kong:"-"`
 }
 

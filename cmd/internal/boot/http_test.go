@@ -40,7 +40,7 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// servePipes serves a handler in memory until the test ends. It returns what opens a connection.
+// servePipes serves a handler in memory until the test ends. It returns a function that opens a connection.
 func servePipes(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 	t.Helper()
 	l := &pipes{make(chan net.Conn), make(chan struct{})}
@@ -59,7 +59,7 @@ func servePipes(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 	}
 }
 
-// trickle writes a byte a second until the connection is closed, and returns how long that took.
+// trickle writes one byte a second until the connection is closed, and returns after how long that was.
 func trickle(c net.Conn) time.Duration {
 	began := time.Now()
 	for {

@@ -52,7 +52,7 @@ type Config struct {
 	VendorServes []link.Platform `kong:"-"`
 }
 
-// StoreTimeout bounds each transaction of a collector, so that a database that does not answer only delays it.
+// StoreTimeout bounds each transaction of a collector. A database that does not answer then delays the collector but does not stop it.
 const StoreTimeout = time.Minute
 
 // Vars are what the help of Config's flags refers to.

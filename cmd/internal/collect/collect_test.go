@@ -136,7 +136,7 @@ func TestMeasured_countsCallsAndResults(t *testing.T) {
 	}, lines)
 }
 
-// broken is a source of TikTok videos that panics at every call.
+// broken is a source of TikTok videos that panics in every call.
 type broken struct{ source }
 
 func (broken) Serves(t collector.Target) (int, bool) {
@@ -149,7 +149,7 @@ func (broken) Fetch(context.Context, []collector.Target, []collector.Call) ([]co
 	panic("an answer that nobody thought of")
 }
 
-func TestPart_livesThroughAPanicAndCountsIt(t *testing.T) {
+func TestPart_survivesAPanicAndCountsIt(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)

@@ -243,7 +243,8 @@ func pauseStatus(c store.Collecting, name string) *PauseStatus {
 const (
 	// readWithin bounds one reading of the status.
 	readWithin = 20 * time.Second
-	// answerWithin is how long a caller waits for a reading. /status and /metrics answer within two seconds, whatever the database does.
+	// answerWithin is how long a caller waits for a reading. With it, /status and /metrics answer within two seconds even if the database
+	// hangs.
 	answerWithin = 1500 * time.Millisecond
 	// statusFor is for how long a status is given out again at the least.
 	statusFor = 5 * time.Second
@@ -264,8 +265,8 @@ type Monitor struct {
 	mu      sync.Mutex
 	last    Status
 	err     error         // of the last reading
-	until   time.Time     // until when the last reading is given out again
-	reading chan struct{} // closed when the reading under way is done; nil while there is none
+	until   time.Time     // until then the last reading is returned again
+	reading chan struct{} // closed when the current reading ends; nil if none runs
 }
 
 // NewMonitor returns a monitor and registers it. The registry is where Measured counts. A process that does not collect has no
@@ -276,8 +277,8 @@ func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheu
 	return m
 }
 
-// status returns the last reading, or a new one if that is old. If the new one takes longer than answerWithin, it returns the last
-// one, whose At tells its age.
+// status returns the last reading if it is recent, and otherwise a new one. If the new reading takes longer than answerWithin, status
+// returns the last one, and Status.At tells its age.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
 	late := time.NewTimer(answerWithin)
@@ -291,8 +292,8 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	return m.last, m.err
 }
 
-// startReading starts a reading unless one is under way or the last one is recent. The channel is closed when nothing is to be
-// waited for any more.
+// startReading starts a reading unless one is running or the last one is recent. The returned channel is closed when the reading ends.
+// If no reading is needed, it is closed already.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,14 +309,14 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.reading = done
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin) // the answer is for others as well
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin) // the reading serves other callers too, so it outlives this request
 		defer cancel()
 		s, err := ReadStatus(ctx, m.store, m.sources)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		valid := max(statusFor, statusShare*time.Since(began))
 		if err != nil {
-			valid = min(time.Minute, valid) // a database that answers again is read soon
+			valid = min(time.Minute, valid) // so that the status is soon right after the database recovers
 		}
 		m.last, m.err, m.until, m.reading = s, err, time.Now().Add(valid), nil
 	}()
@@ -326,7 +327,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // at the same time, since gathering waits for the status as well
+	go func() { // concurrently, since gathering waits for the status as well
 		var err error
 		results, err = m.countResults()
 		counted <- err
@@ -348,7 +349,7 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns the sources with their results.
+// withResults returns the sources with their results filled in.
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -359,7 +360,7 @@ func withResults(sources []SourceStatus, results map[string]map[string]int64) []
 	return out
 }
 
-// countResults returns what Measured has counted in this process, by source and class.
+// countResults returns the counts of Measured in this process, by source and class.
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.results.Gather()
 	if err != nil {
@@ -405,7 +406,7 @@ var (
 // Describe names no metric: which there are depends on what is tracked.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect reads the status. While the database is away reeltally_database_up is 0 and the other metrics of the database are missing.
+// Collect reads the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the database are missing.
 func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)

@@ -139,7 +139,7 @@ func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
 }
 
-// A database that does not answer keeps neither /status nor /metrics from answering, and the last status is told meanwhile.
+// While the database hangs, /status and /metrics still answer, with the last status.
 func TestMonitor_answersWhileTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

@@ -34,7 +34,7 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before it is answered with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout is below the time after which boot.Serve closes a connection whose request it has not read.
+// maxRequestTimeout must be less than the time after which boot.Serve closes a connection whose request has not been read.
 const maxRequestTimeout = 50 * time.Second
 
 // Check returns the first setting that cannot be used.

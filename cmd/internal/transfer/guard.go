@@ -2,21 +2,21 @@ package transfer
 
 import "strings"
 
-// A spreadsheet takes a cell that begins with one of these for a formula, and would run it.
+// formulaSigns are the characters with which a formula may begin. A spreadsheet would run such a cell.
 const formulaSigns = "=+-@＝＋－＠"
 
-// At the beginning of a text, white space may be dropped before a formula.
+// formulaSignsAtStart also has the white space that a spreadsheet may drop at the beginning of a text, before a formula.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators begin a new cell for a spreadsheet that splits lines at semicolons or tabs. Such a spreadsheet does not see that
-// the text is quoted, since the quote does not stand at the beginning of its cell.
+// cellSeparators start a new cell in a spreadsheet that splits lines at semicolons or tabs. Such a spreadsheet ignores the quotes
+// around the text, because its cell does not begin with a quote.
 const cellSeparators = ";\t\r\n"
 
-// cellQuotes may stand before a formula: a spreadsheet may take them away.
+// cellQuotes are the quotes that a spreadsheet may remove before a formula.
 const cellQuotes = `'"`
 
-// guarded makes a text safe to open in a spreadsheet: an apostrophe makes plain text of each formula, at the beginning and after each
-// separator. unguarded undoes it, also for texts that had apostrophes of their own.
+// guarded makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
+// separator, so that the formula is shown as text. unguarded restores the original, even if that had apostrophes.
 func guarded(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
@@ -35,8 +35,8 @@ func unguarded(text string) string {
 	})
 }
 
-// eachCell replaces each part of a text that a spreadsheet may take for a cell. change gets the part with the separator that ends it,
-// and whether the first character after its quotes begins a formula.
+// eachCell splits a text into the parts that a spreadsheet may take for cells, and joins what change returns for each. change gets
+// the part with its final separator, and whether its first character after quotes begins a formula.
 func eachCell(text string, change func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart
