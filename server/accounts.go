@@ -29,7 +29,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	return answerArrayOrPage(ctx, s, found, list.page, accountsIn(caller.View), isTrue(r.Params.Paginated))
 }
 
-// accountsIn converts accounts, as far as a view shows them.
+// accountsIn returns a function that converts an account and masks what view hides.
 func accountsIn(view View) func(store.Account) api.Account {
 	return func(a store.Account) api.Account { return ToAPIAccount(a, view) }
 }

@@ -10,7 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// addressLimit is a limit on the requests without a valid token that one address may send in a minute.
+// addressLimit limits the requests without a valid token that one address may send in a minute.
 type addressLimit struct {
 	name      string // of the policy in the quota headers, and part of the key in the rate store
 	perMinute int64
@@ -20,12 +20,12 @@ type addressLimit struct {
 var (
 	// refusedRequests limits requests that are answered 401.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// newTokens limits the look-ups in the database of tokens that are refused. Requests without a token, with a malformed token, or
-	// with a token that was refused a moment ago need no look-up and do not count.
+	// newTokens limits the database look-ups of tokens that turn out to be invalid. A request without a token, with a malformed token, or
+	// with a token that was refused a moment ago needs no look-up and does not count.
 	newTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
-// limitExceeded refuses an address until reset has passed.
+// limitExceeded is the error for an address that is over a limit until reset.
 type limitExceeded struct {
 	limit addressLimit
 	reset time.Duration
@@ -42,13 +42,13 @@ func (e *limitExceeded) problem() *Error {
 	return p
 }
 
-// addressLimits counts the requests without a valid token of each address. It may be used concurrently.
+// addressLimits counts the requests without a valid token for each address. It may be used concurrently.
 type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded holds until when an address is over a limit. Meanwhile the rate store, which may be a Redis that all servers
-	// share, is not asked.
+	// exceeded has the time until which an address is over a limit. Until then the rate store, which may be a Redis that all servers share,
+	// is not asked.
 	exceeded *lru.Cache[string, time.Time]
 }
 
@@ -67,7 +67,7 @@ func (a *addressLimits) check(l addressLimit, address string) error {
 	return nil
 }
 
-// take counts one use of a limit. It returns *limitExceeded if there were too many in the running minute.
+// take counts one use of a limit. It returns *limitExceeded if there were too many in the current minute.
 func (a *addressLimits) take(ctx context.Context, l addressLimit, address string) error {
 	if err := a.check(l, address); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 
 // giveBack undoes a take.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
-	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // it stays counted
-		a.log.ErrorContext(ctx, "a look-up of a token was not given back", "error", err)
+	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the use then stays counted
+		a.log.ErrorContext(ctx, "cannot give back a counted look-up of a token", "error", err)
 	}
 }
 

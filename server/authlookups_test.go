@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// unknownToken returns the n-th of a series of tokens with the right form and checksum that no organisation has.
+// unknownToken returns the n-th of a series of tokens. They have the right form and checksum, but belong to no organisation.
 func unknownToken(n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	body := fmt.Sprintf("rt_%040d", n)
@@ -33,14 +33,14 @@ func unknownToken(n int) string {
 	return body + string(sum)
 }
 
-// lookUps counts how often the database is asked for a token.
+// lookUps counts the database look-ups of tokens.
 type lookUps struct {
 	atomic.Int64
-	// onEach, when set, is called before each look-up.
+	// onEach is called before each look-up if it is set.
 	onEach func()
 }
 
-// counted starts a server that counts calls for real, on a store whose look-ups of tokens are counted.
+// counted starts a server with real rate limits on a store that counts the look-ups of tokens.
 func counted(t *testing.T, db *storetest.DB, onEach func(), change ...func(*server.Options)) (*app, *lookUps) {
 	t.Helper()
 	asked := &lookUps{onEach: onEach}
@@ -62,7 +62,7 @@ func counted(t *testing.T, db *storetest.DB, onEach func(), change ...func(*serv
 	return a, asked
 }
 
-// ask sends GET /authenticate from an address straight to the handler, without a network, and returns the answer.
+// ask sends GET /authenticate from an address directly to the handler, without a network, and returns the answer.
 func (a *app) ask(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"
@@ -83,7 +83,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_aFloodOfUnknownOnesCostsSixtyLookUps(t *testing.T) {
+func TestTokens_aFloodOfUnknownTokensCostsSixtyLookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, asked := counted(t, db, nil)
@@ -104,14 +104,14 @@ func TestTokens_aFloodOfUnknownOnesCostsSixtyLookUps(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, asked.Load(), int64(60))
-		a.Clock.Advance(time.Second) // the neighbour's token has to be looked up again
+		a.Clock.Advance(time.Second) // so that the token of the other caller has to be looked up again
 		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
 		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.8", fresh.token).Code, "another address has its own limit")
 	})
 }
 
-func TestTokens_aRefusedOneIsLookedUpOnce(t *testing.T) {
+func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 	t.Parallel()
 	a, asked := counted(t, newSQLite(t), nil)
 	org := a.newCaller(t, store.TierPremium).org
@@ -140,7 +140,7 @@ func TestTokens_aRefusedOneIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// countingRates counts how often a rate store is asked.
+// countingRates counts the calls of a rate store.
 type countingRates struct {
 	server.RateStore
 	takes atomic.Int64
@@ -151,7 +151,7 @@ func (c *countingRates) Take(ctx context.Context, key string, limit int64, windo
 	return c.RateStore.Take(ctx, key, limit, window)
 }
 
-func TestTokens_aFloodWithoutOneAsksNeitherDatabaseNorRateStore(t *testing.T) {
+func TestTokens_aFloodWithoutTokenAsksNeitherDatabaseNorRateStore(t *testing.T) {
 	t.Parallel()
 	rates := &countingRates{RateStore: server.NewMemoryRateStore()}
 	a, asked := counted(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
@@ -208,7 +208,7 @@ func TestTokens_concurrentUsesAreOneLookUp(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-func TestTokens_aCallerWhoHangsUpIsCountedAndDisturbsNobody(t *testing.T) {
+func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	a, asked := counted(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())

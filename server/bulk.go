@@ -262,10 +262,11 @@ func (e bulkEntry) told() (text *string, code *api.TrackFailure, retryable *bool
 	return &e.failure.Detail, new(api.TrackFailure(e.failure.Code)), &e.failure.Retryable
 }
 
-// maxShownURL is how many characters of a link an entry repeats: as many as a link may have.
+// maxShownURL is how many characters of a link an entry repeats. It is the greatest length of a link.
 const maxShownURL = 2048
 
-// shownURL is the link as it was first sent. A longer one, which is no link, is cut: an answer is not to be as long as its request.
+// shownURL returns the link as it was first sent. A longer one cannot be a link and is cut, so that the answer is not as long as the
+// request.
 func (e bulkEntry) shownURL() string {
 	if utf8.RuneCountInString(e.url) <= maxShownURL {
 		return e.url

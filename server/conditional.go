@@ -48,24 +48,24 @@ func (h *held) send(c echo.Context) error {
 	return err
 }
 
-// errNotModified ends an operation whose answer the caller has.
+// errNotModified ends an operation if the caller already has its answer.
 var errNotModified = errors.New("not modified")
 
-// conditional decides what becomes of the answer to a GET. It keeps the answer back to make its tag from the body, unless the operation
-// has set the tag already (Server.unlessUnchanged): then the answer goes through as it is written.
+// conditional handles the answer to a GET. It buffers the answer to compute its tag from the body. If the operation has set the tag
+// already (Server.unlessUnchanged), the answer is passed on as it is written.
 type conditional struct {
 	held
 	under   http.ResponseWriter
 	seen    []string // If-None-Match
-	any     bool     // If-None-Match is *: a representation will do, whichever
-	tag     string   // set by the operation
-	matched string   // as the caller spells it, with errNotModified
+	any     bool     // If-None-Match is *: any representation matches
+	tag     string   // set by the operation; "" if it set none
+	matched string   // the matching tag as the caller wrote it; set with errNotModified
 	through bool
 }
 
 type conditionalKey struct{}
 
-// WriteHeader lets a whole answer through when it has a tag.
+// WriteHeader passes a complete answer on if its tag is known.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
 	if k.tag == "" || status != http.StatusOK || k.any {
@@ -81,14 +81,14 @@ func (k *conditional) Write(b []byte) (int, error) {
 	case k.through:
 		return k.under.Write(b)
 	case k.any && k.tag != "" && k.status == http.StatusOK:
-		return len(b), nil // the answer is 304, and the tag is known
+		return len(b), nil // the answer will be 304, so the body is not needed
 	}
 	return k.held.Write(b)
 }
 
-// answerConditionally gives every representation a strong ETag and answers 304 to a caller who has it. The tag is made from what the
-// caller is shown, or from the version of the organisation for a caller who is shown everything. So it differs where masking differs and
-// tells nothing about what is hidden.
+// answerConditionally adds a strong ETag to every representation, and answers 304 if the caller has it already. The tag is computed from
+// the body that the caller is shown, or from the organisation's version if nothing is masked. So the tag differs where masking differs,
+// and reveals nothing that is hidden.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -102,7 +102,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // also in a panic, which is answered too
+			defer func() { // even after a panic, which is answered too
 				if w.Writer = k.under; !k.through {
 					w.Committed, w.Size = false, 0
 				}
@@ -132,7 +132,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answerNotModified answers 304, unless the caller asked too often for what did not change.
+// answerNotModified answers 304. It answers 429 if the caller has used up its limit of such answers.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
 	for _, ofTheBody := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
@@ -145,17 +145,17 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// unlessUnchanged makes the tag of an answer before its data is read, and returns errNotModified when the caller has that answer. The tag
-// is made from the organisation's version and from everything else that the answer depends on: the operation, the request as it was read,
-// the day (ranges of days begin today) and the contract. Nothing is done for a caller who is shown masked values: the version tells
-// that hidden numbers changed.
+// unlessUnchanged sets the tag of an answer before its data is read, and returns errNotModified if the caller already has that answer. The
+// tag is computed from the organisation's version and everything else that the answer depends on: the operation, the parsed request, the
+// day (ranges of days begin today) and the contract. If the caller is shown masked values, unlessUnchanged does nothing: the version
+// would reveal that hidden numbers changed.
 func (s *Server) unlessUnchanged(ctx context.Context, operation string, request ...any) error {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)
 	if !ok || caller.facts.masked {
 		return nil
 	}
-	version, err := caller.Org.Version(ctx) // before the data: a change in between makes the tag too old, never too new
+	version, err := caller.Org.Version(ctx) // read before the data: a change in between makes the tag too old, never too new
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *Server) unlessUnchanged(ctx context.Context, operation string, request 
 	if err != nil {
 		return err
 	}
-	mac := hmac.New(sha256.New, s.cursorKey) // so that the version cannot be read from it, and no tag can be made up
+	mac := hmac.New(sha256.New, s.cursorKey) // so that nobody can read the version from the tag or forge a tag
 	mac.Write(facts)
 	k.tag = tagOf(mac.Sum(nil))
 	if k.any {

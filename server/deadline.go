@@ -10,8 +10,8 @@ import (
 // DefaultRequestTimeout is how long a request may take unless Options.RequestTimeout says otherwise.
 const DefaultRequestTimeout = 30 * time.Second
 
-// limitTime ends the context of a request after the request timeout. Database statements and calls to other services end with
-// the context, and the request is answered with 503.
+// limitTime cancels the context of a request after the request timeout. Database statements and calls to other services then end, and
+// the request is answered with 503.
 func (s *Server) limitTime(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), s.requestTimeout)

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// shortDeadline is the request timeout of these tests, and longAfter a time by which an answer has come even on a busy machine.
+// shortDeadline is the request timeout of these tests. longAfter is enough time for an answer even on a busy machine.
 const (
 	shortDeadline = 500 * time.Millisecond
 	longAfter     = 8 * time.Second
@@ -26,11 +26,11 @@ func newImpatient(t *testing.T, engine string) *app {
 	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortDeadline })
 }
 
-// block keeps the database from answering requests, until the test ends or the returned function is called: another process has
-// the SQLite file locked for writing, or has PostgreSQL's table of videos locked altogether.
+// block keeps the database from answering, until the test ends or release is called. On SQLite another connection holds the write lock
+// of the file; on PostgreSQL another transaction locks the table of videos.
 func (a *app) block(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // immediate on SQLite
+	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // takes the write lock at once on SQLite
 	require.NoError(t, err)
 	if a.Engine == "postgres" {
 		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
@@ -40,7 +40,7 @@ func (a *app) block(t *testing.T) (release func()) {
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// within fails the test if a request is not answered soon.
+// within sends a request and fails the test if the answer does not come soon.
 func (c *caller) within(method, target string, body any, headers ...string) answer {
 	c.t.Helper()
 	done := make(chan answer, 1)
@@ -88,7 +88,7 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	}
 }
 
-// Requests beyond the number of connections give up before their own deadline.
+// A request that finds no free connection gives up before its own deadline.
 func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -112,7 +112,7 @@ func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	<-holds
 }
 
-// A caller who hangs up is no error of the server.
+// A caller who hangs up does not cause an error in the log.
 func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, storetest.New(t, "postgres"))
@@ -130,14 +130,14 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
 }
 
-// Reads on SQLite need no turn among the writers.
-func TestReadyz_asksForWhatReadsNeed(t *testing.T) {
+// Reads on SQLite do not wait for the connection of the writers.
+func TestReadyz_needsNoWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
 	var during answer
-	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // in a transaction that writes
+	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // while a transaction writes
 	c.track(tiktokLink)
 	during.is(http.StatusOK)
 }

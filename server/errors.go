@@ -252,13 +252,13 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 	e := asError(err)
 	ended := r.Context().Err()
-	if e.Code == CodeInternal && ended != nil { // whatever failed, failed because its context had ended
+	if e.Code == CodeInternal && ended != nil { // the cause of the failure is that the context ended
 		e = unavailable(err)
 	}
 	info := e.Code.info()
 	if e.Cause != nil {
 		level := slog.LevelDebug
-		if info.Status >= http.StatusInternalServerError && !errors.Is(ended, context.Canceled) { // a caller who hung up is no error
+		if info.Status >= http.StatusInternalServerError && !errors.Is(ended, context.Canceled) { // a caller who hung up is not an error of the server
 			level = slog.LevelError
 		}
 		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)

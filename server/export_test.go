@@ -1,4 +1,4 @@
 package server
 
-// SetMaxPage sets the size in bytes from which a page of a list ends early.
+// SetMaxPage sets the size in bytes at which a page of a list ends early.
 func (s *Server) SetMaxPage(n int64) { s.maxPage = n }

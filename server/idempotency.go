@@ -17,7 +17,7 @@ import (
 // settleWithin bounds the writing down of what became of a key, which goes on when the caller has hung up.
 const settleWithin = 5 * time.Second
 
-// settleAfterDeadline is how much of it may lie beyond the request's deadline.
+// settleAfterDeadline is how much of it may lie after the request's deadline.
 const settleAfterDeadline = 500 * time.Millisecond
 
 type effectKey struct{}
@@ -90,7 +90,7 @@ func (s *Server) answering(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), settleWithin)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller gets the answer only after this
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller gets the answer only after it is kept
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(settleAfterDeadline))
 		defer stop()
@@ -106,8 +106,7 @@ func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string
 	}
 }
 
-// fingerprint returns a hash of a request's path and of its body as validate decoded it. How the body is written (its
-// blanks, the order of its members) does not change the hash.
+// fingerprint returns a hash of a request's path and decoded body. Blanks and the order of members in the body do not change the hash.
 func fingerprint(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")

@@ -222,7 +222,7 @@ func TestIdempotency_withoutTheDatabaseNothingIsDone(t *testing.T) {
 	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
 }
 
-func TestIdempotency_refusesNewKeysAloneWhenTheirStoreIsFull(t *testing.T) {
+func TestIdempotency_refusesOnlyNewKeysWhenTheStoreIsFull(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)

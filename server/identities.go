@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// identityLife is how long an identity is used without a new look-up in the database: a revoked token or a changed tier takes
-	// effect within a second on every server.
+	// identityLife is how long an identity is used without a new look-up in the database. A revoked token or a changed tier takes effect
+	// within a second on every server.
 	identityLife = 500 * time.Millisecond
-	// refusalLife is how long the refusal of a token is used without a new look-up. No refusal is withdrawn: a token that is
-	// created later is a new random one.
+	// refusalLife is how long the refusal of a token is used without a new look-up. A refused token never becomes valid later, because every
+	// new token is random.
 	refusalLife = 10 * time.Second
-	// maxIdentities bounds each cache of tokens. A full cache drops the token that was not used for the longest time.
+	// maxIdentities is the size of each cache of tokens. A full cache drops the least recently used token.
 	maxIdentities = 10_000
-	// maxNewLookUps is how many tokens that this server never accepted are looked up at the same time. It bounds the database
-	// connections that callers without a valid token occupy: the pool has at least eight.
+	// maxNewLookUps is how many tokens that this server has never accepted may be looked up at once. It limits the database connections that
+	// callers without a valid token occupy. The pool has at least eight.
 	maxNewLookUps = 2
 	// lookUpTimeout bounds one look-up of a token.
 	lookUpTimeout = 5 * time.Second
@@ -33,21 +33,21 @@ const (
 	usedEvery = time.Minute
 )
 
-// tokenHash stands for a token in memory.
+// tokenHash identifies a token in memory without keeping the token itself.
 type tokenHash [sha256.Size]byte
 
 // identities finds the identity that a token belongs to. It may be used concurrently.
 type identities struct {
 	store     *store.Store
-	strangers *addressLimits // what addresses do without a valid token
+	strangers *addressLimits // limits of requests without a valid token, by address
 	now       func() time.Time
 	log       *slog.Logger
 
 	known      *lru.Cache[tokenHash, knownIdentity]
-	refused    *lru.Cache[tokenHash, refusedToken] // apart from known, so that unknown tokens push no valid one out
+	refused    *lru.Cache[tokenHash, refusedToken] // separate from known, so that unknown tokens do not push valid ones out of the cache
 	used       *lru.Cache[uuid.UUID, time.Time]
 	inFlight   singleflight.Group
-	newLookUps chan struct{} // has one entry for each look-up that maxNewLookUps counts
+	newLookUps chan struct{} // one entry for each running look-up that maxNewLookUps limits
 	writes     sync.WaitGroup
 }
 
@@ -75,16 +75,16 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// of returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It returns *limitExceeded if the
-// address is over the limit newTokens and this server never accepted the token. Concurrent calls for one token and address share
-// one look-up.
+// of returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If this server has never accepted the
+// token and the address is over the limit newTokens, it returns *limitExceeded. Concurrent calls for one token and address share a
+// look-up.
 func (i *identities) of(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := i.remembered(hash); known {
 		return id, err
 	}
 	id, err, _ := i.inFlight.Do(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.remembered(hash); known { // a look-up has ended since the first check
+		if id, known, err := i.remembered(hash); known { // another look-up may have ended since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
@@ -95,7 +95,7 @@ func (i *identities) of(ctx context.Context, token, address string) (store.Ident
 	return id.(store.Identity), nil
 }
 
-// remembered returns the outcome of the last look-up of a token. known is false if there is none or if it is too old.
+// remembered returns the outcome of the last look-up of a token. known is false if there was none or it is too old.
 func (i *identities) remembered(hash tokenHash) (id store.Identity, known bool, err error) {
 	now := i.now()
 	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }
@@ -108,8 +108,8 @@ func (i *identities) remembered(hash tokenHash) (id store.Identity, known bool, 
 	return store.Identity{}, false, nil
 }
 
-// lookUp asks the database for a token and remembers the outcome, unless the database failed. It goes on when the caller hangs up.
-// Otherwise a caller who always hangs up would cost a query each time without being counted.
+// lookUp asks the database for a token and remembers the outcome, unless the database failed. It continues if the caller hangs up.
+// Otherwise callers could cause queries without being counted, by always hanging up.
 func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
@@ -146,7 +146,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	return id, err
 }
 
-// refusesToken says whether err is about the token and not about the database.
+// refusesToken returns true if err is about the token. It returns false if the database failed.
 func refusesToken(err error) bool {
 	return errors.Is(err, store.ErrTokenUnknown) || errors.Is(err, store.ErrTokenExpired) || errors.Is(err, store.ErrTokenRevoked)
 }
@@ -161,7 +161,7 @@ func (i *identities) noteUse(ctx context.Context, token uuid.UUID, now time.Time
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := i.store.TokenUsed(ctx, token, now); err != nil {
-			i.log.WarnContext(ctx, "use of a token not written", "token_id", token, "error", err)
+			i.log.WarnContext(ctx, "cannot write the last use of a token", "token_id", token, "error", err)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func refusedLink(err error) *linkFailure {
 	return nil
 }
 
-// resolveWithin bounds the time in which the short links of one request are resolved.
+// resolveWithin is the total time for resolving the short links of one request.
 const resolveWithin = 20 * time.Second
 
 // readLink is a link as it was understood: the video or account that it means, or why it means none.
@@ -179,7 +179,7 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]re
 	return targets, nil
 }
 
-// follow asks the resolver for each link, several at once, all within one deadline. A link that gets no slot in that time fails.
+// follow resolves each link, several at once, within one deadline. A link that gets no slot before the deadline fails.
 func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
 	defer cancel()
@@ -208,7 +208,7 @@ func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLi
 	return results
 }
 
-// followInSlot waits for a slot and asks the resolver for one link.
+// followInSlot waits for a slot and then resolves one link.
 func (s *Server) followInSlot(ctx context.Context, org uuid.UUID, short link.Link) readLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {

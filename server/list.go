@@ -18,22 +18,22 @@ import (
 const (
 	// maxPageBytes is the size from which a page of a list ends early.
 	maxPageBytes = 32 << 20
-	// maxRowBytes bounds what a row takes in JSON besides its texts and labels: names of members, numbers, times and ids.
+	// maxRowBytes bounds the JSON of a row without its texts and labels: names of members, numbers, times and ids.
 	maxRowBytes = 2 << 10
-	// heldBackBytes is how much of a list is held back before the first byte is sent: an error up to there is answered as a problem. It is
-	// also how much is sent at a time.
+	// heldBackBytes is how much of a list is buffered before the first byte is sent. An error before then is answered as a problem. It is
+	// also the size of each later write.
 	heldBackBytes = 64 << 10
 )
 
-// listAnswer is the answer to a list. It writes row after row, so that its memory does not grow with the list.
+// listAnswer is the answer to a list. It reads and writes a few rows at a time, so that its memory does not grow with the list.
 type listAnswer struct {
-	ctx     context.Context //nolint:containedctx // the generated interface of an answer has no place for it
+	ctx     context.Context //nolint:containedctx // the generated method has no context parameter
 	logger  *slog.Logger
 	rows    iter.Seq2[any, error]
 	members any // an object with the members beside data; nil for an answer that is an array
 }
 
-// newListAnswer returns the answer of the rows of a list, each converted.
+// newListAnswer returns an answer with the rows of a list, each converted by convert.
 func newListAnswer[R, A any](ctx context.Context, s *Server, list *store.List[R], convert func(R) A, members any) listAnswer {
 	return listAnswer{ctx: ctx, logger: s.logger, members: members, rows: func(yield func(any, error) bool) {
 		for row, err := range list.Rows(ctx) {
@@ -44,8 +44,8 @@ func newListAnswer[R, A any](ctx context.Context, s *Server, list *store.List[R]
 	}}
 }
 
-// cutToSize ends the page after as many rows as maxPage allows, at least one, and says whether it did. It is done before the first
-// byte is sent, so that headers and pagination are right. Only a page that may be too large is measured, which reads its rows twice.
+// cutToSize ends the page after as many rows as fit into maxPage, but at least one. It returns true if it removed rows. It runs before the
+// first byte is sent, so that headers and pagination are correct. Only a page that may be too large is measured; its rows are read twice.
 func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], convert func(R) A) (bool, error) {
 	if list.MaxTextBytes()+maxRowBytes*int64(list.Len()) <= s.maxPage {
 		return false, nil
@@ -70,11 +70,11 @@ func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], co
 	return false, nil
 }
 
-// answerPage answers a list with its page.
+// answerPage returns one page of a list with its pagination object.
 func answerPage[R, A any](ctx context.Context, s *Server, found *store.List[R], page pageRequest, convert func(R) A) (listAnswer, error) {
 	view := CallerFrom(ctx).View
 	if page.beyond(view) {
-		found.Cut(0) // the one result is on the first page
+		found.Cut(0) // a masked tier gets one result, which is on the first page
 	}
 	if _, err := cutToSize(ctx, s, found, convert); err != nil {
 		return listAnswer{}, err
@@ -85,8 +85,8 @@ func answerPage[R, A any](ctx context.Context, s *Server, found *store.List[R], 
 	}{pagination}), err
 }
 
-// answerArrayOrPage answers a list with its page or, where pages were not asked for, with an array. An array that ends early names the
-// next page in the Link header alone.
+// answerArrayOrPage returns a page if paginated is true, and otherwise an array. If an array ends early, only the Link header names the
+// next page.
 func answerArrayOrPage[R, A any](ctx context.Context, s *Server, found *store.List[R], page pageRequest, convert func(R) A, paginated bool) (listAnswer, error) {
 	if paginated {
 		return answerPage(ctx, s, found, page, convert)
@@ -95,7 +95,7 @@ func answerArrayOrPage[R, A any](ctx context.Context, s *Server, found *store.Li
 	return newListAnswer(ctx, s, found, convert, nil), err
 }
 
-// cutArray cuts a list that is answered without a pagination object, and names the next page in the Link header if it did.
+// cutArray cuts an answer without a pagination object to the maximum size. If it removed rows, it adds a Link header for the next page.
 func (s *Server) cutArray(ctx context.Context, page pageRequest, total int64, next func() *store.Position, cut func() (bool, error)) error {
 	if early, err := cut(); err != nil || !early {
 		return err
@@ -104,30 +104,30 @@ func (s *Server) cutArray(ctx context.Context, page pageRequest, total int64, ne
 	return err
 }
 
-// VisitListVideosResponse writes the answer.
+// VisitListVideosResponse writes the response.
 func (a listAnswer) VisitListVideosResponse(w http.ResponseWriter) error { return a.write(w) }
 
-// VisitListAccountsResponse writes the answer.
+// VisitListAccountsResponse writes the response.
 func (a listAnswer) VisitListAccountsResponse(w http.ResponseWriter) error { return a.write(w) }
 
-// VisitListAccountVideosResponse writes the answer.
+// VisitListAccountVideosResponse writes the response.
 func (a listAnswer) VisitListAccountVideosResponse(w http.ResponseWriter) error { return a.write(w) }
 
-// VisitListCollectionsResponse writes the answer.
+// VisitListCollectionsResponse writes the response.
 func (a listAnswer) VisitListCollectionsResponse(w http.ResponseWriter) error { return a.write(w) }
 
-// VisitListCollectionVideosResponse writes the answer.
+// VisitListCollectionVideosResponse writes the response.
 func (a listAnswer) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
 	return a.write(w)
 }
 
-// VisitListCollectionAccountsResponse writes the answer.
+// VisitListCollectionAccountsResponse writes the response.
 func (a listAnswer) VisitListCollectionAccountsResponse(w http.ResponseWriter) error {
 	return a.write(w)
 }
 
-// write sends the answer. An error before the first byte is returned. After it the connection is aborted: a client must not take half a
-// list for a whole one.
+// write sends the answer. It returns an error that occurs before the first byte is sent. After a later error it aborts the connection, so
+// that no client takes half a list for a complete one.
 func (a listAnswer) write(w http.ResponseWriter) error {
 	out := &heldBack{w: w}
 	err := a.encode(out)
@@ -181,14 +181,14 @@ func (a listAnswer) encode(out *heldBack) error {
 	return nil
 }
 
-// heldBack collects what is to be sent next.
+// heldBack buffers the bytes that will be sent next.
 type heldBack struct {
 	bytes.Buffer
 	w     http.ResponseWriter
 	began bool
 }
 
-// send sends what was collected, after the status when it is the first.
+// send sends the buffered bytes. The first call also sends the status.
 func (h *heldBack) send() error {
 	if !h.began {
 		h.began = true

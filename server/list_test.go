@@ -41,7 +41,7 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }
 
-// meter takes an answer and measures it: the largest write, and the most memory that was alive while it was written.
+// meter is a ResponseWriter that records the size of the largest write and the most memory in use during the writes.
 type meter struct {
 	header           http.Header
 	status           int
@@ -109,13 +109,13 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	require.False(t, page.Pagination.HasMore)
 }
 
-func TestListVideos_readsLabelsWithAsManyStatementsHoweverManyThereAre(t *testing.T) {
+func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			manyLabels(t, c, 30, collections)
-			c.list("") // the token is known from here on
+			c.list("") // after this request the server knows the token
 			a.Guard.Statements()
 			require.Len(t, c.list("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
@@ -126,7 +126,7 @@ func TestListVideos_readsLabelsWithAsManyStatementsHoweverManyThereAre(t *testin
 	})
 }
 
-func TestLists_endEarlyWhenTheyAreLargeAndAreWalkedWhole(t *testing.T) {
+func TestLists_largePagesEndEarlyAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -174,7 +174,7 @@ func TestLists_endEarlyWhenTheyAreLargeAndAreWalkedWhole(t *testing.T) {
 					}
 				}
 				if strings.Contains(list, "limit=9") && size == 40_000 {
-					continue // an array that ends at its limit names no next page
+					continue // an array that is cut by its limit has no link to a next page
 				}
 				require.Len(t, seen, want, "%s in pages of %d bytes", list, size)
 				if size == 1 {
@@ -185,7 +185,7 @@ func TestLists_endEarlyWhenTheyAreLargeAndAreWalkedWhole(t *testing.T) {
 	})
 }
 
-// row is what a list has: a video, an account or a collection.
+// row has the id of a row in a list of videos, accounts or collections.
 type row struct {
 	AdID      uuid.UUID `json:"ad_id"`
 	AccountID uuid.UUID `json:"account_id"`
@@ -209,7 +209,7 @@ func rowsIn(t *testing.T, a answer) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_breaksTheConnectionRatherThanEndHalfAList(t *testing.T) {
+func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -218,11 +218,11 @@ func TestListVideos_breaksTheConnectionRatherThanEndHalfAList(t *testing.T) {
 	const chunk = "videos.id IN"
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
-	a.Guard.Before(chunk, fail) // the statement after it fails, before anything was sent
+	a.Guard.Before(chunk, fail) // the next statement fails, before the first byte is sent
 	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 	a.databaseError.Store(nil)
 
-	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the first rows have been sent
+	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // fails after the first rows were sent
 	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	require.ErrorContains(t, err, "EOF")
 	require.Contains(t, a.log.String(), "a list broke off")
@@ -253,7 +253,7 @@ func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.readable()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
-			delete(paths, single) // whose tags are made from their bodies
+			delete(paths, single) // its tags are computed from the body
 		}
 		for _, target := range paths {
 			tag := c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag")
@@ -278,7 +278,7 @@ func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
 	})
 }
 
-func TestRateLimit_countsAnswersOf304ByThemselves(t *testing.T) {
+func TestRateLimit_countsAnswersOf304Separately(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierLimited)

@@ -18,9 +18,8 @@ const mcpPath = "/mcp"
 // mcpCalls names the limit of POST /mcp in the quota headers.
 const mcpCalls = "mcp"
 
-// serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation in a bucket of its own, with
-// the limit of GET /authenticate. A tool sends its request through this server with the caller's token, so that it also counts for
-// its operation.
+// serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation in a separate bucket, with the limit
+// of GET /authenticate. A tool sends its request through this server with the caller's token, so it also counts for its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.answerTool, Logger: s.logger, Sandbox: s.sandbox,
 		AnyHost: len(trusted) > 0}) // a proxy on this machine comes over loopback and names the host that people know
@@ -51,7 +50,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 	}, nil
 }
 
-// mcpAnswer passes an answer on as it is written, but keeps back a refusal in plain text, which is sent as a problem instead.
+// mcpAnswer passes an answer on as it is written. It buffers a refusal in plain text, which is then sent as a problem instead.
 type mcpAnswer struct {
 	http.ResponseWriter
 	refused int // the status of the refusal; 0 if there is none
@@ -89,7 +88,7 @@ func (s *Server) answerTool(r *http.Request) mcp.Answer {
 	return mcp.Answer{Status: answer.status, Header: answer.header, Size: answer.size, Body: answer.body.Bytes()}
 }
 
-// toolAnswer records the answer to a tool's request. It keeps no body of more than mcp.MaxAnswer bytes, but counts its size.
+// toolAnswer records the answer to a tool's request. It counts the size of the body, but drops a body of more than mcp.MaxAnswer bytes.
 type toolAnswer struct {
 	header http.Header
 	status int
@@ -108,7 +107,8 @@ func (a *toolAnswer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// serveWhole answers a request and says whether the answer is whole: one that breaks off panics, to have net/http close the connection.
+// serveWhole answers a request. It returns false if the answer is incomplete: the handler then panics so that net/http closes the
+// connection.
 func (s *Server) serveWhole(w http.ResponseWriter, r *http.Request) (whole bool) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http asks for this very value
@@ -119,7 +119,7 @@ func (s *Server) serveWhole(w http.ResponseWriter, r *http.Request) (whole bool)
 	return true
 }
 
-// ofMCP turns a refusal of a message into a problem. text is the reason.
+// ofMCP converts a refusal of a message into a problem. text is the reason.
 func ofMCP(status int, text string, r *http.Request) *Error {
 	text, _, _ = strings.Cut(text, "malformed payload:") // what follows are the decoder's words
 	if text == "" {
@@ -127,7 +127,7 @@ func ofMCP(status int, text string, r *http.Request) *Error {
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is no request of the Model Context Protocol: %s", sentence(cut(text)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", sentence(cut(text)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address for the host %s, as a rebound name would. "+
 			"Where a proxy on this machine sent it, name the proxy's network as trusted.", quote(r.Host))

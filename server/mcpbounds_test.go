@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// allocated returns how many bytes the process allocates while run runs. No other test may run at the same time.
+// allocated returns how many bytes the process allocates during run. No other test may run at the same time.
 func allocated(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -25,7 +25,7 @@ func allocated(run func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// longTitles tracks n videos with titles of so many bytes.
+// longTitles tracks n videos with titles of size bytes.
 func (c *caller) longTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {

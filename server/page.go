@@ -127,8 +127,8 @@ func (s *Server) pagination(ctx context.Context, p pageRequest, v View, total in
 
 type nextLinkKey struct{}
 
-// linkNextPage lets an operation name the next page of a list in a Link header (RFC 8288). The address is relative to the request's own,
-// since the server does not know under which prefix a proxy shows it.
+// linkNextPage lets an operation add a Link header (RFC 8288) that names the next page of a list. The address is relative to the
+// request's URL, because the server does not know the prefix under which a proxy serves it.
 func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -136,7 +136,7 @@ func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 			query := r.URL.Query()
 			query.Del("page")
 			if op := s.operations.of(c); op != nil && op.query["paginated"] != nil {
-				query.Set("paginated", "true") // a cursor needs it
+				query.Set("paginated", "true") // a cursor requires it
 			}
 			query.Set("cursor", cursor)
 			c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)

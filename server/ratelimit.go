@@ -30,8 +30,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call of what is named for an organisation and sets the quota headers. It returns the problem rate_limited if
-// there were more calls than limit in the running minute.
+// countCall counts a call of name by an organisation and sets the quota headers. It returns the problem rate_limited if there were more
+// than limit calls in the current minute.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	return e
 }
 
-// callsKey is the key in the rate store of an organisation's calls of what is named.
+// callsKey returns the key in the rate store for an organisation's calls of name.
 func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
@@ -65,11 +65,11 @@ func (s *Server) chargeNothingFor304(c echo.Context, op *operation, key string, 
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
-// notModifiedFactor is how many answers of 304 a window may have for each call that the tier's limit allows. They cost little, but not
-// nothing.
+// notModifiedFactor is how many answers of 304 a window may have for each call that the tier's limit allows. Such answers are cheap, but
+// not free.
 const notModifiedFactor = 4
 
-// limitNotModified counts an answer of 304 against a limit of its own, since the ordinary one does not count it.
+// limitNotModified counts an answer of 304 against a separate limit, because the ordinary limit does not count it.
 func (s *Server) limitNotModified(c echo.Context) error {
 	op, caller := s.operations.of(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]

@@ -58,7 +58,7 @@ func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 	})
 }
 
-// The time of the last fetch is a metric: GET shows it as null to these tiers.
+// The time of the last fetch is a masked value: GET shows it as null to these tiers.
 func TestRefresh_doesNotTellMaskedTiersWhenItWasFetched(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

@@ -23,16 +23,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The bounds that hold for every single request.
+// Bounds that every single request must keep.
 const (
 	maxRequestCPU   = time.Second
 	maxRequestBytes = 64 << 20
 )
 
-// cost is what the process spent.
+// cost is what the process used.
 type cost struct {
 	cpu   time.Duration
-	bytes uint64 // allocated in all, also if freed meanwhile: never less than the peak
+	bytes uint64 // all allocated bytes, including freed ones: never less than the peak
 }
 
 func spent(t *testing.T) cost {
@@ -44,18 +44,18 @@ func spent(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a request that costs its caller little and could cost the server much.
+// hostileRequest is a request that is cheap for its caller and may be expensive for the server.
 type hostileRequest struct {
 	method, target, body string
 	header               []string
 	status               int
-	// fault is the place and the code of the first fault; "" if the answer lists no faults.
+	// fault is the pointer and the code of the first fault; "" if the answer lists no faults.
 	fault string
-	// detail is a part of the answer's detail.
+	// detail must be contained in the detail of the answer.
 	detail string
 }
 
-// hostileRequests returns the requests by what is hostile in them. collection is the path of a collection of the caller.
+// hostileRequests returns requests by the name of their attack. collection is the path of a collection of the caller.
 func hostileRequests(collection string) map[string]hostileRequest {
 	post := func(path, body, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
@@ -134,7 +134,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	}
 }
 
-// TestRequestCost_staysWithinBounds sends requests that are made to be costly. None takes over a second of processor time or 64 MiB.
+// TestRequestCost_staysWithinBounds sends expensive requests. None may take more than a second of processor time or 64 MiB.
 //
 //nolint:paralleltest // it measures the whole process
 func TestRequestCost_staysWithinBounds(t *testing.T) {
@@ -155,7 +155,7 @@ func TestRequestCost_staysWithinBounds(t *testing.T) {
 				r.Header.Set(hostile.header[i], hostile.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // the growth of the recorder is none of the server's cost
+			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // preallocated, so that the recorder's growth is not counted as cost of the server
 			before := spent(t)
 			a.server.Handler().ServeHTTP(w, r)
 			after := spent(t)
@@ -183,8 +183,8 @@ func placeOf(f client.Fault) string {
 	return *f.Name
 }
 
-// TestRequestCost_shortLinksOfABulkRequest resolves 500 dead short links over TLS. The platform's own work counts as well, since
-// it runs in the same process.
+// TestRequestCost_shortLinksOfABulkRequest resolves 500 dead short links over TLS. The fake platform's work counts too, because it runs
+// in the same process.
 //
 //nolint:paralleltest // it measures the whole process
 func TestRequestCost_shortLinksOfABulkRequest(t *testing.T) {
@@ -205,14 +205,14 @@ func TestRequestCost_shortLinksOfABulkRequest(t *testing.T) {
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
 	after := spent(t)
 	t.Logf("%v, %.1f MiB, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), world.Connections())
-	// A dead link is asked for twice. The second answer has a body, which ends the connection. More than one handshake for
-	// each link would cost the client more than a second of processor time.
+	// A dead link is requested twice. The second answer has a body, which ends the connection. With more than one handshake for each link,
+	// the client would use more than a second of processor time.
 	require.Less(t, world.Connections(), 600)
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the client's half and the platform's")
 }
 
-// TestRequestCost_shortLinksWaitForTheirOrganisation holds 16 short links of one organisation at the platform. Its other requests
-// wait, and another organisation does not.
+// TestRequestCost_shortLinksWaitForTheirOrganisation makes the platform delay 16 short links of one organisation. The other requests of
+// that organisation wait, but another organisation does not.
 func TestRequestCost_shortLinksWaitForTheirOrganisation(t *testing.T) {
 	t.Parallel()
 	var (

@@ -7,18 +7,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// How many short links are resolved at once.
+// Limits on how many short links are resolved at once.
 const (
-	resolvesOfOrganisation = 16 // in all requests of one organisation
+	resolvesOfOrganisation = 16 // over all requests of one organisation
 	resolvesInAll          = 64
 )
 
-// resolveSlots limits how many short links are resolved at once, for each organisation and in all.
+// resolveSlots limits how many short links are resolved at once, per organisation and in total.
 type resolveSlots struct {
 	all chan struct{}
 
 	mu            sync.Mutex
-	organisations map[uuid.UUID]*organisationSlots // those with a link that is being resolved or waits
+	organisations map[uuid.UUID]*organisationSlots // organisations with links that are being resolved or are waiting
 }
 
 type organisationSlots struct {
@@ -30,7 +30,7 @@ func newResolveSlots() *resolveSlots {
 	return &resolveSlots{all: make(chan struct{}, resolvesInAll), organisations: map[uuid.UUID]*organisationSlots{}}
 }
 
-// acquire waits for a slot of the organisation, then for one of all. It returns what gives both back, or the error of ctx.
+// acquire waits for a slot of the organisation, then for one of the total. release returns both slots. The error is that of ctx.
 func (r *resolveSlots) acquire(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
 	own := r.enter(organisation)
 	select {
@@ -65,7 +65,7 @@ func (r *resolveSlots) enter(organisation uuid.UUID) *organisationSlots {
 	return own
 }
 
-// leave forgets the organisation if none of its links is left.
+// leave removes the organisation when its last user has left.
 func (r *resolveSlots) leave(organisation uuid.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,7 +50,7 @@ func TestResolveSlots_limitEachOrganisationAndAll(t *testing.T) {
 		}
 		require.Len(t, slots.all, resolvesInAll)
 
-		cancel() // those that wait give up, and those that hold a slot return it
+		cancel() // waiters give up, holders return their slots
 		close(done)
 		synctest.Wait()
 		require.Empty(t, slots.all)

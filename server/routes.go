@@ -41,7 +41,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // outside of all that writes
 
 		s.identifyRequest,   // before everything that names the request
-		s.limitTime,         // outside of all that waits for something, and of the log, which writes the error of a request that ended
+		s.limitTime,         // must enclose everything that can wait, and the log, which writes the error of a request that timed out
 		s.logRequests,       // outside of recover, so that a panic is logged with its status as well
 		s.setHeaders,        // before anything that can answer
 		s.allowOrigins,      // before authentication: a browser's preflight bears no token
@@ -54,7 +54,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 
 		s.repeatSafely,        // after validation: a key belongs to a request that the contract knows
 		s.answerConditionally, // outside of all that follows: the tag is of what the operation answers, and of nothing else
-		s.linkNextPage,        // anywhere before the operations, which name the next page
+		s.linkNextPage,        // must be outside the operations, which add the link
 	)
 	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
 	// The generated binding knows no place for the health checks and the contract itself: they are about the server, not
@@ -197,7 +197,7 @@ func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// readyWithin bounds the health check, so that it answers within two seconds.
+// readyWithin bounds the health check, so that it is answered within two seconds.
 const readyWithin = 1500 * time.Millisecond
 
 func (s *Server) ready(c echo.Context) error {

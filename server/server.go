@@ -37,7 +37,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Sandbox says that the numbers are made up, and makes every answer say so.
 	Sandbox bool
-	// RequestTimeout is how long a request may take; 30 seconds by default. One that takes longer is answered with 503.
+	// RequestTimeout is how long a request may take; the default is 30 seconds. A request that takes longer is answered with 503.
 	RequestTimeout time.Duration
 	// PreviewAllowance is how many items of a request are fetched for an organisation without a subscription; 5 by
 	// default.

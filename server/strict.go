@@ -31,19 +31,19 @@ const (
 	faultMaxWords         = "max_words"
 )
 
-// Bounds of a JSON body, whatever its schema says. The largest bodies that the contract allows are a bulk request of 500 links
-// and display settings of 16 KiB, which hold up to 8,200 values.
+// Bounds of a JSON body, independent of its schema. The largest bodies that the contract allows are a bulk request of 500 links, and
+// display settings of 16 KiB with up to 8,200 values.
 const (
 	maxDepth  = 64     // levels of arrays and objects
-	maxValues = 10_000 // values in all, those in arrays and objects included
+	maxValues = 10_000 // values in total, including those in arrays and objects
 	maxName   = 500    // bytes of the name of a member
 )
 
-// checkJSON returns the faults of a body that encoding/json does not report. Of duplicate members, encoding/json takes the last
-// one. It replaces half surrogate pairs and invalid UTF-8, and it ignores text after the value. checkJSON also refuses NUL.
+// checkJSON returns the faults of a body that encoding/json does not report: duplicate members, half surrogate pairs, invalid UTF-8, text
+// after the value, and NUL. encoding/json takes the last of duplicate members, replaces invalid text and ignores trailing text.
 //
-// The scan ends at the first value or name beyond the bounds. It takes the bounds of arrays from schema, which is that of the
-// body. Without faults, body is one JSON value. The error is that of ctx, which ends when the caller hangs up.
+// The scan ends at the first value or name beyond the bounds. schema is the schema of the body and gives the bounds of its arrays. If
+// there are no faults, body is one JSON value. The error is ctx.Err(), if the caller hangs up during the scan.
 func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -69,20 +69,20 @@ type jsonScan struct {
 	faults []api.Fault
 }
 
-// pathStep leads from an array or object to one of its values.
+// pathStep is one step from an array or object to one of its values.
 type pathStep struct {
 	name  string // of the member
 	index int    // of the entry; -1 in an object
 }
 
-// fault adds a fault at the current path. It does nothing if there are maxFaults faults already.
+// fault adds a fault at the current path, unless there are maxFaults faults already.
 func (s *jsonScan) fault(code, format string, args ...any) {
 	if len(s.faults) < maxFaults {
 		s.faults = append(s.faults, bodyFault(jsonPointer(s.names()), code, format, args...))
 	}
 }
 
-// names returns the current path as the names of members and the indexes of entries.
+// names returns the current path as names of members and indexes of entries.
 func (s *jsonScan) names() []string {
 	names := make([]string, len(s.path))
 	for i, step := range s.path {
@@ -93,7 +93,7 @@ func (s *jsonScan) names() []string {
 	return names
 }
 
-// value scans one value. It returns whether the scan can go on.
+// value scans one value. It returns false if the scan must end.
 func (s *jsonScan) value() bool {
 	depth := len(s.path)
 	if s.ctx.Err() != nil {
@@ -146,7 +146,7 @@ func (s *jsonScan) members() bool {
 		if !ok {
 			return false
 		}
-		name, _ := token.(string) // the decoder returns nothing else here
+		name, _ := token.(string) // the decoder returns only strings here
 		s.path = append(s.path, pathStep{name: name, index: -1})
 		if len(name) > maxName {
 			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
@@ -163,7 +163,7 @@ func (s *jsonScan) members() bool {
 	return true
 }
 
-// tooManyValues reports the outermost array that is longer than its schema allows. If there is none, it reports the body.
+// tooManyValues reports a fault at the outermost array that is longer than its schema allows. If there is none, the fault is at the body.
 func (s *jsonScan) tooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -248,7 +248,7 @@ func escaped(raw []byte) rune {
 	return rune(n)
 }
 
-// jsonPointer writes a path as a JSON pointer (RFC 6901), at most maxPlace characters of it.
+// jsonPointer returns a path as a JSON pointer (RFC 6901), cut to maxPlace characters.
 func jsonPointer(path []string) string {
 	var pointer strings.Builder
 	for _, name := range path {
@@ -261,13 +261,13 @@ func jsonPointer(path []string) string {
 	return cut(pointer.String())
 }
 
-// pointerEscapes also replaces NUL, which no answer contains.
+// pointerEscapes also replaces NUL, which answers must not contain.
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 
-// escapePointer writes the name of a member as a part of a JSON pointer.
+// escapePointer escapes the name of a member for a JSON pointer.
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// maxPlace is the greatest length of the name of a place in a fault, in characters.
+// maxPlace is the greatest length, in characters, of the place that a fault names.
 const maxPlace = 500
 
 // cut shortens the name of a place.
@@ -289,7 +289,7 @@ func quote(s string) string {
 	return strconv.Quote(head)
 }
 
-// firstRunes returns the first n characters of s, and whether s has more.
+// firstRunes returns the first n characters of s, and whether s is longer.
 func firstRunes(s string, n int) (head string, longer bool) {
 	for i := range s {
 		if n == 0 {
@@ -300,8 +300,8 @@ func firstRunes(s string, n int) (head string, longer bool) {
 	return s, false
 }
 
-// checkQuery reads a query. It reports the pairs that net/url drops because it cannot read them: without its filter, a list
-// would return everything. It stops at maxFaults faults. A list with too many entries is reported and left out of the values.
+// checkQuery parses a query and stops at maxFaults faults. It reports pairs that net/url cannot parse and would drop: a list without its
+// filter would return everything. A list parameter with too many entries is reported and not included in the returned values.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -339,7 +339,7 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	return values, faults
 }
 
-// tooManyEntries returns whether value has more entries than the schema of its parameter allows.
+// tooManyEntries returns true if value has more entries than the schema of its parameter allows.
 func tooManyEntries(p *openapi3.Parameter, value string) bool {
 	most := p.Schema.Value.MaxItems
 	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // a maxItems of the contract

@@ -155,7 +155,7 @@ func walkText(t *testing.T, v any) {
 	}
 }
 
-// hangsUp is a context that ends after it was looked at a number of times.
+// hangsUp is a context that ends after a given number of calls of Err.
 type hangsUp struct {
 	context.Context
 	left, looks int

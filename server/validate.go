@@ -30,11 +30,11 @@ const (
 	faultEmpty         = "empty"
 )
 
-// bodyValue is the key under which validate keeps the decoded body in the context of echo. There is none without a body.
+// bodyValue is the key under which validate stores the decoded body in the context of echo. It is not set if there is no body.
 const bodyValue = "body"
 
-// validate checks a request against the contract. It refuses a request that does not fit, with its first maxFaults faults.
-// The operations themselves check what a schema cannot express, such as a start after its end.
+// validate checks a request against the contract. It refuses an invalid request with its first maxFaults faults. The operations check
+// what a schema cannot express, such as a range that ends before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.operations.of(c)
@@ -131,8 +131,8 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	return body, faults, err
 }
 
-// checkContract returns the decoded body and the faults that the schemas name. The value is nil without a body, or if the body
-// is not to be checked. The filter cannot stop at a number of faults, so checkQuery and checkJSON bound what it gets.
+// checkContract returns the decoded body and the faults that the schemas find. The body is nil if there is none or if it is not checked.
+// The filter cannot stop early, so checkQuery and checkJSON limit what it gets.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
 	clone := *r // the filter replaces the body of the request that it is given
 	clone.Body = io.NopCloser(bytes.NewReader(body))
@@ -155,12 +155,12 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector makes faults of what the filter returns, one for each place and at most maxFaults. Of several at one place it
-// keeps the first, but a wrong format replaces a wrong length, which says less.
+// faultCollector converts the errors of the filter into faults, one for each place and at most maxFaults. If one place has several, the
+// first one is kept, except that a wrong format replaces a wrong length: the format says more.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // place → index of its fault
-	full   bool           // a fault was left out; no further one is looked at
+	full   bool           // a fault was left out, so further ones are ignored
 }
 
 func (c *faultCollector) add(f api.Fault) {
@@ -275,7 +275,7 @@ func fault(in *openapi3.Parameter, at []string, code, format string, args ...any
 	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
 }
 
-// placeName names a place of the body for a sentence.
+// placeName returns the name of a place of the body, for use in a sentence.
 func placeName(at []string) string {
 	if len(at) == 0 {
 		return "the body"

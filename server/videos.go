@@ -47,7 +47,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	}}), nil
 }
 
-// videosIn converts videos, as far as a view shows them.
+// videosIn returns a function that converts a video and masks what view hides.
 func videosIn(view View) func(store.Video) api.Video {
 	return func(v store.Video) api.Video { return ToAPIVideo(v, view) }
 }
@@ -140,7 +140,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords bounds q: each word is searched in every caption that the other words match.
+// maxSearchWords limits the words of q. Each word is searched in every caption that matches the other words.
 const maxSearchWords = 20
 
 // faultRange is a start after its end, or outside of what is kept.

@@ -35,7 +35,7 @@ type AccountQuery struct {
 	Window         Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered. None has an index: the accounts that match are sorted.
+// AccountOrders are the columns by which accounts can be ordered. None has an index, so the matching accounts are sorted.
 var AccountOrders = map[string]orderColumn{
 	"created_at":             {"accounts.created_at", "accounts.id", integerColumn, false},
 	"username":               {"accounts.username", "accounts.id", textColumn, false},
@@ -45,7 +45,7 @@ var AccountOrders = map[string]orderColumn{
 	"last_uploaded_at":       {"accounts.last_uploaded_at", "accounts.id", dateColumn, true},
 }
 
-// accountText counts the characters of an account's texts; the username is shown in two spellings.
+// accountText counts the characters of an account's texts. The username counts twice, because it is shown in two spellings.
 const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)`
 
 // AccountPage is a part of a list of accounts.
@@ -59,7 +59,7 @@ const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts lists accounts and reads them all at once.
+// Accounts returns a page of accounts, all read at once.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 	return AccountPage{Accounts: accounts, Total: list.Total, Next: list.Next()}, err
 }
 
-// ListAccounts lists accounts.
+// ListAccounts returns a list of accounts whose rows are read on demand.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
@@ -152,7 +152,7 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos lists an account's videos and reads them all at once; otherwise as ListAccountVideos.
+// AccountVideos returns a page of an account's videos, all read at once. See ListAccountVideos.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -162,8 +162,8 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 	return o.Videos(ctx, query)
 }
 
-// ListAccountVideos lists an account's videos in the order and window of the query, whose LinkedAccountID is set to the account that
-// ref names. ErrNotFound for an unknown account.
+// ListAccountVideos lists the videos of the account that ref names, in the order and window of query. It sets query.LinkedAccountID to
+// that account. It returns ErrNotFound for an unknown account.
 func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -183,7 +183,7 @@ func (w writer) knownAccounts(authors map[rowKey]author) (map[uuid.UUID][]*Accou
 type accountBook struct {
 	org     uuid.UUID
 	now     Instant
-	claimed bool // the authors stand in a caller's links, and no source told them
+	claimed bool // the authors come from a caller's links; no source has confirmed them
 	rows    []*Account
 	dirty   []*Account // changed or new
 	lost    []*Account // no longer bear their handle

@@ -28,7 +28,7 @@ type TrackAccountsRequest struct {
 	Preview int
 }
 
-// DefaultPreview is the preview allowance that operators have not changed.
+// DefaultPreview is the preview allowance unless the operator sets another one.
 const DefaultPreview = 5
 
 // TrackedAccount is what became of one link.

@@ -40,7 +40,7 @@ func TestResults_takeAsManyStatementsForManyOrganisationsAsForOne(t *testing.T) 
 			write(100) // the authors become known
 			return write(200)
 		}
-		few := statements(2, 0) // one organisation alone needs no statement that orders locks
+		few := statements(2, 0) // for a single organisation, no statement has to order locks
 		many := statements(20, 1000)
 		require.Equal(t, few, many)
 		require.LessOrEqual(t, many, 20)

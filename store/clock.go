@@ -9,22 +9,22 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Rows are deleted by their age, so a clock that is years ahead would delete everything. Two checks prevent that. PostgreSQL
-// has a clock, which must agree with ours. And on every engine the database remembers when it last saw the clock: after a jump
-// nothing is deleted until the clock has run without a jump for a week, so that there is time to notice and to correct it.
+// Rows are deleted by their age, so a clock that is years ahead would delete everything. Two checks prevent that. On PostgreSQL the clock
+// of the database must agree with ours. On every engine the database remembers when it last saw our clock. After a jump, nothing is
+// deleted until the clock has run for a week without another jump, so that operators can notice and correct it.
 
 const (
-	// clockDrift is how far our clock may be from that of the database, and how far it may go back.
+	// clockDrift is how far our clock may differ from that of the database, and how far it may go back.
 	clockDrift = day
-	// clockJump is how far the clock may have gone ahead since it was last seen. Longer is a jump, or a long time without a collector.
+	// clockJump is how far the clock may go ahead between two sightings. More than that is a jump, or a long time without a collector.
 	clockJump = 31 * day
-	// clockSteadyFor is how long the clock has to run without a jump before rows are deleted by it.
+	// clockSteadyFor is how long the clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * day
-	// clockSeenEvery is how often the database is told that the clock was seen.
+	// clockSeenEvery is how often the time of the last sighting is written to the database.
 	clockSeenEvery = time.Hour
 )
 
-// ClockError says that the clock may be wrong, so that nothing is deleted by it.
+// ClockError reports that the clock may be wrong, so that nothing is deleted.
 type ClockError struct{ Detail string }
 
 func (e *ClockError) Error() string { return e.Detail }
@@ -36,19 +36,19 @@ type clockState struct {
 	SeenAt      Instant
 }
 
-// TableName tells GORM the table.
+// TableName returns the name of the table for GORM.
 func (clockState) TableName() string { return "clock_state" }
 
 const retentionClock = "retention"
 
-// CheckClock returns a *ClockError if rows must not be deleted by the store's clock now. It does nothing for a store whose clock
-// is not meant to be the real one (see Options.RealTime).
+// CheckClock returns a *ClockError if the store's clock may be wrong, so that rows must not be deleted by it. It always returns nil for a
+// store whose clock is not meant to be real (see Options.RealTime).
 func (s *Store) CheckClock(ctx context.Context) error {
 	_, err := s.judgeClock(ctx)
 	return err
 }
 
-// seeClock is CheckClock, and tells the database what the clock says.
+// seeClock does the same as CheckClock and writes the sighting to the database.
 func (s *Store) seeClock(ctx context.Context) error {
 	state, err := s.judgeClock(ctx)
 	if now := s.now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockSeenEvery {
@@ -64,8 +64,8 @@ func (s *Store) seeClock(ctx context.Context) error {
 	return err
 }
 
-// judgeClock returns the state that the clock has now, with the time at which it was last seen. The state has no name if it is not
-// to be noted.
+// judgeClock returns the current state of the clock. SeenAt is still the time of the last sighting. If the state must not be written to
+// the database, its Name is empty.
 func (s *Store) judgeClock(ctx context.Context) (clockState, error) {
 	if !s.realTime {
 		return clockState{}, nil
@@ -107,7 +107,7 @@ func (s *Store) judgeClock(ctx context.Context) (clockState, error) {
 	return state, nil
 }
 
-// isFresh says whether every organisation was made within the last clockSteadyFor, so that there is nothing of an earlier time.
+// isFresh returns true if every organisation was created within the last clockSteadyFor. Then no older data exists.
 func (s *Store) isFresh(ctx context.Context, now Instant) (bool, error) {
 	var older []Organisation
 	err := s.read.WithContext(ctx).Where("created_at < ?", now.Add(-clockSteadyFor)).Limit(1).Find(&older).Error

@@ -57,7 +57,7 @@ func TestRetention_ofOneMachineGoesByItsClock(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// running is a process whose clock is real, as far as the store can tell, and moved by the test. Its database has an organisation of last year.
+// running returns a store whose clock counts as real but is moved by the test. Its database has an organisation from last year.
 func running(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := newOrg(t, db)
@@ -82,7 +82,7 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 		_, err := s.ApplyRetention(t.Context(), goOn)
 		require.NoError(t, err)
 	}
-	steady() // it has never been seen
+	steady() // the database has never seen the clock
 	o := newOrg(t, db)
 	id := track(t, o, clip(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())
@@ -98,7 +98,7 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 		steady()
 		require.Equal(t, once, stored(t, db, o), name)
 	}
-	clock.Advance(30 * 24 * time.Hour) // without a collector
+	clock.Advance(30 * 24 * time.Hour) // 30 days without a collector
 	_, err := s.ApplyRetention(t.Context(), goOn)
 	require.NoError(t, err)
 }
@@ -118,7 +118,7 @@ func refusesToDelete(t *testing.T, s *store.Store) {
 	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
 }
 
-func TestClock_ofAFreshInstallationIsBelieved(t *testing.T) {
+func TestClock_ofAFreshInstallationIsTrusted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		newOrg(t, db)

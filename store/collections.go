@@ -33,8 +33,8 @@ var (
 // MaxCollectionDepth is how many collections may lie in each other, the outermost included.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation may have unless Options.MaxCollections says otherwise. Each collection
-// may be a label of every video, so the limit bounds what a list costs.
+// DefaultMaxCollections is how many collections an organisation may have if Options.MaxCollections is 0. A video may have every collection
+// as a label, so this limit bounds the size of lists.
 const DefaultMaxCollections = 1000
 
 const hashLength = 14
@@ -81,8 +81,7 @@ type CollectionQuery struct {
 	Window   Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. The collections that match are sorted: an organisation has
-// few.
+// CollectionOrders are the columns by which collections can be ordered. None has an index: an organisation has few collections.
 var CollectionOrders = map[string]orderColumn{
 	"created_at":    {"collections.created_at", "collections.id", integerColumn, false},
 	"updated_at":    {"collections.updated_at", "collections.id", integerColumn, false},
@@ -91,7 +90,7 @@ var CollectionOrders = map[string]orderColumn{
 	"account_count": {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
 }
 
-// collectionText counts the characters of a collection's texts but its hashtags.
+// collectionText counts the characters of a collection's texts, without its hashtags.
 const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.display_settings), 0)`
 
 // CollectionPage is a part of a list of collections.
@@ -101,9 +100,9 @@ type CollectionPage struct {
 	Next        *Position
 }
 
-// videoCounts gives (collection_id, n): how many tracked videos are effectively in the collections @collections of @org. A video counts
-// once: through its account, else because it was added, else through a hashtag. So the many videos of accounts are counted by
-// account, and no video of theirs is looked at for each collection.
+// videoCounts gives (collection_id, n): how many tracked videos are effectively in the collections of @org. Each video counts once:
+// through its account, else because it was added, else through a hashtag. Videos of accounts are counted once per account and not once
+// per collection, which is faster.
 const videoCounts = `
 SELECT counts.collection_id, SUM(counts.n) AS n FROM (
 SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
@@ -125,20 +124,20 @@ SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtag
    AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = mh.organisation_id AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
  GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
-// accountCounts gives (collection_id, n): how many accounts that are not removed are in the collections of @org.
+// accountCounts gives (collection_id, n): how many accounts of the collections of @org are not removed.
 const accountCounts = `
 SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll makes a statement of counts one for all collections, forOne one for the collection @id.
+// forAll completes a statement of counts for all collections, forOne for the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
 	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )
 
-// Collections lists collections and reads them all at once.
+// Collections returns a page of collections, all read at once.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
 	list, err := o.ListCollections(ctx, query)
 	if err != nil {
@@ -148,7 +147,7 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 	return CollectionPage{Collections: collections, Total: list.Total, Next: list.Next()}, err
 }
 
-// ListCollections lists collections. An unknown parent has no children.
+// ListCollections returns a list of collections whose rows are read on demand. If the parent is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
@@ -210,7 +209,7 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	return found[0], err
 }
 
-// fillHashtags fills the Hashtags of a few collections.
+// fillHashtags sets Hashtags of each of the collections.
 func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error {
 	ids, at := make([]uuid.UUID, len(collections)), make(map[uuid.UUID]int, len(collections))
 	for i := range collections {
@@ -237,8 +236,8 @@ type NewCollection struct {
 	CreatedBy uuid.UUID // the token
 }
 
-// CreateCollection makes a collection. ErrNotFound for an unknown parent, ErrTooDeep, *TooManyCollectionsError, ErrPasswordRequired (a
-// new collection has none, so that it cannot be protected from the start).
+// CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, ErrTooDeep, *TooManyCollectionsError, or
+// ErrPasswordRequired if the collection would be protected: a new one has no password yet.
 func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection, error) {
 	if n.Access == AccessProtected {
 		return Collection{}, ErrPasswordRequired
@@ -274,8 +273,8 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	return c, err
 }
 
-// checkCollectionCount returns a *TooManyCollectionsError if n more collections are too many. The transaction holds the organisation's lock,
-// so that calls at once cannot pass the limit together.
+// checkCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
+// the organisation's lock, so that concurrent calls cannot pass the limit together.
 func (o *Org) checkCollectionCount(tx *gorm.DB, n int) error {
 	var have int64
 	if err := scoped(tx, "collections", o.id).Count(&have).Error; err != nil {

@@ -33,7 +33,7 @@ type dialect interface {
 	// open connects; what was opened is in the connections also when it fails half-way.
 	open(ctx context.Context, o Options) (connections, error)
 	goose() (goose.Dialect, string, []goose.ProviderOption, error)
-	// worthRepeating says whether the whole transaction, which failed with err at this attempt, may succeed when it is run again.
+	// worthRepeating returns true if the transaction may succeed when it is run again. err is its error at this attempt.
 	worthRepeating(err error, attempt int) bool
 	// skipLocked says whether FOR UPDATE SKIP LOCKED exists; without it, writers come one at a time anyway.
 	skipLocked() bool
@@ -41,14 +41,14 @@ type dialect interface {
 	partitioned() bool
 	// aboutQuery asks the engine for its version and its clock.
 	aboutQuery() string
-	// readyQuery succeeds if the database can be read, whatever its schema.
+	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
 	readyQuery() string
 }
 
 // connections are what a dialect opened.
 type connections struct {
 	read, write *gorm.DB  // the same one where the engine needs no difference
-	pools       []*sql.DB // below them; the first may write, the last is for reads
+	pools       []*sql.DB // the connection pools of read and write: the first may write, the last is for reads
 	below       func()    // closes what the pools stand on, after them; may be nil
 }
 
@@ -76,8 +76,8 @@ func (sqliteDialect) partitioned() bool { return false }
 func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL" }
 func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
-// sqliteBusyTimeout is how long one statement waits for a file that another process has locked. The driver cannot break off that
-// wait when the context ends, so it is short, and the transaction is run again (see Store.tx).
+// sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver does not stop this wait when the
+// context ends. So the wait is short, and the transaction is run again instead (see Store.tx).
 const sqliteBusyTimeout = 400 * time.Millisecond
 
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
@@ -86,8 +86,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
 		}
 	}
-	// SQLite would create the file readable for all, as far as the umask lets it. The files beside it get the file's mode. If the file is
-	// there already or cannot be created, SQLite says so below, or opens it.
+	// Create the file with mode 0600, because SQLite would create it readable for everyone unless the umask forbids it. SQLite gives its other
+	// files the same mode. An error is ignored: either the file exists already, or SQLite reports the problem below.
 	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 		if err := file.Close(); err != nil {
 			return c, err
@@ -110,8 +110,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
 	}
-	// One connection alone may write, so that writers queue for it, each until its context ends. Immediate transactions take the
-	// write lock at their start: one that reads first and writes later would fail if another process wrote in between.
+	// Only one connection may write, so writers queue for it until their context ends. Immediate transactions take the write lock at their
+	// start. A transaction that reads first and writes later would fail if another process wrote in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
@@ -119,7 +119,7 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
-// awaitUnlocked makes a first connection. Another process may have the file locked for a moment, as it switches to WAL or recovers it.
+// awaitUnlocked makes the first connection. It waits while another process switches the file to WAL or recovers it.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
@@ -164,10 +164,10 @@ func (postgresDialect) aboutQuery() string {
 
 func (postgresDialect) readyQuery() string { return "SELECT 1" }
 
-// acquireTimeout is how long a statement waits for a connection: for a free one of the pool, and for the server to accept a new one.
+// acquireTimeout is how long a statement waits for a free connection of the pool, and how long the pool waits for a new connection.
 const acquireTimeout = 5 * time.Second
 
-// serverMargin is added to the server's own time limits, so that the program gives up first and knows why.
+// serverMargin is added to the server's own time limits, so that the program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
 func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
@@ -180,7 +180,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	}
 	if o.Timeout > 0 && !strings.Contains(d.url, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = acquireTimeout
-		// A server that vanished without closing its connections is noticed after half a minute.
+		// Detect a server that vanished without closing its connections within half a minute.
 		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 		cfg.ConnConfig.DialFunc = dialer.DialContext
 	}
@@ -198,15 +198,15 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 		connector = boundedConnector{connector}
 	}
 	pool := sql.OpenDB(connector)
-	pool.SetMaxIdleConns(0) // the pool below keeps them
+	pool.SetMaxIdleConns(0) // the pgx pool below keeps idle connections
 	c.pools, c.below = []*sql.DB{pool}, below.Close
 	c.write, err = gorm.Open(postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)}), gormConfig(o))
 	c.read = c.write
 	return c, err
 }
 
-// limitSession returns a function that has the server end a statement, and a transaction that is idle, after d. It sets this after
-// connecting, since poolers such as PgBouncer refuse the parameters in a connection's startup.
+// limitSession returns a function that makes the server end statements and idle transactions after d. It sets this after connecting,
+// because poolers such as PgBouncer refuse these parameters in the startup message.
 func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
 	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d", d.Milliseconds())
 	return func(ctx context.Context, conn *pgx.Conn) error {
@@ -217,7 +217,7 @@ func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// boundedConnector gives up with an ErrUnavailable when there is no connection within acquireTimeout.
+// boundedConnector returns an ErrUnavailable if no connection is available within acquireTimeout.
 type boundedConnector struct{ driver.Connector }
 
 func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -236,8 +236,8 @@ func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, e
 	return goose.DialectPostgres, "migrations/postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
-// migrationSession sets up the connection of a migration: it waits for each lock no longer than lockTimeout, and runs a statement as
-// long as it takes.
+// migrationSession sets up the connection of a migration. The connection waits at most lockTimeout for each lock, and its statements have
+// no time limit.
 type migrationSession struct{ lock.SessionLocker }
 
 func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error {
@@ -250,7 +250,7 @@ func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error
 	return nil
 }
 
-// SessionUnlock closes the connection as well, since its settings are for migrations only.
+// SessionUnlock also closes the connection, because its settings are for migrations only.
 func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	unlocked := m.SessionLocker.SessionUnlock(ctx, conn)
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
@@ -282,10 +282,10 @@ func unreachable(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// Classes of SQLSTATE: 08 connection, 53 resources, 57P0x shutdown or cancelled by the operator; 40 transaction
-		// rolled back, of which only what outlasted the repeats arrives here.
+		// Classes of SQLSTATE: 08 connection; 53 resources; 57P0x shutdown or cancelled by the operator; 40 transaction rolled back. An error of
+		// class 40 arrives here only if repeating the transaction did not help.
 		switch e.Code {
-		case "25006", "25P03", "55P03", "57014": // a read-only server; idle in a transaction, a lock, a statement for too long
+		case "25006", "25P03", "55P03", "57014": // read-only server; timeout of an idle transaction, of a lock, of a statement
 			return true
 		}
 		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") || strings.HasPrefix(e.Code, "40")

@@ -76,7 +76,7 @@ func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Inst
 	})
 }
 
-// lockSubscribers locks the organisations that subscribe to any of the accounts, and raises their versions.
+// lockSubscribers locks the organisations that subscribe to any of the accounts and raises their versions.
 func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 	targets := make([]Target, len(outcomes))
 	for i, o := range outcomes {
@@ -143,7 +143,7 @@ type discovery struct {
 	org     uuid.UUID
 	at      Instant
 	outcome AccountOutcome
-	preview int // of the account's videos, how many are fetched without a subscription
+	preview int // how many of the account's videos are fetched if the organisation has no subscription
 }
 
 // write returns how many videos have to be listed for the account's older videos to be found; 0 when they have been.
@@ -346,8 +346,8 @@ func (d discovery) track(a *Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// withinPreview returns those of an account's videos that are fetched. Without a subscription these are the first ones, until the account
-// has as many as the preview allowance. The others are saved as pending, in the way of a request of too many links.
+// withinPreview returns the videos of an account that are to be fetched. If the organisation has no subscription, these are the first ones,
+// up to the preview allowance. The others are saved as pending, like the excess links of a large request.
 func (d discovery) withinPreview(a *Account, org Organisation, videos []Video) ([]Video, error) {
 	if org.Subscription != SubscriptionNone {
 		return videos, nil

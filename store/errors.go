@@ -38,15 +38,15 @@ func (e *NotFoundError) Error() string {
 // Is makes every NotFoundError an ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// TooManyCollectionsError refuses collections beyond the limit of an organisation.
+// TooManyCollectionsError reports that a request would exceed the organisation's limit of collections.
 type TooManyCollectionsError struct {
 	Limit int
-	Have  int // how many there are
-	New   int // how many more were to be made
+	Have  int // how many the organisation has
+	New   int // how many the request would create
 }
 
 func (e *TooManyCollectionsError) Error() string {
-	return fmt.Sprintf("an organisation may have %d collections; there are %d, and %d more were to be made", e.Limit, e.Have, e.New)
+	return fmt.Sprintf("an organisation may have %d collections; it has %d, and the request would create %d more", e.Limit, e.Have, e.New)
 }
 
 func notFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }

@@ -9,26 +9,26 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// What grows by time beside the points. Each transaction deletes one batch, so that no statement holds locks for long and an
-// interrupted run loses nothing.
+// This file deletes the rows, other than points, that accumulate over time. Each transaction deletes one batch. So no statement holds
+// locks for long, and an interrupted run loses nothing.
 
 // expiryBatch is how many rows one transaction deletes.
 const expiryBatch = 500
 
-// timedRows are the tables whose rows expire by one condition on a time. The time is now less Table.Retention.
+// timedRows are the tables whose rows expire by a condition on a time. The condition's parameter is now minus Table.Retention.
 var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
-	// A turn is a time in microseconds when the organisation's first link comes, and grows by one with each further link.
+	// turn is the time in microseconds of the organisation's first link; each further link adds one.
 	{"org_turns", "source, kind, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 
-// DeleteExpired deletes the rows that are kept for a limited time, other than points: see Tables. It returns how many it deleted of
-// each table. It calls alive after each transaction and stops with its error. It may be interrupted and repeated at any time. It
-// deletes nothing if the clock may be wrong, and returns a *ClockError then.
+// DeleteExpired deletes rows, other than points, whose retention has ended: see Tables. It returns how many rows it deleted from each
+// table. It calls alive after each transaction and stops if alive returns an error. It may be interrupted and repeated at any time. If the
+// clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Store) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.seeClock(ctx); err != nil {
@@ -69,7 +69,7 @@ func (s *Store) DeleteExpired(ctx context.Context, alive func() error) (map[stri
 	return deleted, nil
 }
 
-// inExpiryBatches runs f, which deletes up to batch rows of a table and returns how many, until it deletes fewer.
+// inExpiryBatches calls f until f deletes fewer than batch rows. f deletes up to batch rows of a table and returns how many.
 func (s *Store) inExpiryBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64
@@ -95,9 +95,9 @@ func (s *Store) organisationIDs(ctx context.Context) (orgs []uuid.UUID, err erro
 	return orgs, translate(err)
 }
 
-// DeleteOrphans deletes subscriptions of organisations that are gone, and targets without a subscription that no collector has
-// claimed for a day. A collector deletes such a target when it claims it, but none claims the targets of a platform without a
-// source. It reads the whole queue; otherwise it works as DeleteExpired.
+// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day
+// ago. Usually a collector deletes such a target when it claims it, but nothing claims the targets of a platform without a source.
+// DeleteOrphans reads the whole queue. alive and errors are as for DeleteExpired.
 func (s *Store) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.seeClock(ctx); err != nil {
@@ -173,7 +173,7 @@ func (s *Store) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 		err = s.tx(ctx, func(tx *gorm.DB) error {
 			n = 0
 			for _, group := range byKind(orphans) {
-				// Asked again, in the statement that locks the rows: an organisation may have subscribed meanwhile, which sets requested_at.
+				// Check again in the statement that locks the rows: an organisation may have subscribed meanwhile, which sets requested_at.
 				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

@@ -21,7 +21,7 @@ func TestTables_allHaveABound(t *testing.T) {
 	}
 }
 
-// rowOfAge adds a row that was last of use at a time to each table that is bound by time.
+// rowOfAge adds to each table that is bound by time a row that was last needed at a given time.
 func rowOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
@@ -78,9 +78,9 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 		require.NoError(t, err)
 		for name, before := range rows {
 			switch name {
-			case "collectors": // the one that said so
+			case "collectors": // Heartbeat deletes the old row and adds its own
 				require.Equal(t, before, count(name), name)
-			case "snapshots_weekly": // the old day is one of these now
+			case "snapshots_weekly": // the old daily point has become a weekly one
 				require.Equal(t, before, count(name), name)
 			default:
 				require.Equal(t, before-1, count(name), "%s: the old row is deleted and the young one stays", name)
@@ -142,7 +142,7 @@ func TestDeleteExpired_keepsATokenThatIsValidAndItsUse(t *testing.T) {
 	})
 }
 
-func TestDeleteOrphans_deletesWhatNoOrganisationAsksForAnyMore(t *testing.T) {
+func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		gone, stays := newOrg(t, db), newOrg(t, db)
@@ -170,7 +170,7 @@ func TestDeleteOrphans_deletesWhatNoOrganisationAsksForAnyMore(t *testing.T) {
 	})
 }
 
-func TestDeleteOrphans_keepsATargetThatSomebodySubscribesToMeanwhile(t *testing.T) {
+func TestDeleteOrphans_keepsATargetThatIsSubscribedToMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, l := newOrg(t, db), newOrg(t, db), parse(t, short)

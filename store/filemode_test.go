@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestOpen_makesTheSQLiteFileReadableForItsOwnerAlone(t *testing.T) {
+func TestOpen_makesTheSQLiteFileReadableOnlyForItsOwner(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "new")
 	path := filepath.Join(folder, "reeltally.db")

@@ -267,7 +267,7 @@ func stored(t *testing.T, db *storetest.DB, o *store.Org) map[string][]string {
 			continue
 		}
 		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"
-		if name == "organisation_totals" { // but its version, which rises even where nothing else changes
+		if name == "organisation_totals" { // except its version, which rises even if nothing else changes
 			rows[name] = append(rows[name], storetest.Column[string](t, db, `SELECT videos || ' ' || videos_removed || ' ' || views || ' ' || likes || ' ' || comments || ' ' || shares || ' ' ||
  bookmarks || ' ' || accounts || ' ' || accounts_removed || ' ' || followers || ' ' || following FROM organisation_totals WHERE organisation_id = ?`, o.ID())...)
 			continue

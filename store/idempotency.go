@@ -15,12 +15,12 @@ import (
 const (
 	// idempotencyLife is how long an answer is kept for its key.
 	idempotencyLife = 24 * time.Hour
-	// abandonedAfter is the age from which an unfinished request counts as dead: its server was killed.
+	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has died.
 	abandonedAfter = time.Minute
-	// IdempotencyLimit is how many bytes the keys of one organisation may take. It lets one operation be called with keys and
-	// small answers at 120 calls a minute for a whole day.
+	// IdempotencyLimit is how many bytes the keys of one organisation may take. That is enough for 120 calls a minute of one operation, with
+	// keys and small answers, for a whole day.
 	IdempotencyLimit = 128 << 20
-	// idempotencyRowBytes is counted for a key beside its name and its answer: the row's other columns and its index entries.
+	// idempotencyRowBytes is the size of a key's row without its name and answer: the other columns and the index entries.
 	idempotencyRowBytes = 400
 	// idempotencyBatch is how many expired keys one transaction deletes.
 	idempotencyBatch = 100
@@ -39,7 +39,7 @@ const (
 	KeyRunning
 	// KeyMismatch: the key belongs to another request.
 	KeyMismatch
-	// KeyStoreFull: the key is new, and the organisation's keys take IdempotencyLimit bytes already. Nothing was kept.
+	// KeyStoreFull: the key is new, but the organisation's keys already take IdempotencyLimit bytes. The key was not kept.
 	KeyStoreFull
 )
 
@@ -57,7 +57,7 @@ type IdempotencyKey struct {
 	// repeated: what it had made already is found again instead of being made twice.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // of KeyDone
-	// RoomIn is how long it takes until enough keys have expired for a new one. It is set with KeyStoreFull.
+	// RoomIn is how long it takes until enough old keys have expired for a new one. It is set only with KeyStoreFull.
 	RoomIn time.Duration
 }
 
@@ -78,7 +78,7 @@ type idempotencyRow struct {
 
 func (idempotencyRow) TableName() string { return "idempotency_keys" }
 
-// encodingZstd is the encoding of a compressed body. A body that was kept before bodies were compressed has the encoding "".
+// encodingZstd marks a compressed body. Bodies from before compression was introduced have the encoding "".
 const encodingZstd = "zstd"
 
 // bodyCoder compresses and expands the bodies of kept answers. Its two functions may be called concurrently.
@@ -95,13 +95,13 @@ var theBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// BeginKey claims a key for a request to an operation; fingerprint tells requests apart. Of requests at once exactly one
-// gets KeyFresh. A new key is refused with KeyStoreFull while the organisation's keys take IdempotencyLimit bytes; requests under
-// way may still take them past the limit by their answers.
+// BeginKey claims a key for a request to an operation. fingerprint distinguishes requests. Of several concurrent requests with a key,
+// exactly one gets KeyFresh. A new key gets KeyStoreFull if the organisation's keys take IdempotencyLimit bytes. The answers of running
+// requests may still exceed that limit.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
-		// Another request may have inserted the key between our look and our insert: the next look finds it.
+		// Another request may have inserted the key between our read and our insert. The next attempt then finds it.
 		if !errors.Is(err, errKeyTaken) || attempt == maxAttempts {
 			return k, err
 		}
@@ -130,7 +130,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out, err = o.knownKey(tx, &found[0], fingerprint, now)
 			return err
 		}
-		if len(found) == 1 { // expired, and not among the oldest of many
+		if len(found) == 1 { // expired, but not in the batch that was just deleted
 			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 	return out, err
 }
 
-// knownKey says what a key that is kept already means for a request. It takes up the key of an abandoned request.
+// knownKey returns what an existing key means for a request. If the key's request was abandoned, this request takes the key over.
 func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {
@@ -188,7 +188,7 @@ func (r *idempotencyRow) expandedBody() ([]byte, error) {
 	return c.decoder.DecodeAll(r.Body, nil)
 }
 
-// FinishKey keeps the answer to a request that BeginKey let go on. An answer that is kept already stays.
+// FinishKey stores the answer to a request that got KeyFresh. If an answer is stored already, that one stays.
 func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer) error {
 	c, err := theBodyCoder()
 	if err != nil {
@@ -197,7 +197,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	body := c.encoder.EncodeAll(a.Body, nil)
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
 		kept := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
-			Model(&idempotencyRow{}). // GORM prints the whole map, the body included, if it knows no model
+			Model(&idempotencyRow{}). // without a model, GORM logs the whole map with the body
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
 				"bytes": gorm.Expr("bytes + ?", len(body))})
 		if kept.Error != nil || kept.RowsAffected == 0 {
@@ -214,7 +214,8 @@ func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	})
 }
 
-// reserveKeyBytes adds bytes to the organisation's sum if the sum stays within IdempotencyLimit, and says whether it did. It locks the sum.
+// reserveKeyBytes adds n to the organisation's sum and locks the sum. If the sum would exceed IdempotencyLimit, it changes nothing and
+// returns false.
 func reserveKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
 	var sum []int64
 	err := tx.Raw(`INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)
@@ -227,7 +228,7 @@ func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
 	return tx.Exec(`UPDATE idempotency_usage SET bytes = bytes + ? WHERE organisation_id = ?`, n, org).Error
 }
 
-// deleteKeys deletes the organisation's keys that a condition names, and takes their bytes from the sum.
+// deleteKeys deletes the organisation's keys that match a condition, and subtracts n, their bytes, from the sum.
 func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
 	if err := scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
 		return err
@@ -235,7 +236,7 @@ func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...a
 	return addKeyBytes(tx, org, -n)
 }
 
-// deleteExpiredKeys deletes up to limit of an organisation's expired keys, the oldest first, and returns how many it deleted.
+// deleteExpiredKeys deletes up to limit expired keys of an organisation, oldest first. It returns how many it deleted.
 func deleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now Instant, limit int) (int64, error) {
 	var freed []int64
 	err := tx.Raw(`DELETE FROM idempotency_keys WHERE organisation_id = ? AND (operation, key) IN (
@@ -251,10 +252,10 @@ func deleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now Instant, limit int) (int6
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// roomLookahead is how many of the oldest keys are summed to find out when there is room.
+// roomLookahead is how many of the oldest keys are read to calculate when there is room.
 const roomLookahead = 1000
 
-// keyRoomIn returns how long it takes until so many of the oldest keys have expired that there is room for n bytes.
+// keyRoomIn returns how long it takes until enough of the oldest keys have expired to make room for n bytes.
 func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {

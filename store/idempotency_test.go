@@ -95,7 +95,7 @@ func TestIdempotencyKey_letsOneOfManyRequestsGoOn(t *testing.T) {
 	})
 }
 
-// nearlyFull leaves so many bytes until the organisation's keys are refused.
+// nearlyFull fills the organisation's keys up to left bytes below the limit.
 func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)
@@ -111,9 +111,9 @@ func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
 		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
 	}
 	before, body := size(), make([]byte, 256<<10)
-	day := func(calls int) (kept int) { // evenly over the day, as a caller who never pauses
+	day := func(calls int) (kept int) { // requests are spread evenly over a day
 		for n := range calls {
-			_, err := rand.Read(body) // what cannot be compressed
+			_, err := rand.Read(body) // random bytes cannot be compressed
 			require.NoError(t, err)
 			key := fmt.Sprint(db.Clock.Now().Day(), "-", n)
 			if begin(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
@@ -152,7 +152,7 @@ func TestIdempotencyKey_isRefusedWhenTheOrganisationsKeysTakeTooMuch(t *testing.
 	})
 }
 
-func TestIdempotencyKey_sumIsThatOfTheKeys(t *testing.T) {
+func TestIdempotencyKey_sumMatchesTheKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrg(t, db)

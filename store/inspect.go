@@ -76,7 +76,7 @@ func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.
 // GetDBConn gives GORM the pool below.
 func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// inspectedTx refuses a statement that writes an organisation's data before a statement that raises the organisation's version.
+// inspectedTx refuses a statement that writes an organisation's data before the transaction has raised the organisation's version.
 type inspectedTx struct {
 	inspectedStatements
 	tx *sql.Tx
@@ -84,11 +84,11 @@ type inspectedTx struct {
 
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversioned are the tables of an organisation that no answer shows, and the table that holds the version itself.
+// unversioned are the tables of an organisation that no answer shows, and the table with the version itself.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// versionGuard returns inspect for the statements of one transaction. It refuses a write of data that answers show before the
-// transaction has raised the organisation's version.
+// versionGuard returns an inspect function for the statements of one transaction. It refuses a write of data that answers show if the
+// transaction has not raised the organisation's version first.
 func versionGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	var done atomic.Bool

@@ -16,9 +16,8 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob takes a job that is due, for the length of the lease. ok is false if the job is not due, or if another process has it.
-// A job that was never done is due. A process whose clock may be wrong gets a *ClockError: it would hold the job until its own
-// time comes.
+// ClaimJob claims a due job for the time of the lease. ok is false if the job is not due or if another process has it. A job that has
+// never run is due. If the clock may be wrong, ClaimJob returns a *ClockError. Otherwise a clock in the future would block the job.
 func (s *Store) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
 	if err := s.seeClock(ctx); err != nil {
 		return held, false, err

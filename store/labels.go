@@ -10,11 +10,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// Effective membership (interface.md 4): a video is in a collection when it was added, or when its account was added, or
-// when one of the collection's hashtags stands in its caption. The statements below and videoCounts say so, and nothing else does.
+// Effective membership (interface.md 4): a video is in a collection if the video was added, if its account was added, or if its caption
+// has one of the collection's hashtags. Only the statements below and videoCounts implement this rule.
 
-// inAnyCollection is the condition that a video is effectively in a collection of organisation @org whose name or id is among @names.
-// Its subqueries do not refer to the video, so that the database reads each membership once and not once for each video.
+// inAnyCollection is the condition that a video is effectively in a collection of organisation @org whose name or id is in @names. Its
+// subqueries do not refer to the video, so the database reads each membership once and not once for each video.
 const inAnyCollection = `videos.id IN (
 SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)
 UNION ALL
@@ -47,8 +47,8 @@ func namesAndIDs(names []string) []string {
 // labels finds the labels of videos and accounts. The names of the organisation's collections are read once.
 type labels struct {
 	o   *Org
-	all []Label           // by name and then id
-	at  map[uuid.UUID]int // where a collection is in all
+	all []Label           // ordered by name and then id
+	at  map[uuid.UUID]int // index of each collection in all
 }
 
 func (o *Org) labels(ctx context.Context) (*labels, error) {
@@ -62,7 +62,7 @@ func (o *Org) labels(ctx context.Context) (*labels, error) {
 	return l, nil
 }
 
-// bytes is how much JSON the labels of something are that is in every collection.
+// bytes returns the size in JSON of the labels of a row that is in every collection.
 func (l *labels) bytes() int64 {
 	const idAndCommas = 36 + len(`"",`) + len(`,`)
 	var n int
@@ -72,7 +72,7 @@ func (l *labels) bytes() int64 {
 	return int64(n)
 }
 
-// jsonBytes is a bound for the length of a text in JSON.
+// jsonBytes returns an upper bound of the size of a text in JSON.
 func jsonBytes(s string) int {
 	n := len(`""`)
 	for _, r := range s {
@@ -85,7 +85,7 @@ func jsonBytes(s string) int {
 	return n
 }
 
-// ofVideos fills the Labels of videos. Videos of one account that have no collections of their own share a slice.
+// ofVideos sets Labels of each video. Videos of one account that are in no collection of their own share one slice.
 func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	if len(l.all) == 0 || len(videos) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	return nil
 }
 
-// hashtags returns the hashtags in the captions of videos, and the collections that have these hashtags.
+// hashtags returns the hashtags in the captions of the videos, and the collections that have each of these hashtags.
 func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
 	var found []videoHashtag
 	if err := l.o.q(ctx, "video_hashtags").Where("video_id IN ?", videos).Find(&found).Error; err != nil {
@@ -149,7 +149,7 @@ func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[u
 	return tagsOf, byTag, nil
 }
 
-// ofAccountIDs returns the collections of accounts.
+// ofAccountIDs returns the indexes in all of the collections of each account.
 func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uuid.UUID][]int, error) {
 	found := map[uuid.UUID][]int{}
 	if len(accounts) == 0 || len(l.all) == 0 {
@@ -158,7 +158,7 @@ func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uu
 	return found, pairs(l, l.o.q(ctx, "collection_accounts").Where("account_id IN ?", distinct(accounts)).Select("account_id, collection_id"), found)
 }
 
-// ofAccounts fills the Labels of accounts.
+// ofAccounts sets Labels of each account.
 func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	ids := make([]uuid.UUID, len(accounts))
 	for i := range accounts {
@@ -171,13 +171,13 @@ func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	return err
 }
 
-// pairs reads a query of members and their collections, and adds them to a map. A collection made since the names were read is left out.
+// pairs reads (member, collection) rows and adds them to a map. It skips a collection that was created after the names were read.
 func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
 	rows, err := q.Rows()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		var member M
 		var collection uuid.UUID
@@ -191,7 +191,7 @@ func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
 	return rows.Err()
 }
 
-// named returns labels by name and then id, each once. It sorts the places.
+// named returns the labels at the given indexes, ordered by name and id and without duplicates. It sorts the indexes in place.
 func (l *labels) named(places []int) []Label {
 	if len(places) == 0 {
 		return nil

@@ -138,7 +138,7 @@ func TestListing_ofWhoJoinsTakesNothingOlderForTheOthers(t *testing.T) {
 		ch.turn(t, db)
 		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: parse(t, someone)}}, true)
 		require.NoError(t, err)
-		db.Clock.Advance(store.RefreshPause) // so that tracking it again asks for it at once
+		db.Clock.Advance(store.RefreshPause) // after the pause, tracking it again fetches it at once
 		ch.upload(t, db, 5)
 		follow(t, second, store.TrackLatest200, parse(t, someone))
 		require.Equal(t, []int{200}, ch.turn(t, db), "one list for both")

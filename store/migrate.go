@@ -92,15 +92,15 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
-// lockTimeout is how long a statement that changes a table waits for each lock. Whatever needs the table meanwhile waits behind
-// that statement, even reads, so it is far below a second.
+// lockTimeout is how long a statement that changes a table waits for each lock. All later statements on the table, even reads, queue
+// behind that wait. So it is far below a second.
 const lockTimeout = "200ms"
 
-// lockPause is how long others have the table before the statement is tried again.
+// lockPause is the pause before the next attempt, in which other sessions can use the table.
 const lockPause = time.Second
 
-// changeTables runs f, which changes tables, in a transaction that gives up each lock it does not get within lockTimeout. The
-// error is then an ErrUnavailable. PostgreSQL only.
+// changeTables runs f, which changes tables, in a transaction that waits at most lockTimeout for each lock. If it does not get a lock, the
+// error is an ErrUnavailable. It is for PostgreSQL only.
 func (s *Store) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return s.tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
@@ -110,7 +110,7 @@ func (s *Store) changeTables(ctx context.Context, f func(tx *gorm.DB) error) err
 	})
 }
 
-// isLocked says whether err is that another session kept a lock for too long: of a table on PostgreSQL, of the file on SQLite.
+// isLocked returns true if err means that another session held a lock for too long: of a table on PostgreSQL, of the file on SQLite.
 func isLocked(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "55P03"
@@ -119,7 +119,7 @@ func isLocked(err error) bool {
 	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
-// pause waits for d, or returns the context's error.
+// pause waits for d. It returns the context's error if the context ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -152,14 +152,14 @@ func (c *partitionCache) set(month Date, exists bool) {
 	c.months[month] = exists
 }
 
-// PrepareDays makes the partitions of snapshots_daily from last month to the whole of next month at least. It tries again until
-// it has them all or ctx ends. Engines without partitions need nothing.
+// PrepareDays creates the partitions of snapshots_daily from last month to the end of next month, at least. It tries again until all exist
+// or ctx ends. It does nothing on engines without partitions.
 func (s *Store) PrepareDays(ctx context.Context) error {
 	today := s.now().Day()
 	return s.makeDays(ctx, today-31, today+62)
 }
 
-// makeDays is ensureDays, repeated while a lock is missing, until ctx ends.
+// makeDays calls ensureDays until it gets all locks or ctx ends.
 func (s *Store) makeDays(ctx context.Context, from, to Date) error {
 	for {
 		err := s.ensureDays(ctx, from, to)
@@ -172,8 +172,8 @@ func (s *Store) makeDays(ctx context.Context, from, to Date) error {
 	}
 }
 
-// ensureDays makes sure that snapshots_daily takes rows of the days from..to. It makes a missing partition if it gets the locks at
-// once; the error is an ErrUnavailable if it does not.
+// ensureDays makes sure that snapshots_daily has partitions for the days from..to. If it does not get a lock at once, the error is an
+// ErrUnavailable.
 func (s *Store) ensureDays(ctx context.Context, from, to Date) error {
 	if !s.dialect.partitioned() {
 		return nil
@@ -190,11 +190,11 @@ func (s *Store) ensureDays(ctx context.Context, from, to Date) error {
 	return nil
 }
 
-// makeMonth makes the partition of a month unless it exists. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads
-// and wait for all readers. ATTACH PARTITION does neither; it only waits for transactions that write videos, and they for it.
+// makeMonth creates the partition of a month if it does not exist. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads and
+// wait for all readers. ATTACH PARTITION does not: it conflicts only with transactions that write videos.
 func (s *Store) makeMonth(ctx context.Context, month Date) error {
 	return s.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // one process at a time
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time
 			return err
 		}
 		name := partitionName(month)

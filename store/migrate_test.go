@@ -153,7 +153,7 @@ func TestMigrate_stopsWhenItsCallerDoes(t *testing.T) {
 	})
 }
 
-// A handle that was believed for a target becomes a claim of each organisation that tracks it: that of its own link.
+// Before the migration, a target has one handle. After it, each organisation that tracks the target claims the handle of its own link.
 func TestMigrate_makesClaimsOfHandles(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -164,7 +164,7 @@ func TestMigrate_makesClaimsOfHandles(t *testing.T) {
 		track(t, nameless, parse(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
 		_, err := migrations(t, db).DownTo(t.Context(), 7)
 		require.NoError(t, err)
-		db.Exec(t, "UPDATE fetch_targets SET handle = 'wrong'") // the first one's, as it was before
+		db.Exec(t, "UPDATE fetch_targets SET handle = 'wrong'") // the handle of the first organisation's link, as it was before the migration
 		_, err = db.Migrate(t.Context())
 		require.NoError(t, err)
 		target := claimOne(t, db, link.Instagram, "video").Targets[0]

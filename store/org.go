@@ -32,9 +32,9 @@ func scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
 
-// change runs f in one transaction that writes the organisation's data, and raises the organisation's version first. Every such
-// transaction begins so (raiseVersions where it writes for several organisations). Besides telling readers of the change, it makes
-// these transactions wait for each other: they touch the same rows in different orders and would otherwise deadlock.
+// change runs f in a transaction that writes the organisation's data, and raises the organisation's version first. Every transaction that
+// writes such data must do so; raiseVersions does it for several organisations. The new version tells readers of the change. It also
+// serialises these transactions: they write the same rows in different orders and would otherwise deadlock.
 func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return o.s.tx(ctx, func(tx *gorm.DB) error {
 		if err := raiseVersions(tx, o.s.dialect, o.s.now(), o.id); err != nil {
@@ -44,7 +44,7 @@ func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	})
 }
 
-// changeInBulk is change with the engine's fastest way to insert rows.
+// changeInBulk does the same as change and gives f the engine's fastest way to insert rows.
 func (o *Org) changeInBulk(ctx context.Context, f func(tx *gorm.DB, insert insertRows) error) error {
 	return o.s.bulkTx(ctx, func(tx *gorm.DB, insert insertRows) error {
 		if err := raiseVersions(tx, o.s.dialect, o.s.now(), o.id); err != nil {
@@ -54,22 +54,22 @@ func (o *Org) changeInBulk(ctx context.Context, f func(tx *gorm.DB, insert inser
 	})
 }
 
-// Version returns the organisation's version: a number that rises with every change of its data. While it stays, so does every
-// answer that is read after it. It is 0 for an unknown organisation.
+// Version returns the organisation's version, which rises with every change of its data. As long as it stays the same, so do all answers
+// that are read after it. It is 0 for an unknown organisation.
 func (o *Org) Version(ctx context.Context) (int64, error) {
 	var version int64
 	err := o.q(ctx, "organisation_totals").Select("version").Limit(1).Scan(&version).Error
 	return version, translate(err)
 }
 
-// raised is how a statement raises versions. A version is a time in microseconds, or one more than the last: it does not come again
-// where a database is restored from a backup.
+// raised is the SQL that raises a version. A version is the time in microseconds, or the last version plus one if that is greater. So no
+// version is used twice, even if a database is restored from a backup.
 const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
-// raiseVersions locks organisations against each other's transactions, in the order of their ids, and raises their versions.
+// raiseVersions locks the organisations in the order of their ids and raises their versions.
 func raiseVersions(tx *gorm.DB, d dialect, now Instant, orgs ...uuid.UUID) error {
 	for chunk := range slices.Chunk(distinct(orgs), insertChunk) {
-		if len(chunk) == 1 { // one row needs no order
+		if len(chunk) == 1 { // a single row needs no lock order
 			err := tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, chunk[0]).Error
 			if err != nil {
 				return err
@@ -77,7 +77,7 @@ func raiseVersions(tx *gorm.DB, d dialect, now Instant, orgs ...uuid.UUID) error
 			continue
 		}
 		list, args := withOrgs(tx, chunk)
-		if d.skipLocked() { // elsewhere writers come one at a time
+		if d.skipLocked() { // other engines have only one writer at a time
 			var locked []int64
 			err := tx.Raw(list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
  ORDER BY t.organisation_id`+forUpdateOf(d, "t"), args...).Scan(&locked).Error

@@ -69,23 +69,23 @@ func (k columnKind) parse(s string) (any, error) {
 
 // orderColumn is a column by which a list can be ordered.
 type orderColumn struct {
-	expression string // "videos.created_at"
-	id         string // "videos.id", which breaks ties
+	expression string // SQL, e.g. "videos.created_at"
+	id         string // SQL of the id that breaks ties, e.g. "videos.id"
 	kind       columnKind
 	nullable   bool // rows without a value come last in both directions
 }
 
-// listKey is a row's place in an ordered list.
+// listKey is the position of a row in an ordered list.
 type listKey struct {
 	position Position
-	text     int64 // characters of the row's texts, without its labels
+	text     int64 // characters of the row's texts without its labels
 }
 
-// keys reads the places of the rows in a window of q, at most w.Limit. text is the SQL of listKey.text.
+// keys returns the positions of the rows in a window of q, at most w.Limit. text is the SQL of listKey.text.
 //
-// The order is the one of an index on (organisation_id, column DESC NULLS LAST, id DESC), or that index read backwards. Backwards
-// it begins with the rows that have no value, but a list ends with them. So the rows with a value and those without are read by
-// two statements, each from where its rows lie in the index.
+// The order uses an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read backwards, the index starts
+// with the rows without a value, but a list ends with them. So two statements read the rows with a value and those without, each from its
+// place in the index.
 func (c orderColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
 	if !c.nullable {
 		return c.read(q, text, o, w, true)
@@ -104,7 +104,7 @@ func (c orderColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey
 	}
 	if w.After == nil && w.Offset > 0 {
 		without.Offset = 0
-		if len(found) == 0 { // the window begins among the rows without a value, or behind them
+		if len(found) == 0 { // the window begins among the rows without a value or after them
 			var n int64
 			if err := valued.Count(&n).Error; err != nil {
 				return nil, err
@@ -117,7 +117,7 @@ func (c orderColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey
 	return append(found, rest...), err
 }
 
-// read reads the keys of one statement. The order says where rows without a value come unless the column always has one.
+// read runs one statement and returns its keys. always is true if the column is never NULL: the order then needs no place for NULLs.
 func (c orderColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
@@ -143,7 +143,7 @@ func (c orderColumn) read(q *gorm.DB, text string, o Order, w Window, always boo
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	var found []listKey
 	for rows.Next() {
 		var k listKey
@@ -155,7 +155,7 @@ func (c orderColumn) read(q *gorm.DB, text string, o Order, w Window, always boo
 	return found, rows.Err()
 }
 
-// Scan reads the value of the ordering column.
+// Scan implements sql.Scanner for the value of the ordering column.
 func (p *Position) Scan(value any) error {
 	p.Null, p.Value = false, ""
 	switch v := value.(type) {
@@ -164,7 +164,7 @@ func (p *Position) Scan(value any) error {
 	case int64:
 		p.Value = strconv.FormatInt(v, 10)
 	case float64:
-		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // exact: a rounded value would lie beside its row
+		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // exact bits: a rounded value would not match its row
 	case string:
 		p.Value = v
 	case []byte:
@@ -180,26 +180,26 @@ func (p *Position) Scan(value any) error {
 // listChunk is how many rows of a list are read at a time.
 const listChunk = 200
 
-// List is a window of an ordered list. It holds the places of the rows; Rows reads the rows themselves, a few at a time. So the
-// window and its order are those of one moment, however long the reading takes, and no connection is held between.
+// List is a window of an ordered list. It holds the positions of the rows, and Rows reads the rows a few at a time. So the window and its
+// order are fixed when the list is made, and no connection is held while the rows are used.
 type List[R any] struct {
-	Total int64 // rows of the whole list, whatever the window
+	Total int64 // number of rows of the whole list
 
 	keys   []listKey
 	more   bool
-	labels int64 // bytes of the labels of a row that has them all, as JSON
+	labels int64 // size in JSON of the labels of a row that has all labels
 	read   func(ctx context.Context, ids []uuid.UUID) ([]R, error)
 	id     func(*R) uuid.UUID
 }
 
-// newList reads the keys of a window of q, in one of the orders.
+// newList reads the keys of a window of q in the order o, which must be one of orders.
 func newList[R any](q *gorm.DB, orders map[string]orderColumn, text string, o Order, w Window) (*List[R], error) {
 	c, ok := orders[o.Column]
 	if !ok {
 		return nil, fmt.Errorf("order by %q: the list has no such order", o.Column)
 	}
 	limit := w.Limit
-	w.Limit++ // one more tells whether there is a next page
+	w.Limit++ // one row more shows whether there is a next page
 	keys, err := c.keys(q, text, o, w)
 	if err != nil {
 		return nil, translate(err)
@@ -209,7 +209,7 @@ func newList[R any](q *gorm.DB, orders map[string]orderColumn, text string, o Or
 	return l, nil
 }
 
-// Len is how many rows the window has.
+// Len returns how many rows the window has.
 func (l *List[R]) Len() int { return len(l.keys) }
 
 // Cut ends the window after n rows.
@@ -219,7 +219,7 @@ func (l *List[R]) Cut(n int) {
 	}
 }
 
-// Next is where the next page begins; nil on the last page.
+// Next returns where the next page begins; nil on the last page.
 func (l *List[R]) Next() *Position {
 	if !l.more || len(l.keys) == 0 {
 		return nil
@@ -227,10 +227,10 @@ func (l *List[R]) Next() *Position {
 	return &l.keys[len(l.keys)-1].position
 }
 
-// worstEscape is the most bytes that a character of a text takes in JSON: \u and four digits.
+// worstEscape is the most bytes that one character takes in JSON: \u and four digits.
 const worstEscape = 6
 
-// MaxTextBytes is a bound for the bytes that the texts and labels of all rows take in JSON.
+// MaxTextBytes returns an upper bound of the bytes that the texts and labels of all rows take in JSON.
 func (l *List[R]) MaxTextBytes() int64 {
 	sum := l.labels * int64(len(l.keys))
 	for _, k := range l.keys {
@@ -239,7 +239,7 @@ func (l *List[R]) MaxTextBytes() int64 {
 	return sum
 }
 
-// Rows reads the rows in their order. A row that was deleted since the list was made is left out. After an error there is nothing.
+// Rows reads the rows in order. It skips rows that were deleted after the list was made. It stops after the first error.
 func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R
@@ -263,7 +263,7 @@ func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
 	}
 }
 
-// All reads all rows at once.
+// All reads and returns all rows.
 func (l *List[R]) All(ctx context.Context) ([]R, error) {
 	all := make([]R, 0, len(l.keys))
 	for r, err := range l.Rows(ctx) {

@@ -13,14 +13,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dump holds the locks that pg_dump holds from its start to its end: ACCESS SHARE on every table. The returned function ends it.
+// dump takes the locks that pg_dump holds while it runs: ACCESS SHARE on every table. end releases them.
 func dump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")...)
 }
 
-// lockTables holds a lock on tables until the returned function is called.
+// lockTables locks tables until release is called.
 func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (release func()) {
 	t.Helper()
 	require.NotEmpty(t, tables)
@@ -33,7 +33,7 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// start runs f, and returns once f has ended or waits for a lock of the database.
+// start runs f. It returns when f has ended or when f waits for a lock of the database.
 func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -55,10 +55,10 @@ func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error)
 	return done
 }
 
-// soon is how long a read may take on a busy machine. A read that waits for a dump takes as long as the dump, which ends after it.
+// soon is how long a read may take on a busy machine. A read that waited for the dump would take longer, because the dump ends after it.
 const soon = 10 * time.Second
 
-// historyReader returns a function that reads the history of a video and fails if the answer does not come within a time.
+// historyReader returns a function that reads the history of a video and fails if that takes longer than within.
 func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
 	t.Helper()
 	o := newOrg(t, db)
@@ -73,8 +73,8 @@ func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Durati
 
 func months(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) }
 
-// pg_dump holds ACCESS SHARE on every table for as long as it runs. A new month's partition neither waits for it nor makes readers
-// wait.
+// pg_dump holds ACCESS SHARE on every table while it runs. Creating the partition of a new month neither waits for that lock nor delays
+// reads.
 func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(ctx context.Context, db *storetest.DB) error{
@@ -107,7 +107,7 @@ func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 	}
 }
 
-// A migration that cannot have its lock gives up its place in the queue for the lock, so that others can read, and tries again.
+// If a migration does not get its lock soon, it leaves the lock queue so that others can read, and tries again later.
 func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -120,7 +120,7 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	for range 20 { // some of them while the migration waits for its lock
+	for range 20 { // some of these reads happen while the migration waits for its lock
 		if _, err = db.DueLanes(ctx, link.TikTok, "video"); err != nil {
 			break
 		}
@@ -131,7 +131,7 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 	require.NoError(t, db.CheckSchema(t.Context()))
 }
 
-// The month is dropped under an exclusive lock of the whole table.
+// Dropping a month needs an exclusive lock on the whole table.
 func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -157,7 +157,7 @@ func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
 	require.Equal(t, done.Busy, again.Months)
 }
 
-// A point of a month that cannot be stored yet is refused for now. Points of other months are written meanwhile.
+// A point for a month whose partition cannot be created yet is refused for now. Points for other months are written.
 func TestAcknowledge_refusesAMonthThatCannotBeMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -186,7 +186,7 @@ func track1(t *testing.T, db *storetest.DB) store.Target {
 	return store.Target{Platform: c.Platform, Kind: "video", ExternalID: c.ID}
 }
 
-// Partitions made by attaching a table have what those made with the parent table have.
+// A partition that is created as a table and then attached has the same columns and keys as one that is created with PARTITION OF.
 func TestPartitions_haveTheSameColumnsAndKeys(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

@@ -126,7 +126,7 @@ type fetchSubscription struct {
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	SubjectID      uuid.UUID
-	Handle         string  // claimed by the organisation's link; no source has confirmed it
+	Handle         string  // the handle in the organisation's link; not confirmed by a source
 	HandleAt       Instant // when the handle was claimed or last tried
 	Preview        int     // as TrackAccountsRequest.Preview
 }
@@ -148,17 +148,17 @@ type queueEntry struct {
 	NextAt         Instant
 	Subject        uuid.UUID
 	Depth          int // of an account: how many of its newest videos are wanted
-	Preview        int // as TrackAccountsRequest.Preview
-	// TrackedAt is when the organisation first tracked the subject, and FetchedAt when the subject last got numbers. Both
-	// are zero for a subject that the organisation has never tracked before.
+	Preview        int // see TrackAccountsRequest.Preview
+	// TrackedAt is when the organisation first tracked the subject. FetchedAt is when the subject last got numbers. Both are zero if the
+	// organisation has never tracked the subject before.
 	TrackedAt, FetchedAt Instant
 
-	turn     int64   // in the interactive lane, see takeTurns
+	turn     int64   // position in the interactive lane, see takeTurns
 	servedAt Instant // see deferServed
 }
 
-// target returns the row that the wish makes where the queue has none. The handle of a video is a claim until a source
-// confirms it, so it is kept with the subscription alone.
+// target returns the row for a target that is not in the queue yet. Until a source confirms the handle of a
+// video, it is only a claim and is stored with the subscription instead.
 func (e queueEntry) target(now Instant) fetchTarget {
 	t := fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
 		NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth, Turn: e.turn}
@@ -171,10 +171,10 @@ func (e queueEntry) target(now Instant) fetchTarget {
 	return t
 }
 
-// deferServed moves a wish to its place in the schedule if a fetch of the last RefreshPause has served the organisation
-// already: it stopped and tracks again. A fetch serves an organisation that tracked the target before, also when the
-// organisation had stopped meanwhile. An organisation that lacks the numbers of that fetch waits for the rest of the
-// pause at the most.
+// deferServed delays the entries of an organisation that has stopped and now tracks again, if a fetch within the last RefreshPause has
+// already served it. Such an entry gets its place in the regular schedule. A fetch serves an organisation that tracked the target before
+// the fetch, even if the organisation had stopped by then. If the organisation does not have the numbers of that fetch, it waits at most
+// for the rest of the pause.
 func deferServed(tx *gorm.DB, entries []queueEntry, now Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -220,10 +220,10 @@ func deferServed(tx *gorm.DB, entries []queueEntry, now Instant) error {
 	return nil
 }
 
-// enqueue adds targets and subscriptions. A target that is there already is moved forward when the new wish is more
-// urgent, and is never put off; one that had been given up is taken up again. requested_at tells a collector that holds
-// the target now that an organisation joined. It grows with each wish, also when two wishes read the same time. A wish
-// that deferServed moved changes none of this.
+// enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
+// never delayed. A target that had been given up becomes active again. requested_at tells the collector that holds the target that an
+// organisation has joined. It rises with each entry, even if two entries have the same time. An entry that deferServed delayed changes
+// none of this.
 func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) error {
 	slices.SortFunc(entries, func(a, b queueEntry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
@@ -254,7 +254,7 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
 				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
 				"requested_at": unlessServed("requested_at", "CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
-				"details_at":   unlessServed("details_at", "NULL"), // the organisation may have none of the details that others were given
+				"details_at":   unlessServed("details_at", "NULL"), // the organisation may lack the details that others already have
 				"state":        unlessServed("state", "'"+stateActive+"'"),
 				"attempts":     unlessServed("attempts", "0"),
 				"refused_as":   unlessServed("refused_as", "''"),
@@ -285,16 +285,16 @@ type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       string
 	ExternalID string
-	// Handle is the account's handle. Of a video it is one that a source confirmed, "" when none has.
+	// Handle is the account's handle. For a video it is a handle that a source has confirmed; "" if there is none.
 	Handle string
-	// Handles are the handles that subscribers of a video claim, apart from Handle: claimedHandles of them at most, the one
-	// claimed or tried longest ago first. "" stands for links that name no account.
+	// Handles are up to claimedHandles handles that the subscribers of a video claim, without Handle. The one that was claimed or tried least
+	// recently comes first. "" stands for links that name no account.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
-	BaseLane Lane // where it goes back to when nobody waits for it any more
+	BaseLane Lane // the lane that it returns to when no organisation waits for it any more
 	Pace     Pace
-	Attempts int // fetches that failed since the last that succeeded
+	Attempts int // failed fetches since the last successful one
 	// RefusedAs is what sources said last that ends asking (gone, refused), and Refusals how often in a row. What failed in between
 	// neither counts nor ends it.
 	RefusedAs string
@@ -406,20 +406,20 @@ RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, h
 	return nil
 }
 
-// claimedHandles bounds how many claimed handles of a video one fetch tries. The next fetch tries others: two fetches
-// try the right one among up to 60 claims.
+// claimedHandles is how many claimed handles of a video one fetch tries. The next fetch tries others, so two fetches find the right one
+// among up to 60 claims.
 const claimedHandles = 30
 
-// claimants are the subscribers of a target that claim one handle.
+// claimants are the subscribers of a target that claim the same handle.
 type claimants struct {
 	ExternalID   string
 	Handle       string
 	Organisation uuid.UUID // one of them
 }
 
-// dropOrphans deletes those targets that have no subscription. It returns the others with one of their organisations and
-// the handles that their subscribers claim. A target that was asked for since the claim is kept: the subscription may
-// have come with it.
+// dropOrphans deletes the targets that have no subscription. It returns the other targets, each with one of its organisations and the
+// handles that its subscribers claim. A target that was requested after it was claimed is kept, because a subscription may have been
+// added with that request.
 func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UUID, targets []Target) ([]Target, error) {
 	ids := make([]string, len(targets))
 	var claimedAt Instant
@@ -456,7 +456,7 @@ func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UU
 		bucket, platform, kind, orphans, token, claimedAt).Error
 }
 
-// subscribedBy notes the subscribers of a target.
+// subscribedBy sets Organisation and Handles of a target from its subscribers.
 func (t *Target) subscribedBy(all []claimants) {
 	t.Organisation = all[0].Organisation
 	for _, c := range all[1:] {
@@ -475,7 +475,7 @@ func (t *Target) subscribedBy(all []claimants) {
 	switch {
 	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
 		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // a source that cannot ask without a handle is asked all the same
+	case len(t.Handles) > 1 && t.Handles[0] == "": // "" goes second, because a source that needs a handle cannot use it
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }

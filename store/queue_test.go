@@ -241,7 +241,7 @@ func TestTarget_hasTheHandlesThatSubscribersClaim(t *testing.T) {
 	})
 }
 
-// Claims are tried by turns: who claims again and again comes after those who wait.
+// Claims are tried in turn. A handle that is claimed again comes after all claims that wait longer.
 func TestTarget_triesClaimedHandlesByTurns(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -10,12 +10,12 @@ import (
 type Refusals struct {
 	Source string
 	Class  string
-	// Targets is 1 while one target alone was refused, and 2 once two or more different ones were.
+	// Targets is 1 if only one target was refused, and 2 if two or more different targets were.
 	Targets int
 	Calls   int
 }
 
-// NoteRefusal counts a refused call of a target, and returns the count of its source and class. All collectors share the count.
+// NoteRefusal counts a refused call of a target and returns the new count of its source and class. All collectors share the count.
 func (s *Store) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
 	var r Refusals
 	err := s.tx(ctx, func(tx *gorm.DB) error {
@@ -34,7 +34,7 @@ func (s *Store) Refusals(ctx context.Context) ([]Refusals, error) {
 	return rows, translate(err)
 }
 
-// ForgetRefusals deletes the counts of a source, since it has answered.
+// ForgetRefusals deletes the counts of a source after a good answer.
 func (s *Store) ForgetRefusals(ctx context.Context, source string) error {
 	return s.tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error

@@ -28,15 +28,15 @@ func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 
 func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
 
-// rename is an account that bears another handle than before.
+// rename is a change of an account's handle; from is the old one.
 type rename struct {
 	account *Account
 	from    string
 }
 
-// follow brings what repeats the handle up to date: the organisation's videos of the account and its claims on their
-// targets. If a source told the handle, and not a caller's link, the targets that all organisations share follow as well. An
-// account that was not found by the old handle is then asked for by the new one at once.
+// follow updates what contains the old handle: the organisation's videos of the account and its claims on their targets. If told is true,
+// a source reported the new handle, so the shared targets of all organisations are updated too. An account that could not be found under
+// the old handle is then fetched at once under the new one.
 func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant, told bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+uuidType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": bucket, "now": now, "active": stateActive}

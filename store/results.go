@@ -62,10 +62,10 @@ type Outcome struct {
 	Detail    string
 	// HandleLost says of an account that another one answers to its handle.
 	HandleLost bool
-	// Handle is the account's handle where a source confirmed it for the video, "" otherwise. Facts that have a username
-	// confirm that one.
+	// Handle is the account's handle if a source confirmed it for the video, else "". If Facts has a username, that counts as confirmed
+	// too.
 	Handle string
-	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries others first.
+	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries other handles first.
 	TriedHandles []string
 
 	account   bool // an account's facts came
@@ -481,7 +481,7 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 	return nil
 }
 
-// noteTried moves the claimed handles that were tried in vain behind the other claims of their targets.
+// noteTried moves the claimed handles that were tried without success behind the other claims of their targets.
 func noteTried(tx *gorm.DB, now Instant, outcomes []Outcome) error {
 	for _, o := range outcomes {
 		if len(o.TriedHandles) == 0 {

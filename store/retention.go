@@ -38,9 +38,9 @@ type Retained struct {
 	Expired int64    // points of videos, accounts and organisations deleted for their age
 }
 
-// ApplyRetention rolls up and drops what is not kept any more, and makes room for the months to come. It calls alive
-// after each transaction and stops with its error. It may be interrupted and repeated at any time, and runs while points
-// are written; two at once only do the same work twice. It deletes nothing if the clock may be wrong, and returns a *ClockError then.
+// ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
+// stops if alive returns an error. It may be interrupted and repeated at any time, and may run while points are written. Two concurrent
+// runs only repeat work. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
 	var done Retained
 	if err := s.seeClock(ctx); err != nil {
@@ -62,7 +62,7 @@ func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retaine
 	return done, s.expire(ctx, orgs, today-WeeklyDays-retentionMargin, &done, alive)
 }
 
-// prepareDaysWithin is PrepareDays with a limit, since the caller's lease runs meanwhile.
+// prepareDaysWithin calls PrepareDays with a time limit, so that the caller's lease does not run out.
 func (s *Store) prepareDaysWithin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -202,14 +202,14 @@ var (
 )
 
 const (
-	// dropAttempts bounds how often a month is tried in one run; the next run is an hour later.
+	// dropAttempts is how often one run tries to drop a month. The next run is an hour later.
 	dropAttempts = 3
-	// dropTimeout bounds one attempt, whose check reads the whole month.
+	// dropTimeout bounds one attempt. Its check reads the whole month.
 	dropTimeout = 10 * time.Minute
 )
 
-// dropMonth drops a month's partition after checking that its points are rolled up. It tries a few times to lock the tables, with
-// a pause in which others use them.
+// dropMonth drops a month's partition after checking that its points are rolled up. If it does not get the locks, it tries again a few
+// times, with pauses in which others can use the tables.
 func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
 	for attempt := 1; ; attempt++ {
 		err := s.tryDropMonth(ctx, orgs, month, next)
@@ -225,18 +225,18 @@ func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Dat
 	}
 }
 
-// tryDropMonth drops a month's partition if each of its points lies in a week whose point is no older and has all the counts that
-// it has.
+// tryDropMonth drops a month's partition. It first checks that each point is covered by a weekly point that is at least as recent and has
+// the same kinds of counts.
 func (s *Store) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
 	partition := partitionName(month)
 	err := s.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout takes its place
+		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout replaces it
 			return err
 		}
-		// Reads go on until the drop. A second process that drops the month waits here: with a lock that both can hold, each would
-		// wait for the other's.
+		// Reads continue until the drop. A second process that wants to drop the month waits here. If both could hold this lock, they would
+		// deadlock at the drop.
 		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 				return fmt.Errorf("%d points of %s in organisation %s are not rolled up: %w", missing, partition, org, errMonthBusy)
 			}
 		}
-		if err := raiseVersions(tx, s.dialect, s.now(), orgs...); err != nil { // days become interpolated
+		if err := raiseVersions(tx, s.dialect, s.now(), orgs...); err != nil { // daily values become interpolated
 			return err
 		}
 		return tx.Exec("DROP TABLE " + partition).Error

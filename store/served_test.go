@@ -11,14 +11,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// waiting is whether a TikTok target of a kind waits to be fetched at once.
+// waiting returns whether a TikTok target of a kind is due at once.
 func waiting(t *testing.T, db *storetest.DB, kind string) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
 }
 
-// The fetch of a target serves all organisations: none buys another by stopping and tracking again.
+// One fetch of a target serves all organisations. Stopping and tracking again does not cause another fetch.
 func TestTrack_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
@@ -52,7 +52,7 @@ func TestTrack_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
 	}
 }
 
-func TestTrack_ofANewcomerIsFetchedAtOnceThoughOthersHaveTheNumbers(t *testing.T) {
+func TestTrack_ofANewOrganisationFetchesAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := clip(t, 1)
@@ -67,8 +67,8 @@ func TestTrack_ofANewcomerIsFetchedAtOnceThoughOthersHaveTheNumbers(t *testing.T
 	})
 }
 
-// Who stops before the numbers come had its fetch, and waits for the rest of the pause.
-func TestTrack_againOfWhoStoppedBeforeTheNumbersCameWaitsForThePause(t *testing.T) {
+// An organisation that stopped before the fetch has used up its fetch. If it tracks again, it waits for the rest of the pause.
+func TestTrack_afterStoppingBeforeTheFetchWaitsForThePause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l, o := clip(t, 1), newOrg(t, db)
@@ -91,8 +91,8 @@ func TestTrack_againOfWhoStoppedBeforeTheNumbersCameWaitsForThePause(t *testing.
 	})
 }
 
-// A fetch that is under way is not made again for an organisation that has the numbers.
-func TestTrack_againDuringAFetchAsksForNoOther(t *testing.T) {
+// If an organisation that has the numbers stops and tracks again during a fetch, the target is not fetched a second time.
+func TestTrack_againDuringAFetchCausesNoSecondFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := newOrg(t, db), clip(t, 1)
@@ -135,8 +135,8 @@ func TestTrackAccounts_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
 	})
 }
 
-// The videos that an account's stop took along are not fetched again when they are found again.
-func TestDiscovery_takesUpAgainWithoutAnotherFetch(t *testing.T) {
+// Stopping an account also stops its videos. If they are discovered again, they are not fetched again at once.
+func TestDiscovery_ofStoppedVideosDoesNotFetchThemAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := newOrg(t, db), parse(t, someone)
@@ -155,7 +155,7 @@ func TestDiscovery_takesUpAgainWithoutAnotherFetch(t *testing.T) {
 	})
 }
 
-func TestDiscovery_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+func TestDiscovery_withoutASubscriptionFetchesOnlyThePreview(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)

@@ -24,12 +24,12 @@ type Options struct {
 	// RealTime says that Now is meant to be the real time: jobs and retention are then refused while it and the clock of
 	// PostgreSQL are apart. Tests set their own time.
 	RealTime bool
-	// Timeout bounds a transaction whose context has no deadline; PostgreSQL itself ends a statement and an idle transaction a
-	// little later. With a Timeout, the wait for a connection to PostgreSQL is bounded as well. Zero sets no bound.
+	// Timeout bounds each transaction whose context has no deadline. PostgreSQL itself ends a statement or an idle transaction a little later.
+	// If Timeout is set, the wait for a connection to PostgreSQL is bounded too. Zero means no limit.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
-	// MaxCollections is how many collections an organisation may have; DefaultMaxCollections when it is 0.
+	// MaxCollections is how many collections an organisation may have; 0 means DefaultMaxCollections.
 	MaxCollections int
 	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
 	Inspect func(statement string) error
@@ -88,8 +88,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil if the database can be read. It does not ask whether it can be written: on SQLite one long transaction of
-// another process would otherwise stop all reads.
+// Ready returns nil if the database can be read. It does not check writes: on SQLite, one long transaction of another process would
+// otherwise make the server stop answering reads.
 func (s *Store) Ready(ctx context.Context) error {
 	var n int
 	return translate(s.pools[len(s.pools)-1].QueryRowContext(ctx, s.dialect.readyQuery()).Scan(&n))
@@ -124,14 +124,14 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 }
 
 const (
-	// maxAttempts bounds how often a transaction is run again after a deadlock.
+	// maxAttempts is how often a transaction is run at most if it meets deadlocks.
 	maxAttempts = 5
-	// repeatTimeout bounds for how long a transaction is run again, above all while another process has the SQLite file locked.
+	// repeatTimeout bounds how long a transaction is repeated, above all while another process has the SQLite file locked.
 	repeatTimeout = 30 * time.Second
 )
 
-// tx runs f in one writing transaction and, where the engine asks for it, again from its start: f must have no effect outside of
-// the transaction. It ends with ctx, or after Options.Timeout if ctx has no deadline. Errors come back translated.
+// tx runs f in one writing transaction. If the engine reports a conflict, tx runs f again, so f must have no effects outside of the
+// transaction. tx ends with ctx, or after Options.Timeout if ctx has no deadline. It returns translated errors.
 func (s *Store) tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := s.bounded(ctx)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *Store) tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver only says that the transaction is over
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver only reports that the transaction has ended
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case ctx.Err() == nil && own.Err() != nil:
 			return fmt.Errorf("%w: transaction not done within %s: %w", ErrUnavailable, s.timeout, err)
@@ -155,7 +155,7 @@ func (s *Store) tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	}
 }
 
-// bounded returns ctx with the deadline that Options.Timeout sets if it has none.
+// bounded returns ctx with a deadline after Options.Timeout. If ctx has a deadline already, it returns ctx unchanged.
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok || s.timeout == 0 {
 		return context.WithCancel(ctx)

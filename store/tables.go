@@ -16,17 +16,17 @@ const (
 	Coordinator TableClass = "coordinator"
 )
 
-// TableBound says why a table does not grow without end.
+// TableBound says what keeps a table from growing without limit.
 type TableBound string
 
 // The bounds.
 const (
-	// ByInstallation tables have a number of rows that operators and the program's configuration decide.
+	// ByInstallation: the number of rows depends on the operators and on the program's configuration.
 	ByInstallation TableBound = "installation"
-	// ByTenantData tables have a number of rows that is proportional to what organisations track and make. Rate limits bound how
-	// fast that grows. Rows are deleted with what they belong to.
+	// ByTenantData: the number of rows is proportional to what organisations track and create. Rate limits bound how fast it grows. Rows are
+	// deleted together with what they belong to.
 	ByTenantData TableBound = "tenant data"
-	// ByTime tables get rows as time passes. Retention deletes the rows that are older than Table.Retention.
+	// ByTime: rows are added as time passes. Retention deletes rows that are older than Table.Retention.
 	ByTime TableBound = "time"
 )
 
@@ -34,23 +34,23 @@ const (
 type Table struct {
 	Class TableClass
 	Bound TableBound
-	// Retention is how long a row is kept after it is last of use. It is set for tables that are bound ByTime.
+	// Retention is how long a row is kept after it was last needed. It is set for tables with the bound ByTime.
 	Retention time.Duration
 }
 
 const (
 	day = 24 * time.Hour
 
-	// dailyRetention includes up to a month, since PostgreSQL drops whole months, and up to a week, since weeks are rolled up whole.
+	// dailyRetention includes up to a month, because PostgreSQL drops whole months, and up to a week, because weeks are rolled up whole.
 	dailyRetention  = (DailyDays + 31 + 7) * day
 	weeklyRetention = (WeeklyDays + retentionMargin + 1) * day
-	// tokenRetention is how long operators still see a token in lists after it has expired or was revoked.
+	// tokenRetention is how long an expired or revoked token is still listed for operators.
 	tokenRetention = 90 * day
 	// quotaRetention is how long a window's count is kept after its last change. It is longer than any window.
 	quotaRetention = 100 * day
-	// leftoverRetention is how long rows are kept that nothing refers to any more, such as a pause that is over.
+	// leftoverRetention is how long rows are kept that are no longer referred to, such as a pause that has ended.
 	leftoverRetention = 30 * day
-	// collectorRetention is how long a collector that has stopped without notice stays in the list: see Heartbeat.
+	// collectorRetention is how long a collector that stopped without notice stays in the list: see Heartbeat.
 	collectorRetention = 10 * time.Second
 )
 

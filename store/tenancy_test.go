@@ -285,7 +285,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	}},
 }
 
-// rowsOf is the answer of a list: its rows.
+// rowsOf returns the rows of a list as an answer.
 func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 	if err != nil {
 		return answered(err, nil)

@@ -90,7 +90,7 @@ func (t tracking) accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.tx, rows, ids)
 }
 
-// videos saves the videos of the links. It returns what became of each, and the rows that were there before by targetKey.
+// videos saves the videos of the links. It returns the outcome of each, and the rows that existed before by targetKey.
 func (t tracking) videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.knownVideos(r.Links)
 	if err != nil {
@@ -202,8 +202,8 @@ func newVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now Ins
 	return v
 }
 
-// enqueue makes sure that the videos that are to be fetched have a target and a subscription. Of a video that was
-// tracked already nothing changes. before has the rows that were there before, by targetKey.
+// enqueue adds targets and subscriptions for the videos that are to be fetched. It changes nothing for a video that was tracked already.
+// before has the rows that existed before, by targetKey.
 func (t tracking) enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
 	var entries []queueEntry
 	for i, l := range r.Links {

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVersion_risesWithEveryWrite runs each way in which an organisation's data changes. That no other transaction changes it is checked in
-// all tests: a database that is inspected refuses a write before the statement that raises the version.
+// TestVersion_risesWithEveryWrite runs each kind of write of an organisation's data. All tests check that no other kind exists: an inspected
+// database refuses a write before the statement that raises the version.
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -94,7 +94,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 	})
 }
 
-// TestCollections_neverPassTheLimit makes collections at once, alone and by name in requests to track.
+// TestCollections_neverPassTheLimit creates collections concurrently, directly and by name in requests to track.
 func TestCollections_neverPassTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -130,7 +130,7 @@ func TestCollections_neverPassTheLimit(t *testing.T) {
 		require.Len(t, page.Collections, limit)
 
 		err = o.Load(t.Context(), store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
-		require.ErrorContains(t, err, "an organisation may have 7 collections; there are 7, and 1 more were to be made")
+		require.ErrorContains(t, err, "an organisation may have 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
 		require.NoError(t, err, "one that is there is no new one")
 		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})

@@ -99,8 +99,8 @@ type VideoQuery struct {
 	WithoutTotal    bool // the caller does not need Total
 }
 
-// VideoOrders are the columns by which videos can be ordered. Those of created_at, uploaded_at, latest_views and latest_updated_at are
-// read from an index, the others sort all videos that match.
+// VideoOrders are the columns by which videos can be ordered. Orders by created_at, uploaded_at, latest_views and latest_updated_at are read
+// from an index. The others sort all matching videos.
 var VideoOrders = map[string]orderColumn{
 	"created_at":        {"videos.created_at", "videos.id", integerColumn, false},
 	"uploaded_at":       {"videos.uploaded_at", "videos.id", dateColumn, true},
@@ -113,7 +113,7 @@ var VideoOrders = map[string]orderColumn{
 	"latest_updated_at": {"videos.latest_updated_at", "videos.id", integerColumn, true},
 }
 
-// videoText counts the characters of a video's texts; the username is shown in two spellings.
+// videoText counts the characters of a video's texts. The username counts twice, because it is shown in two spellings.
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
  + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
 
@@ -124,7 +124,7 @@ type VideoPage struct {
 	Next   *Position // where the next page begins; nil on the last
 }
 
-// Videos lists videos and reads them all at once.
+// Videos returns a page of videos, all read at once.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
@@ -134,7 +134,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	return VideoPage{Videos: videos, Total: list.Total, Next: list.Next()}, err
 }
 
-// ListVideos lists videos.
+// ListVideos returns a list of videos whose rows are read on demand.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {

@@ -39,7 +39,7 @@ func FaultsFrom(ctx context.Context) []Fault {
 	return faults
 }
 
-// maxFaults is how many faults of one call are told.
+// maxFaults is how many faults of one call are reported.
 const maxFaults = 100
 
 // placeholder stands in the path of a request that is going to be refused.

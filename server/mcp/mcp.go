@@ -29,8 +29,7 @@ type Options struct {
 	AnyHost bool
 }
 
-// MaxAnswer is the size in bytes of the largest answer that a tool returns. A result contains the answer twice: as text and as
-// structured content.
+// MaxAnswer is the largest answer in bytes that a tool returns. A result contains the answer twice: as text and as structured content.
 const MaxAnswer = 1 << 20
 
 // Answer is the answer to the request of an operation.
@@ -72,7 +71,7 @@ func New(o Options) (http.Handler, error) {
 
 type requestKey struct{}
 
-// ServeHTTP checks a message before the SDK decodes it. It refuses batches and messages that would cost too much, in plain text.
+// ServeHTTP checks a message before the SDK decodes it. It refuses, in plain text, batches and messages that would cost too much.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -147,7 +147,7 @@ func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
 	<-ended
 }
 
-func TestResult_saysThatACallTookEffectWhoseAnswerIsTooLarge(t *testing.T) {
+func TestResult_ofATooLargeAnswerSaysThatTheCallTookEffect(t *testing.T) {
 	t.Parallel()
 	answer := mcp.Answer{Status: 200, Size: mcp.MaxAnswer + 1}
 	session := connect(t, clashing, func(*http.Request) mcp.Answer { return answer })

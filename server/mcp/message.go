@@ -13,8 +13,8 @@ const (
 	maxMessageValues = 10_000
 )
 
-// checkMessage refuses a batch, and a message that nests too deep or has too many values to be decoded cheaply. It allocates
-// nothing and does not check whether the message is JSON.
+// checkMessage refuses a batch, and a message that is too deeply nested or has too many values to be decoded cheaply. It allocates
+// nothing and does not check that the message is JSON.
 func checkMessage(body []byte) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	depth, values := 0, 1

@@ -71,7 +71,7 @@ func (t *tool) result(answer Answer, sandbox bool) (*sdk.CallToolResult, error) 
 	return out, nil
 }
 
-// tooLarge returns the text of a result whose answer is larger than MaxAnswer: both sizes, and how to get a smaller answer.
+// tooLarge returns the text of a result if the answer is larger than MaxAnswer: both sizes, and how to get a smaller answer.
 func (t *tool) tooLarge(answer Answer) string {
 	text := fmt.Sprintf("The answer of %s has %d bytes; the largest that a tool gives has %d. ", t.name, answer.Size, MaxAnswer)
 	switch {

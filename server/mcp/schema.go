@@ -62,10 +62,10 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 	return out, nil
 }
 
-// listLimit is the page size of a list if a call has no limit. The contract's default of 5,000 items is more than a model can read.
+// listLimit is the page size of a list if a call sets no limit. The contract's default of 5,000 items is more than a model can read.
 const listLimit = 100
 
-// presetForLists sets the preset of an argument of lists: a short page, in the form that has a cursor for the next page.
+// presetForLists sets the default of an argument of lists: a short page, in the form that has a cursor for the next page.
 func (a *argument) presetForLists() {
 	switch {
 	case a.isLimit():

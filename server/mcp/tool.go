@@ -40,7 +40,7 @@ type argument struct {
 	wire     string // as the request has it
 	required bool
 	list     bool   // an array, its entries separated by commas
-	preset   string // the value in the request if the call does not have the argument; "" for none
+	preset   string // the value if a call does not have the argument; "" for none
 	schema   map[string]any
 }
 

@@ -35,8 +35,8 @@ const (
 const (
 	maxHops        = 5
 	defaultTimeout = 5 * time.Second
-	maxIdle        = 16          // connections to one host that are kept for the next link
-	idleTimeout    = time.Second // after which they are closed
+	maxIdle        = 16          // idle connections to one host that are kept for the next link
+	idleTimeout    = time.Second // idle connections are closed after it
 	userAgent      = "ReelTally (+https://github.com/reeltally/reeltally)"
 )
 
@@ -98,7 +98,8 @@ func New(o Options) (*Resolver, error) {
 		}
 	}
 	transport := outbound.NewTransport(guard)
-	// Most links of a bulk request share a host. A TLS handshake takes a millisecond of processor time.
+	// Most links of a bulk request are on one host. Reusing connections saves TLS handshakes, each of which takes a millisecond of processor
+	// time.
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = maxIdle, idleTimeout
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
 	r := &Resolver{
@@ -290,7 +291,7 @@ func (r *Resolver) header(ctx context.Context, method string, address *url.URL) 
 	if err != nil {
 		return 0, "", r.silent(err, address.Host)
 	}
-	// The body is not read. A connection with an unread body is closed, the others are used again.
+	// The body is not read. If it is not empty, Close ends the connection; otherwise the connection is reused.
 	_ = response.Body.Close()
 	return response.StatusCode, response.Header.Get("Location"), nil
 }

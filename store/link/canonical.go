@@ -49,8 +49,8 @@ func WithHandle(p Platform, canonical, handle string) string {
 	return canonical
 }
 
-// UnderHandle returns a video's canonical link with another handle in place of the one that it names. "" leaves the handle
-// out. A link of a form without a handle comes back as it is.
+// UnderHandle returns the canonical link of a video with another handle; "" removes the handle. It returns a link of a form without a
+// handle unchanged.
 func UnderHandle(p Platform, canonical, handle string) string {
 	const before = "https://www.tiktok.com/@"
 	rest, ok := strings.CutPrefix(canonical, before)

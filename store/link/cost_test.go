@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// TestParse_costIsBounded parses links of the greatest length that repeat one fragment. The 500 links of a bulk request may
-// allocate 40 MiB in all.
+// TestParse_costIsBounded parses links of the greatest length that repeat one fragment. The 500 links of a bulk request may allocate 40 MiB
+// in total.
 //
 //nolint:paralleltest // it measures the whole process
 func TestParse_costIsBounded(t *testing.T) {

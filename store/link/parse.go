@@ -12,7 +12,7 @@ import (
 // maxBytes is the longest link that is read. Browsers and proxies cut longer ones anyway.
 const maxBytes = 2048
 
-// maxParts bounds the parts of a path, all of which are kept while a link is read.
+// maxParts bounds the number of parts of a path. All parts are kept in memory while a link is parsed.
 const maxParts = 32
 
 // maxTrim bounds how many closing characters of the surrounding chat text are taken off the end.
@@ -334,7 +334,7 @@ func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// quote makes a piece of a link fit for a sentence: quoted, escaped and cut after 60 characters.
+// quote quotes and escapes a part of a link for a message, and cuts it after 60 characters.
 func quote(s string) string {
 	left := 60
 	for i := range s {

@@ -97,7 +97,7 @@ func checkOne(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition lets a month's partition be locked, dropped and attached, and the waits of a transaction be limited.
+// checkPartition allows a month's partition to be locked, dropped and attached, and a transaction's lock timeout to be set.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
@@ -108,7 +108,7 @@ func checkPartition(nodes []node) error {
 		nodes[4].is("partition") && partitions.MatchString(nodes[5].text):
 		return nil
 	}
-	return fmt.Errorf("%s of anything but one month's partition", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only for one month's partition", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition lets tables be made, but not out of the rows of others.

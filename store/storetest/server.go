@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Server is a PostgreSQL server of one test's own, which may be crashed and frozen.
+// Server is a PostgreSQL server for a single test, which can crash and freeze it.
 type Server struct {
 	script *exec.Cmd
 	url    string
@@ -90,8 +90,8 @@ func (s *Server) Crash(t testing.TB) {
 	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not come back")
 }
 
-// Freeze stops all processes of the server where they are: connections stay open and nothing answers. The returned function lets
-// them go on; it may be called more than once, and is called when the test ends.
+// Freeze stops all processes of the server: connections stay open, but nothing answers. thaw continues them. It may be called more than
+// once, and is called when the test ends.
 func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.url)
@@ -100,11 +100,11 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	var serving int
 	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&serving))
 	main := parents(t)[serving]
-	require.NoError(t, syscall.Kill(main, syscall.SIGSTOP)) // first, so that it starts no others
+	require.NoError(t, syscall.Kill(main, syscall.SIGSTOP)) // first, so that it starts no more processes
 	stopped := []int{main}
 	thaw = func() {
 		for _, pid := range stopped {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // some may have ended
+			_ = syscall.Kill(pid, syscall.SIGCONT) // some processes may have ended
 		}
 	}
 	t.Cleanup(thaw)
@@ -117,7 +117,7 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// parents are the parents of all processes of this machine.
+// parents returns the parent process id of each process of this machine.
 func parents(t testing.TB) map[int]int {
 	t.Helper()
 	list, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,ppid=").Output()

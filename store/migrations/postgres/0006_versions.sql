@@ -1,5 +1,5 @@
 -- +goose Up
--- A number that rises with every change of the organisation's data (store.Org.Version).
+-- version rises with every change of the organisation's data (store.Org.Version).
 ALTER TABLE organisation_totals ADD COLUMN version bigint NOT NULL DEFAULT 0;
 
 -- +goose Down

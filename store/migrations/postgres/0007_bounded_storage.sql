@@ -1,9 +1,9 @@
 -- +goose Up
--- bytes is what a key counts toward its organisation's limit. encoding says how body is stored: '' as it is, 'zstd' compressed.
+-- bytes is the size of a key as it counts toward its organisation's limit. encoding is the encoding of body: '' plain, 'zstd' compressed.
 ALTER TABLE idempotency_keys ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
 ALTER TABLE idempotency_keys ADD COLUMN encoding text NOT NULL DEFAULT '';
 UPDATE idempotency_keys SET bytes = 400 + 2 * length(key) + COALESCE(length(body), 0);
--- The index holds bytes so that no statement has to read past the bodies to sum them.
+-- The index contains bytes, so that summing them does not read the bodies.
 DROP INDEX idempotency_keys_created;
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at, bytes);
 
@@ -14,13 +14,13 @@ CREATE TABLE idempotency_usage (
 );
 INSERT INTO idempotency_usage (organisation_id, bytes) SELECT organisation_id, SUM(bytes) FROM idempotency_keys GROUP BY organisation_id;
 
--- When a window's count last changed. Windows are named by their source, so their names do not sort by age.
+-- updated_at is when a window's count last changed. Windows are named by their source, so their names do not sort by age.
 ALTER TABLE quota_windows ADD COLUMN updated_at bigint NOT NULL DEFAULT 0;
 UPDATE quota_windows SET updated_at = CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint);
 
 CREATE INDEX short_links_resolved ON short_links (resolved_at);
 
--- The clock by which rows are deleted, as it was last seen, and since when it has run without a jump.
+-- clock_state has when the database last saw the clock by which rows are deleted, and since when that clock has run without a jump.
 CREATE TABLE clock_state (
   name         text   NOT NULL PRIMARY KEY,
   steady_since bigint NOT NULL,

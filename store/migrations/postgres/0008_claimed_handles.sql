@@ -1,6 +1,6 @@
 -- +goose Up
--- handle is the account handle in the subscriber's link, which no source has confirmed, and handle_at when it was claimed or
--- last tried. From now on, the handle of a video's target is one that a source confirmed.
+-- handle is the account handle in the subscriber's link, which no source has confirmed. handle_at is when it was claimed or last tried.
+-- From now on, the handle of a video's target is always one that a source has confirmed.
 ALTER TABLE fetch_subscriptions ADD COLUMN handle text NOT NULL DEFAULT '';
 ALTER TABLE fetch_subscriptions ADD COLUMN handle_at bigint NOT NULL DEFAULT 0;
 -- preview is how many of an account's videos are fetched while the organisation has no subscription; 0 means the default.

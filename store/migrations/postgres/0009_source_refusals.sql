@@ -1,6 +1,6 @@
 -- +goose Up
--- The refusals that a source, or one of its budgets, has met since its last good answer, by class. They pause the source once
--- more than one target has met them: the trouble of one target must not stop the others.
+-- source_refusals counts, by class, the refusals of a source or budget since its last good answer. The source is paused only when more
+-- than one target was refused, so that one bad target does not stop the others.
 CREATE TABLE source_refusals (
   source  text    NOT NULL,
   class   text    NOT NULL,
