@@ -60,7 +60,7 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 }
 
 // handle asks a source for a batch and writes the answer. If the batch is refused whole, or if its handling panics, handle processes
-// each half separately, until each target that is the cause is alone in its call.
+// each half separately. In the end, each target that is the cause is alone in its call.
 func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w way, behind ways, batch []store.Target, searches searches) (answer, error) {
 	var a answer
 	err := c.safely(writing, func() error {

@@ -128,7 +128,7 @@ func ofMCP(status int, text string, r *http.Request) *Error {
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is no request of the Model Context Protocol: %s", sentence(cut(text)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", sentence(cut(text)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address for the host %s, as a rebound name would. "+
 			"Where a proxy on this machine sent it, name the proxy's network as trusted.", quote(r.Host))

@@ -46,8 +46,8 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(toRefreshNotDue(CallerFrom(ctx), done)), nil
 }
 
-// toRefreshNotDue converts what was not scheduled because it was fetched recently. For a tier that must not see the time of the last
-// fetch, the earliest time of the next refresh is rounded up to the full hour, so that the time of the fetch cannot be computed from it.
+// toRefreshNotDue converts a refresh that was not scheduled because the last fetch was too recent. Some tiers must not learn the time of
+// that fetch. For them, the earliest time of the next refresh is rounded up to the full hour, which hides it.
 func toRefreshNotDue(caller Caller, r store.Refreshed) api.RefreshNotDue {
 	out := api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After

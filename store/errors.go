@@ -46,7 +46,7 @@ type TooManyCollectionsError struct {
 }
 
 func (e *TooManyCollectionsError) Error() string {
-	return fmt.Sprintf("an organisation may have %d collections; there are %d, and %d more were to be made", e.Limit, e.Have, e.New)
+	return fmt.Sprintf("an organisation may have %d collections; it has %d, and the request would create %d more", e.Limit, e.Have, e.New)
 }
 
 func notFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }

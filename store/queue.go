@@ -157,8 +157,8 @@ type queueEntry struct {
 	servedAt Instant // see deferServed
 }
 
-// target returns the row for a target that is not in the queue yet. The handle of a video is only a claim until a source confirms it, so
-// it is stored with the subscription and not with the target.
+// target returns the row for a target that is not in the queue yet. Until a source confirms the handle of a
+// video, it is only a claim and is stored with the subscription instead.
 func (e queueEntry) target(now Instant) fetchTarget {
 	t := fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
 		NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth, Turn: e.turn}

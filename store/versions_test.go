@@ -130,7 +130,7 @@ func TestCollections_neverPassTheLimit(t *testing.T) {
 		require.Len(t, page.Collections, limit)
 
 		err = o.Load(t.Context(), store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
-		require.ErrorContains(t, err, "an organisation may have 7 collections; there are 7, and 1 more were to be made")
+		require.ErrorContains(t, err, "an organisation may have 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
 		require.NoError(t, err, "one that is there is no new one")
 		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})

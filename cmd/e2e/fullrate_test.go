@@ -39,7 +39,7 @@ const (
 // One organisation calls every operation as often as its rate limits allow, with requests of the greatest allowed size. The server's
 // memory stays small, the idempotency keys stay within their limit, and other organisations are answered.
 //
-//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
+//nolint:paralleltest // it loads the whole machine, so that parallel tests with short timeouts would fail
 func TestFullRate(t *testing.T) {
 	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
 	if *fullRateOut != "" {

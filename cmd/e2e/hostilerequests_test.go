@@ -58,7 +58,7 @@ const wideCollections = 400
 // No request takes more than a second of processor time or 64 MiB, whatever it contains. Lists of up to 5,000 rows are measured, but
 // they need not keep these bounds.
 //
-//nolint:paralleltest // it loads the machine and measures it; other tests of this package wait for short times
+//nolint:paralleltest // it loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests(t *testing.T) {
 	size := hostileSize{videos: 2000, days: 3, runs: 1, retries: 2, windows: 1, window: 3 * time.Second}
 	if *hostileOut != "" {

@@ -203,7 +203,7 @@ func (s *Source) chunks(batch []collector.Target) []chunk {
 }
 
 // Fetch asks for a batch, usually in one call. If the vendor refuses several targets and one of them may be the cause, the failure is
-// Temporary, and the collector asks for them in smaller batches. If the vendor says that there are too many targets, Serves returns
+// Temporary. The collector then asks for them in smaller batches. If the vendor says that there are too many targets, Serves returns
 // smaller batches for a while. If a later call of a batch fails, its targets get the result collector.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
 	if areAccounts(batch) {

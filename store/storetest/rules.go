@@ -108,7 +108,7 @@ func checkPartition(nodes []node) error {
 		nodes[4].is("partition") && partitions.MatchString(nodes[5].text):
 		return nil
 	}
-	return fmt.Errorf("%s of anything but one month's partition", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only for one month's partition", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition lets tables be made, but not out of the rows of others.
