@@ -84,15 +84,14 @@ func (i *identities) of(ctx context.Context, token, address string) (store.Ident
 		return id, err
 	}
 	found := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
-		i.writes.Add(1)
-		defer i.writes.Done()
 		if id, known, err := i.remembered(hash); known { // another look-up may have ended since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
 	})
 	select {
-	case <-ctx.Done(): // the look-up goes on
+	case <-ctx.Done():
+		i.writes.Go(func() { <-found }) // the look-up goes on
 		return store.Identity{}, ctx.Err()
 	case f := <-found:
 		if f.Err != nil {

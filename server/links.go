@@ -179,6 +179,12 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]re
 	return targets, nil
 }
 
+// Limits on how many short links are resolved at once.
+const (
+	resolvesOfOrganisation = 16 // over all requests of one organisation
+	resolvesInAll          = 64
+)
+
 // follow resolves each link, several at once, within one deadline. A link that gets no slot before the deadline fails.
 func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)

@@ -50,6 +50,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		s.authenticate,      // before the limit, which depends on the tier; before validation, so that strangers learn nothing
 		s.limitOrganisation, // before validation: invalid requests count
 		s.checkScope,        // after the limit: its answers bear the quota headers
+		s.limitInFlight,     // after what refuses cheaply, before what costs: reading the body, the database
 		s.validate,          // after all that needs no body: it reads it
 
 		s.repeatSafely,        // after validation: a key belongs to a request that the contract knows

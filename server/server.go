@@ -67,7 +67,8 @@ type Server struct {
 	operations   *operations
 	contractJSON []byte
 	identities   *identities
-	resolves     *resolveSlots
+	inFlight     *slots // requests that are worked on
+	resolves     *slots // short links that are followed
 	handler      http.Handler
 }
 
@@ -98,7 +99,8 @@ func New(o Options) (*Server, error) {
 	if s.previewAllowance == 0 {
 		s.previewAllowance = store.DefaultPreview
 	}
-	s.resolves = newResolveSlots()
+	s.resolves = newSlots(resolvesOfOrganisation, resolvesInAll)
+	s.inFlight = newSlots(requestsOfOrganisation, 0)
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
 		return nil, err

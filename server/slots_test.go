@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestResolveSlots_limitEachOrganisationAndAll(t *testing.T) {
+func TestSlots_limitEachOrganisationAndAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slots := newResolveSlots()
+		slots := newSlots(resolvesOfOrganisation, resolvesInAll)
 		ctx, cancel := context.WithCancel(t.Context())
 		held := make(chan uuid.UUID, 1000)
 		done := make(chan struct{})
