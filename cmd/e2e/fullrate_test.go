@@ -235,8 +235,11 @@ func (c *customer) sendOrder(ctx context.Context, client *http.Client, request o
 		_ = res.Body.Close()
 	}
 	status := "no answer"
-	if err == nil {
+	switch {
+	case err == nil:
 		status = fmt.Sprint(res.StatusCode)
+	case res != nil: // a list that has begun is cut off at the deadline of its request
+		status = fmt.Sprint(res.StatusCode, " cut off")
 	}
 	if request.learn != nil && err == nil && res.StatusCode < http.StatusMultipleChoices {
 		request.learn(body)
