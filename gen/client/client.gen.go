@@ -2711,7 +2711,7 @@ type ClientInterface interface {
 	// CreateCollectionWithBody Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -2725,7 +2725,7 @@ type ClientInterface interface {
 	// CreateCollection Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -3490,7 +3490,7 @@ func (c *Client) ListCollections(ctx context.Context, params *ListCollectionsPar
 // CreateCollectionWithBody Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 // (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -3514,7 +3514,7 @@ func (c *Client) CreateCollectionWithBody(ctx context.Context, params *CreateCol
 // CreateCollection Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 // (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -6942,7 +6942,7 @@ type ClientWithResponsesInterface interface {
 	// CreateCollectionWithBodyWithResponse Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -6956,7 +6956,7 @@ type ClientWithResponsesInterface interface {
 	// CreateCollectionWithResponse Create a collection
 	//
 	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 	// (`too_many_collections`) names the limit.
 	//
 	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -9425,7 +9425,7 @@ func (c *ClientWithResponses) ListCollectionsWithResponse(ctx context.Context, p
 // CreateCollectionWithBodyWithResponse Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 // (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
@@ -9445,7 +9445,7 @@ func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.C
 // CreateCollectionWithResponse Create a collection
 //
 // Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). Where the organisation has as many as it may have, 409
+// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
 // (`too_many_collections`) names the limit.
 //
 // A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
