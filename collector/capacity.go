@@ -70,7 +70,7 @@ func (c *Collector) replan(ctx context.Context) error {
 	supply := c.supply(now)
 	var stretches map[group]stretch
 	if len(supply) > 0 { // else nothing is limited
-		demand, err := c.store.Demand(ctx)
+		demand, err := c.store.Queue.Demand(ctx)
 		if err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if err := c.resume(ctx); err != nil {
 		return err
 	}
-	if _, err := c.store.Heartbeat(ctx, c.id, deadAfter); err != nil {
+	if _, err := c.store.Queue.Heartbeat(ctx, c.id, deadAfter); err != nil {
 		return err
 	}
 	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.names())
@@ -144,7 +144,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	// The work is over, and so is ctx; what is still held goes back at once.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := c.store.Retire(closing, c.id); err != nil {
+	if err := c.store.Queue.Retire(closing, c.id); err != nil {
 		return err
 	}
 	c.log.InfoContext(closing, "stopped collecting", "collector", c.id)
@@ -187,7 +187,7 @@ func (c *Collector) beat(ctx context.Context) {
 func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
-	return c.store.Heartbeat(ctx, c.id, deadAfter)
+	return c.store.Queue.Heartbeat(ctx, c.id, deadAfter)
 }
 
 // work claims and fetches targets of one platform and kind until ctx ends.
@@ -238,7 +238,7 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands
 func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, most int) (claim store.Claim, sources ways, within time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	lanes, err := c.store.DueLanes(ctx, p, string(k))
+	lanes, err := c.store.Queue.DueLanes(ctx, p, string(k))
 	if err != nil || len(lanes) == 0 {
 		return claim, nil, 0, err
 	}
@@ -251,7 +251,7 @@ func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, mos
 	if batch > 1 {
 		request.Ahead = fillAhead
 	}
-	claim, err = c.store.Claim(ctx, request)
+	claim, err = c.store.Queue.Claim(ctx, request)
 	return claim, sources, within, err
 }
 
@@ -320,7 +320,7 @@ func (c *Collector) putOff(ctx context.Context, claim store.Claim) ([]store.Targ
 		}
 		return !due
 	})
-	return due, c.store.Acknowledge(ctx, claim, claim.At, early)
+	return due, store.NewWriter(c.store).Acknowledge(ctx, claim, claim.At, early)
 }
 
 // outcome is outcome with the stretch that is in force.

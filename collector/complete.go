@@ -123,7 +123,7 @@ func (c *Collector) write(ctx context.Context, claim store.Claim, outcomes []lac
 	}
 	var errs []error
 	for at, together := range byTime {
-		errs = append(errs, c.store.Acknowledge(ctx, claim, store.InstantOf(at), together))
+		errs = append(errs, store.NewWriter(c.store).Acknowledge(ctx, claim, store.InstantOf(at), together))
 	}
 	return errors.Join(errs...)
 }

@@ -193,7 +193,7 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 // keep the database busy with nothing.
 func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []store.Target, later map[time.Time][]store.Target) error {
 	if len(targets) > 0 {
-		pauses, err := c.store.Pauses(ctx)
+		pauses, err := c.store.Queue.Pauses(ctx)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []stor
 	}
 	var errs []error
 	for at, together := range later {
-		errs = append(errs, c.store.Release(ctx, store.Claim{Token: token, Targets: together}, at))
+		errs = append(errs, c.store.Queue.Release(ctx, store.Claim{Token: token, Targets: together}, at))
 	}
 	return errors.Join(errs...)
 }
@@ -249,7 +249,7 @@ func (c *Collector) awaitPaused(ctx context.Context, refused map[string]store.Ou
 	if len(refused) == 0 {
 		return nil
 	}
-	pauses, err := c.store.Pauses(ctx)
+	pauses, err := c.store.Queue.Pauses(ctx)
 	if err != nil {
 		return err
 	}

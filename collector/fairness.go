@@ -101,7 +101,7 @@ func (c *Collector) welcome(ctx context.Context, p link.Platform, k Kind, h *han
 
 // admit claims once for organisations that are not being served, and returns the work on it; nil when there are none.
 func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands, served []uuid.UUID) (work func() error, err error) {
-	waiting, err := c.store.Newcomers(ctx, p, string(k), served, mostAdmitted)
+	waiting, err := c.store.Queue.Newcomers(ctx, p, string(k), served, mostAdmitted)
 	if err != nil || len(waiting) == 0 {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands
 		organisations[w.ExternalID], ids = w.Organisation, append(ids, w.ExternalID)
 	}
 	held, within := c.times(k)
-	claim, err := c.store.Claim(ctx, store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: []store.Lane{store.LaneInteractive},
+	claim, err := c.store.Queue.Claim(ctx, store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: []store.Lane{store.LaneInteractive},
 		Only: ids, Limit: len(ids), Lease: held})
 	if err != nil || len(claim.Targets) == 0 {
 		return nil, err

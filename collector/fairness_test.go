@@ -169,7 +169,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	}
 	client := fetch.New(fetch.Options{Timeout: slowMotion * timeout, Transport: w.wire})
 	tt, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast, Now: db.Clock.Now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast.Queue, Now: db.Clock.Now})
 	require.NoError(t, err)
 	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: sandbox.InstagramToken,
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: db.Clock.Now})

@@ -269,7 +269,7 @@ func (r *accountTurn) heal(which []int) {
 			if fetched > broken {
 				break
 			}
-			pauses, err := r.fast.Pauses(r.t.Context())
+			pauses, err := r.fast.Queue.Pauses(r.t.Context())
 			require.NoError(r.t, err)
 			for _, p := range pauses {
 				next = max(next, p.BlockedUntil)

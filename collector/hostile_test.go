@@ -255,7 +255,7 @@ func (r *turn) heal() {
 		if next == 0 {
 			break
 		}
-		pauses, err := r.fast.Pauses(r.t.Context())
+		pauses, err := r.fast.Queue.Pauses(r.t.Context())
 		require.NoError(r.t, err)
 		for _, p := range pauses {
 			next = max(next, p.BlockedUntil)

@@ -181,7 +181,7 @@ func (c *crowd) fresh(ids []string) []string {
 // paused returns the class of each pause, by the name of the paused source or budget.
 func (c *crowd) paused() map[string]string {
 	c.t.Helper()
-	pauses, err := c.fast.Pauses(c.t.Context())
+	pauses, err := c.fast.Queue.Pauses(c.t.Context())
 	require.NoError(c.t, err)
 	out := map[string]string{}
 	for name, p := range pauses {

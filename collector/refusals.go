@@ -68,8 +68,8 @@ func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w wa
 		if a, err = c.call(ctx, w, behind, batch, searches); err != nil {
 			return err
 		}
-		return errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
-			c.store.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
+		return errors.Join(store.NewWriter(c.store).Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
+			store.NewWriter(c.store).AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
 	}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch))
 	if p, ok := errors.AsType[*panicked](err); ok {
 		a, err = c.failed(writing, w, batch, &Failure{Class: Temporary, Detail: p.Error(), Cause: p})
@@ -180,7 +180,7 @@ func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *
 		return a, nil
 	}
 	c.log.WarnContext(ctx, "source failed", attrs...)
-	return a, c.store.PauseSource(ctx, store.Pause{Source: bucketKey(w.source, f.Bucket), Class: string(f.Class), Detail: f.Detail,
+	return a, c.store.Queue.PauseSource(ctx, store.Pause{Source: bucketKey(w.source, f.Bucket), Class: string(f.Class), Detail: f.Detail,
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
@@ -234,7 +234,7 @@ func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Targ
 		return r.Targets > 1 && r.Calls >= toleratedFailures
 	}
 	if !errors.Is(f, ErrNoAnswer) && c.divisible(w.source, batch) {
-		known, err := c.store.Refusals(ctx)
+		known, err := c.store.Queue.Refusals(ctx)
 		if err != nil {
 			return no, err
 		}
@@ -243,7 +243,7 @@ func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Targ
 		}
 		return undecided, nil
 	}
-	r, err := c.store.NoteRefusal(ctx, key, string(f.Class), subject(w.source, ask(batch[0], c.now())))
+	r, err := c.store.Queue.NoteRefusal(ctx, key, string(f.Class), subject(w.source, ask(batch[0], c.now())))
 	if err != nil {
 		return no, err
 	}
@@ -256,7 +256,7 @@ func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Targ
 
 // learnRefusals reads which sources have refusals on record, so that their next good answer resets the count.
 func (c *Collector) learnRefusals(ctx context.Context) error {
-	known, err := c.store.Refusals(ctx)
+	known, err := c.store.Queue.Refusals(ctx)
 	for _, r := range known {
 		c.refusals.Store(r.Source, true)
 	}
@@ -268,7 +268,7 @@ func (c *Collector) forgetRefusals(ctx context.Context, key string) error {
 	if _, known := c.refusals.LoadAndDelete(key); !known {
 		return nil
 	}
-	return c.store.ForgetRefusals(ctx, key)
+	return c.store.Queue.ForgetRefusals(ctx, key)
 }
 
 // abandon counts a failure for each target of a claim whose work ended in a panic outside of a batch.

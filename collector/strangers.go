@@ -30,5 +30,5 @@ func (c *Collector) acknowledge(ctx context.Context, claim store.Claim, outcomes
 		}
 		return o.HandleLost
 	})
-	return errors.Join(c.store.Acknowledge(ctx, claim, claim.At, outcomes), c.store.AcknowledgeAccounts(ctx, claim, claim.At, lost))
+	return errors.Join(store.NewWriter(c.store).Acknowledge(ctx, claim, claim.At, outcomes), store.NewWriter(c.store).AcknowledgeAccounts(ctx, claim, claim.At, lost))
 }

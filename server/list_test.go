@@ -36,7 +36,7 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
 	for i := range batch {
 		batch[i] = store.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
 	}
-	require.NoError(t, o.Load(t.Context(), store.LoadBatch{Collections: batch}))
+	require.NoError(t, store.Load(t.Context(), o, store.LoadBatch{Collections: batch}))
 	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }

@@ -51,7 +51,7 @@ func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 			stop = append(stop, v.ID)
 		}
 	}
-	require.NoError(t, a.Org(c.org.ID).Load(t.Context(), batch))
+	require.NoError(t, store.Load(t.Context(), a.Org(c.org.ID), batch))
 	return c, stay, stop
 }
 

@@ -32,7 +32,7 @@ func (d discovery) merge(a, other *Account) (*Account, error) {
 	before := *into
 	into.Tracked, into.Removed = true, false
 	into.TrackingType, into.TrackedAt, into.DiscoveredAt = tracking.TrackingType, tracking.TrackedAt, tracking.DiscoveredAt
-	into.adopt(from)
+	adopt(into, from)
 	err := scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": into.TrackingType, "tracked_at": into.TrackedAt,
 		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name}).Error
@@ -61,9 +61,9 @@ func past(a, b *Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// adopt takes over what another record of the account knows: all of its profile when that was fetched later, else what is
+// adopt takes over into a what another record of the account knows: all of its profile when that was fetched later, else what is
 // missing.
-func (a *Account) adopt(from *Account) {
+func adopt(a, from *Account) {
 	older, newer := *from, *a
 	if from.CheckedAt != nil && (a.CheckedAt == nil || *from.CheckedAt > *a.CheckedAt) {
 		older, newer = *a, *from
@@ -97,7 +97,7 @@ func (d discovery) countMerged(records ...*Account) error {
 // other's stay, with the followers of the record where they have none. One subscription is left.
 func (d discovery) moveAll(from, to uuid.UUID) error {
 	// Two subscriptions are one too many, by which the target of the one that goes may lose its lane.
-	err := unsubscribe(d.tx, d.s.dialect, d.org, `kind = ? AND subject_id = ?
+	err := unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, targetAccount, from, d.org, targetAccount, to)
 	if err != nil {
 		return err

@@ -36,13 +36,13 @@ type AccountQuery struct {
 }
 
 // AccountOrders are the columns by which accounts can be ordered. None has an index, so the matching accounts are sorted.
-var AccountOrders = map[string]orderColumn{
-	"created_at":             {"accounts.created_at", "accounts.id", integerColumn, false},
-	"username":               {"accounts.username", "accounts.id", textColumn, false},
-	"latest_followers_count": {"accounts.latest_followers_count", "accounts.id", integerColumn, true},
-	"total_views":            {"accounts.total_views", "accounts.id", integerColumn, true},
-	"median_views":           {"accounts.median_views", "accounts.id", floatColumn, true},
-	"last_uploaded_at":       {"accounts.last_uploaded_at", "accounts.id", dateColumn, true},
+var AccountOrders = SortColumns{
+	"created_at":             SortBy("accounts", "created_at", IntegerColumn),
+	"username":               SortBy("accounts", "username", TextColumn),
+	"latest_followers_count": SortByNullable("accounts", "latest_followers_count", IntegerColumn),
+	"total_views":            SortByNullable("accounts", "total_views", IntegerColumn),
+	"median_views":           SortByNullable("accounts", "median_views", FloatColumn),
+	"last_uploaded_at":       SortByNullable("accounts", "last_uploaded_at", DateColumn),
 }
 
 // accountText counts the characters of an account's texts. The username counts twice, because it is shown in two spellings.
@@ -101,24 +101,21 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Accou
 	if err := q.Count(&total).Error; err != nil {
 		return nil, translate(err)
 	}
-	list, err := newList[Account](q, AccountOrders, accountText, query.Order, query.Window)
-	if err != nil {
-		return nil, err
-	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list.Total, list.labels = total, labels.bytes()
-	list.id = func(a *Account) uuid.UUID { return a.ID }
-	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
-		var accounts []Account
-		if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
-			return nil, err
-		}
-		return accounts, labels.ofAccounts(ctx, accounts)
-	}
-	return list, nil
+	return NewList(q, ListSpec[Account]{
+		Columns: AccountOrders, TextLength: accountText, LabelBytes: labels.bytes(), Total: total,
+		ID: func(a *Account) uuid.UUID { return a.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
+			var accounts []Account
+			if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
+				return nil, err
+			}
+			return accounts, labels.ofAccounts(ctx, accounts)
+		},
+	}, query.Order, query.Window)
 }
 
 // Account returns one account, also a stopped or only linked one, or ErrNotFound.

@@ -161,7 +161,7 @@ func (w writer) knownAccounts(authors map[rowKey]author) (map[uuid.UUID][]*Accou
 			var accounts []*Account
 			err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
  AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
- ORDER BY accounts.organisation_id, accounts.id`+forUpdateOf(w.dialect, "accounts"), args...).Scan(&accounts).Error
+ ORDER BY accounts.organisation_id, accounts.id`+forUpdateOf(w.tx, "accounts"), args...).Scan(&accounts).Error
 			if err != nil {
 				return nil, err
 			}

@@ -174,7 +174,7 @@ func TestAccount_thatTwoCollectorsMeetAtOnceIsMadeOnce(t *testing.T) {
 		track(t, o, one, two)
 		finish := meanwhile(t, db, "handle_current", func(s *store.Store) {
 			f := authored("UC1", "someone")
-			require.NoError(t, s.Acknowledge(context.WithoutCancel(t.Context()), store.Claim{}, store.InstantOf(db.Clock.Now()), []store.Outcome{
+			require.NoError(t, store.NewWriter(s).Acknowledge(context.WithoutCancel(t.Context()), store.Claim{}, store.InstantOf(db.Clock.Now()), []store.Outcome{
 				outcome(db, store.Target{Platform: link.YouTube, Kind: "video", ExternalID: two.ID}, f)}))
 		})
 		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{one: authored("UC1", "someone")})

@@ -65,7 +65,7 @@ var depths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackN
 // again that were found through it alone and that the tracking type wants, once its list has been fetched.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
-	err := o.s.repeatOnDuplicate(func() (err error) {
+	err := repeatOnDuplicate(func() (err error) {
 		out, err = o.trackAccounts(ctx, r)
 		return err
 	})
@@ -75,7 +75,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		t := tracking{Org: o, tx: tx, now: o.s.db.Now()}
 		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
@@ -139,9 +139,7 @@ func (t tracking) accountRecords(links []link.Link) ([]*Account, error) {
 	}
 	q := scoped(t.tx, "accounts", t.id).
 		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
-	if t.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q = forUpdate(q)
 	book := accountBook{org: t.id, now: t.now, claimed: true}
 	if err := q.Find(&book.rows).Error; err != nil {
 		return nil, err
@@ -222,7 +220,7 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 		if stopped.Error != nil {
 			return stopped.Error
 		}
-		if err := unsubscribe(tx, o.s.dialect, o.id, "subject_id IN ?", ids); err != nil {
+		if err := unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
 		if err := o.stopDiscovered(tx, ids); err != nil {
@@ -236,7 +234,7 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 
 // stopDiscovered stops the videos that are tracked for their accounts' sake alone.
 func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
-	err := unsubscribe(tx, o.s.dialect, o.id, `subject_id IN
+	err := unsubscribe(tx, o.id, `subject_id IN
  (SELECT v.id FROM videos v WHERE v.organisation_id = ? AND v.linked_account_id IN ? AND NOT v.direct AND NOT v.removed)`, o.id, accounts)
 	if err != nil {
 		return err
@@ -246,7 +244,7 @@ func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
 	if stopped.Error != nil {
 		return stopped.Error
 	}
-	if err := refreshAccounts(tx, keysOf(o.id, accounts), stamp{day: o.s.now().Day()}); err != nil {
+	if err := refreshAccounts(tx, keysOf(o.id, accounts), stamp{day: o.s.db.Now().Day()}); err != nil {
 		return err
 	}
 	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",

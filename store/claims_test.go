@@ -26,7 +26,7 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 		s := db.Open(t)
 		wg.Go(func() {
 			for {
-				c, err := s.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LanePremium}, Limit: limit, Lease: time.Minute})
+				c, err := s.Queue.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LanePremium}, Limit: limit, Lease: time.Minute})
 				if err != nil {
 					t.Errorf("claim: %v", err)
 					return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
@@ -43,17 +44,17 @@ const retentionClock = "retention"
 
 // CheckClock returns a *ClockError if the store's clock may be wrong, so that rows must not be deleted by it. It always returns nil for a
 // store whose clock is not meant to be real (see Options.RealTime).
-func (s *Store) CheckClock(ctx context.Context) error {
-	_, err := s.judgeClock(ctx)
+func (d *DB) CheckClock(ctx context.Context) error {
+	_, err := d.judgeClock(ctx)
 	return err
 }
 
 // seeClock does the same as CheckClock and writes the sighting to the database.
-func (s *Store) seeClock(ctx context.Context) error {
-	state, err := s.judgeClock(ctx)
-	if now := s.now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockSeenEvery {
+func (d *DB) SeeClock(ctx context.Context) error {
+	state, err := d.judgeClock(ctx)
+	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockSeenEvery {
 		state.SeenAt = now
-		noted := s.tx(ctx, func(tx *gorm.DB) error {
+		noted := d.Tx(ctx, func(tx *gorm.DB) error {
 			return tx.Clauses(clause.OnConflict{Columns: columns([]string{"name"}), DoUpdates: clause.AssignmentColumns([]string{"steady_since", "seen_at"})}).
 				Create(&state).Error
 		})
@@ -66,28 +67,28 @@ func (s *Store) seeClock(ctx context.Context) error {
 
 // judgeClock returns the current state of the clock. SeenAt is still the time of the last sighting. If the state must not be written to
 // the database, its Name is empty.
-func (s *Store) judgeClock(ctx context.Context) (clockState, error) {
-	if !s.realTime {
+func (d *DB) judgeClock(ctx context.Context) (clockState, error) {
+	if !d.realTime {
 		return clockState{}, nil
 	}
-	engine, err := s.Engine(ctx)
+	engine, err := d.Engine(ctx)
 	if err != nil {
 		return clockState{}, err
 	}
-	now := s.now()
+	now := d.Now()
 	if engine.Now != nil && now.Sub(InstantOf(*engine.Now)).Abs() > clockDrift {
 		return clockState{}, &ClockError{fmt.Sprintf("the clock of this machine says %s, that of the database %s: nothing is rolled up or dropped by a clock that may be wrong; set both by NTP",
 			instantText(now), instantText(InstantOf(*engine.Now)))}
 	}
 	var known []clockState
-	if err := s.read.WithContext(ctx).Where("name = ?", retentionClock).Limit(1).Find(&known).Error; err != nil {
+	if err := d.read.WithContext(ctx).Where("name = ?", retentionClock).Limit(1).Find(&known).Error; err != nil {
 		return clockState{}, translate(err)
 	}
 	var state clockState
 	switch {
 	case len(known) == 0:
 		state = clockState{Name: retentionClock, SteadySince: now}
-		fresh, err := s.isFresh(ctx, now)
+		fresh, err := d.isFresh(ctx, now)
 		if err != nil {
 			return clockState{}, err
 		}
@@ -108,9 +109,9 @@ func (s *Store) judgeClock(ctx context.Context) (clockState, error) {
 }
 
 // isFresh returns true if every organisation was created within the last clockSteadyFor. Then no older data exists.
-func (s *Store) isFresh(ctx context.Context, now Instant) (bool, error) {
-	var older []Organisation
-	err := s.read.WithContext(ctx).Where("created_at < ?", now.Add(-clockSteadyFor)).Limit(1).Find(&older).Error
+func (d *DB) isFresh(ctx context.Context, now Instant) (bool, error) {
+	var older []uuid.UUID
+	err := d.read.WithContext(ctx).Raw("SELECT id FROM organisations WHERE created_at < ? LIMIT 1", now.Add(-clockSteadyFor)).Scan(&older).Error
 	return len(older) == 0, translate(err)
 }
 

@@ -28,21 +28,21 @@ func TestRetention_believesNoClockThatIsWrong(t *testing.T) {
 	once, months := stored(t, db, o), partitions(t, db)
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
 		wrong := off(t, db, by)
-		_, err := wrong.ApplyRetention(t.Context(), goOn)
+		_, err := store.NewWriter(wrong).ApplyRetention(t.Context(), goOn)
 		require.ErrorContains(t, err, "set both by NTP")
 		require.ErrorContains(t, err, "clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
 		require.ErrorContains(t, err, "that of the database "+time.Now().UTC().Format("2006-01"))
-		_, ok, err := wrong.ClaimJob(t.Context(), "tidy", time.Minute)
+		_, ok, err := wrong.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.ErrorContains(t, err, "set both by NTP")
 		require.False(t, ok)
 		require.Equal(t, once, stored(t, db, o))
 		require.Equal(t, months, partitions(t, db))
 	}
 	right := off(t, db, 5*time.Minute)
-	_, ok, err := right.ClaimJob(t.Context(), "tidy", time.Minute)
+	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.NoError(t, err)
 	require.True(t, ok, "nobody holds it in a time to come")
-	_, err = right.ApplyRetention(t.Context(), goOn)
+	_, err = store.NewWriter(right).ApplyRetention(t.Context(), goOn)
 	require.NoError(t, err)
 }
 
@@ -53,7 +53,7 @@ func partitions(t *testing.T, db *storetest.DB) []string {
 
 func TestRetention_ofOneMachineGoesByItsClock(t *testing.T) {
 	t.Parallel()
-	_, err := off(t, storetest.New(t, "sqlite"), time.Hour).ApplyRetention(t.Context(), goOn)
+	_, err := store.NewWriter(off(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), goOn)
 	require.NoError(t, err)
 }
 
@@ -79,7 +79,7 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 			refusesToDelete(t, s)
 			clock.Advance(24 * time.Hour)
 		}
-		_, err := s.ApplyRetention(t.Context(), goOn)
+		_, err := store.NewWriter(s).ApplyRetention(t.Context(), goOn)
 		require.NoError(t, err)
 	}
 	steady() // the database has never seen the clock
@@ -99,20 +99,20 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 		require.Equal(t, once, stored(t, db, o), name)
 	}
 	clock.Advance(30 * 24 * time.Hour) // 30 days without a collector
-	_, err := s.ApplyRetention(t.Context(), goOn)
+	_, err := store.NewWriter(s).ApplyRetention(t.Context(), goOn)
 	require.NoError(t, err)
 }
 
 func refusesToDelete(t *testing.T, s *store.Store) {
 	t.Helper()
 	var wrong *store.ClockError
-	_, err := s.ApplyRetention(t.Context(), goOn)
+	_, err := store.NewWriter(s).ApplyRetention(t.Context(), goOn)
 	require.ErrorAs(t, err, &wrong)
-	_, err = s.DeleteExpired(t.Context(), goOn)
+	_, err = store.NewWriter(s).DeleteExpired(t.Context(), goOn)
 	require.ErrorAs(t, err, &wrong)
-	_, err = s.DeleteOrphans(t.Context(), goOn)
+	_, err = s.Queue.DeleteOrphans(t.Context(), goOn)
 	require.ErrorAs(t, err, &wrong)
-	_, ok, err := s.ClaimJob(t.Context(), "tidy", time.Minute)
+	_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.ErrorAs(t, err, &wrong)
 	require.False(t, ok)
 	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
@@ -123,10 +123,10 @@ func TestClock_ofAFreshInstallationIsTrusted(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		newOrg(t, db)
 		s := off(t, db, 0)
-		_, ok, err := s.ClaimJob(t.Context(), "tidy", time.Minute)
+		_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
-		_, err = s.ApplyRetention(t.Context(), goOn)
+		_, err = store.NewWriter(s).ApplyRetention(t.Context(), goOn)
 		require.NoError(t, err)
 		require.Len(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"), 1)
 	})

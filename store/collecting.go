@@ -56,19 +56,19 @@ type Collecting struct {
 
 // Collecting reads the state of all collecting. It reads the whole queue: for a million targets some tenths of a second, on SQLite seconds. Callers keep
 // the answer for a while.
-func (s *Store) Collecting(ctx context.Context) (Collecting, error) {
-	c := Collecting{At: s.now()}
+func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
+	c := Collecting{At: s.db.Now()}
 	var err error
-	if c.Queue, err = queueCounts(s.read.WithContext(ctx), c.At); err != nil {
+	if c.Queue, err = queueCounts(s.db.Read(ctx), c.At); err != nil {
 		return c, translate(err)
 	}
 	if c.Pauses, err = s.Pauses(ctx); err != nil {
 		return c, err
 	}
-	if err := s.read.WithContext(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
+	if err := s.db.Read(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
 		return c, translate(err)
 	}
-	err = s.read.WithContext(ctx).Raw(`SELECT seen_at FROM collectors ORDER BY seen_at DESC`).Scan(&c.Collectors).Error
+	err = s.db.Read(ctx).Raw(`SELECT seen_at FROM collectors ORDER BY seen_at DESC`).Scan(&c.Collectors).Error
 	return c, translate(err)
 }
 
@@ -104,8 +104,8 @@ func queueCounts(db *gorm.DB, now Instant) (counts []QueueCounts, err error) {
 
 // WhyFailing is what was said last of one of a platform's targets that are parked or whose last fetch failed, "" when there is none.
 // It reads until it finds one: ask where they are many.
-func (s *Store) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
-	err = s.read.WithContext(ctx).Raw(`SELECT detail FROM fetch_targets
+func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
+	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, bucket, p, stateParked).Scan(&detail).Error
 	return detail, translate(err)
 }
@@ -119,8 +119,8 @@ type Engine struct {
 
 // Engine asks the database what it is. It names no table and goes beside the rules for statements, which allow for no clock of
 // the database's.
-func (s *Store) Engine(ctx context.Context) (Engine, error) {
-	e := Engine{Name: s.dialect.name()}
-	err := s.pools[0].QueryRowContext(ctx, s.dialect.aboutQuery()).Scan(&e.Version, &e.Now)
+func (d *DB) Engine(ctx context.Context) (Engine, error) {
+	e := Engine{Name: d.dialect.name()}
+	err := d.pools[0].QueryRowContext(ctx, d.dialect.aboutQuery()).Scan(&e.Version, &e.Now)
 	return e, translate(err)
 }

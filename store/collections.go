@@ -82,12 +82,12 @@ type CollectionQuery struct {
 }
 
 // CollectionOrders are the columns by which collections can be ordered. None has an index: an organisation has few collections.
-var CollectionOrders = map[string]orderColumn{
-	"created_at":    {"collections.created_at", "collections.id", integerColumn, false},
-	"updated_at":    {"collections.updated_at", "collections.id", integerColumn, false},
-	"name":          {"collections.name", "collections.id", textColumn, false},
-	"video_count":   {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
-	"account_count": {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
+var CollectionOrders = SortColumns{
+	"created_at":    SortBy("collections", "created_at", IntegerColumn),
+	"updated_at":    SortBy("collections", "updated_at", IntegerColumn),
+	"name":          SortBy("collections", "name", TextColumn),
+	"video_count":   SortByCount("collections"),
+	"account_count": SortByCount("collections"),
 }
 
 // collectionText counts the characters of a collection's texts, without its hashtags.
@@ -154,7 +154,7 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List
 	case query.Roots:
 		q = q.Where("collections.parent_id IS NULL")
 	case query.ParentID != nil && query.Subtree:
-		q = q.Where("collections.id IN (?)", o.s.read.Raw(subtree, map[string]any{"org": o.id, "parent": *query.ParentID}))
+		q = q.Where("collections.id IN (?)", o.s.db.Read(ctx).Raw(subtree, map[string]any{"org": o.id, "parent": *query.ParentID}))
 	case query.ParentID != nil:
 		q = q.Where("collections.parent_id = ?", *query.ParentID)
 	}
@@ -165,20 +165,17 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List
 	if counts := map[string]string{"video_count": videoCounts, "account_count": accountCounts}[query.Order.Column]; counts != "" {
 		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
 	}
-	list, err := newList[Collection](q.Session(&gorm.Session{}), CollectionOrders, collectionText, query.Order, query.Window)
-	if err != nil {
-		return nil, err
-	}
-	list.Total = total
-	list.id = func(c *Collection) uuid.UUID { return c.ID }
-	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
-		var collections []Collection
-		if err := o.q(ctx, "collections").Where("collections.id IN ?", ids).Find(&collections).Error; err != nil {
-			return nil, err
-		}
-		return collections, o.fillHashtags(ctx, collections)
-	}
-	return list, nil
+	return NewList(q.Session(&gorm.Session{}), ListSpec[Collection]{
+		Columns: CollectionOrders, TextLength: collectionText, Total: total,
+		ID: func(c *Collection) uuid.UUID { return c.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
+			var collections []Collection
+			if err := o.q(ctx, "collections").Where("collections.id IN ?", ids).Find(&collections).Error; err != nil {
+				return nil, err
+			}
+			return collections, o.fillHashtags(ctx, collections)
+		},
+	}, query.Order, query.Window)
 }
 
 // subtree gives the ids of all descendants of @parent.
@@ -244,7 +241,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	}
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		now := o.s.now()
+		now := o.s.db.Now()
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
 		if c.ID == uuid.Nil {
@@ -359,7 +356,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if err := c.share(); err != nil {
 			return err
 		}
-		c.UpdatedAt = max(o.s.now(), c.UpdatedAt+1) // two changes within a microsecond are two versions
+		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // two changes within a microsecond are two versions
 		err = scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
@@ -378,9 +375,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 
 func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *Instant) (Collection, error) {
 	q := scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
-	if o.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q = forUpdate(q)
 	var found []Collection
 	switch err := q.Find(&found).Error; {
 	case err != nil:
@@ -443,7 +438,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *Ins
 		if err != nil {
 			return err
 		}
-		now := o.s.now() // later than what the children have, as in UpdateCollection
+		now := o.s.db.Now() // later than what the children have, as in UpdateCollection
 		err = scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

@@ -19,7 +19,7 @@ type Demand struct {
 
 // Demand counts the targets that are fetched by the schedule, in the order of platform, kind, lane and pace. Those that are
 // gone or parked do not count. It reads the whole queue.
-func (s *Store) Demand(ctx context.Context) ([]Demand, error) {
+func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform
 		Kind     string
@@ -28,7 +28,7 @@ func (s *Store) Demand(ctx context.Context) ([]Demand, error) {
 		Targets  int64
 		Sample   string
 	}
-	err := s.read.WithContext(ctx).Raw(`SELECT source, kind, base_lane, pace, COUNT(*) AS targets, MIN(external_id) AS sample FROM fetch_targets
+	err := s.db.Read(ctx).Raw(`SELECT source, kind, base_lane, pace, COUNT(*) AS targets, MIN(external_id) AS sample FROM fetch_targets
  WHERE bucket = ? AND state = ? GROUP BY source, kind, base_lane, pace ORDER BY source, kind, base_lane, pace`, bucket, stateActive).Scan(&rows).Error
 	if err != nil {
 		return nil, translate(err)
@@ -40,7 +40,7 @@ func (s *Store) Demand(ctx context.Context) ([]Demand, error) {
 			demand[i].Sample = demand[i-1].Sample
 			continue
 		}
-		err := s.read.WithContext(ctx).Raw(`SELECT source, kind, external_id, handle, link, native_id, source_id, depth FROM fetch_targets
+		err := s.db.Read(ctx).Raw(`SELECT source, kind, external_id, handle, link, native_id, source_id, depth FROM fetch_targets
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ?`, bucket, r.Source, r.Kind, r.Sample).Scan(&demand[i].Sample).Error
 		if err != nil {
 			return nil, translate(err)

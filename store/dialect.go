@@ -31,12 +31,12 @@ import (
 type dialect interface {
 	name() string
 	// open connects; what was opened is in the connections also when it fails half-way.
-	open(ctx context.Context, o Options) (connections, error)
+	open(ctx context.Context, o DBOptions) (connections, error)
 	goose() (goose.Dialect, string, []goose.ProviderOption, error)
 	// worthRepeating returns true if the transaction may succeed when it is run again. err is its error at this attempt.
 	worthRepeating(err error, attempt int) bool
-	// skipLocked says whether FOR UPDATE SKIP LOCKED exists; without it, writers come one at a time anyway.
-	skipLocked() bool
+	// rowLocks returns true if transactions lock rows. Otherwise only one transaction at a time can write.
+	rowLocks() bool
 	// partitioned says whether snapshots_daily is cut into months that have to be made ahead.
 	partitioned() bool
 	// aboutQuery asks the engine for its version and its clock.
@@ -70,17 +70,17 @@ func dialectOf(rawURL string) (dialect, error) {
 type sqliteDialect struct{ path string }
 
 func (sqliteDialect) name() string      { return "sqlite" }
-func (sqliteDialect) skipLocked() bool  { return false }
+func (sqliteDialect) rowLocks() bool    { return false }
 func (sqliteDialect) partitioned() bool { return false }
 
 func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL" }
 func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
 // sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver does not stop this wait when the
-// context ends. So the wait is short, and the transaction is run again instead (see Store.tx).
+// context ends. So the wait is short, and the transaction is run again instead (see DB.Tx).
 const sqliteBusyTimeout = 400 * time.Millisecond
 
-func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
+func (d sqliteDialect) open(ctx context.Context, o DBOptions) (c connections, err error) {
 	if dir := filepath.Dir(d.path); dir != "." {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
@@ -155,7 +155,7 @@ func (modernc) Translate(err error) error {
 type postgresDialect struct{ url string }
 
 func (postgresDialect) name() string      { return "postgres" }
-func (postgresDialect) skipLocked() bool  { return true }
+func (postgresDialect) rowLocks() bool    { return true }
 func (postgresDialect) partitioned() bool { return true }
 
 func (postgresDialect) aboutQuery() string {
@@ -170,7 +170,7 @@ const acquireTimeout = 5 * time.Second
 // serverMargin is added to the server's own time limits, so that the program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
-func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
+func (d postgresDialect) open(ctx context.Context, o DBOptions) (c connections, err error) {
 	cfg, err := pgxpool.ParseConfig(d.url)
 	if err != nil {
 		return c, errors.New("the PostgreSQL URL cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
@@ -261,7 +261,7 @@ func (postgresDialect) worthRepeating(err error, attempt int) bool {
 	return attempt < maxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
-func gormConfig(o Options) *gorm.Config {
+func gormConfig(o DBOptions) *gorm.Config {
 	return &gorm.Config{
 		Logger:                 newSQLLog(o.Logger),
 		TranslateError:         true,

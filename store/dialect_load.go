@@ -4,14 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
-
-	"github.com/reeltally/reeltally/store/link"
 )
 
 // The fastest way in of each engine, for Load.
@@ -21,26 +20,26 @@ type insertRows func(table string, columns []string, rows [][]any) error
 
 // bulkLoader is a dialect with a way in that is faster than INSERT.
 type bulkLoader interface {
-	// bulkTx is Store.tx with that way in.
-	bulkTx(ctx context.Context, s *Store, f func(tx *gorm.DB, insert insertRows) error) error
+	// bulkTx is DB.Tx with that way in.
+	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert insertRows) error) error
 	// grown tells the engine's planner that a table has at least so many rows now.
 	grown(tx *gorm.DB, table string, rows int64) error
 }
 
-// grown is what Load calls once rows are in that others will refer to.
-func (s *Store) grown(tx *gorm.DB, table string, rows int64) error {
-	if b, ok := s.dialect.(bulkLoader); ok {
+// Grown is what Load calls once rows are in that others will refer to.
+func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
+	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.grown(tx, table, rows)
 	}
 	return nil
 }
 
-// bulkTx runs f in one transaction, as tx does.
-func (s *Store) bulkTx(ctx context.Context, f func(tx *gorm.DB, insert insertRows) error) error {
-	if b, ok := s.dialect.(bulkLoader); ok {
-		return b.bulkTx(ctx, s, f)
+// BulkTx runs f in one transaction, as Tx does.
+func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert insertRows) error) error {
+	if b, ok := d.dialect.(bulkLoader); ok {
+		return b.bulkTx(ctx, d, f)
 	}
-	return s.tx(ctx, func(tx *gorm.DB) error {
+	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
 			return inserted(tx, table, insertMany(ctx, tx.Statement.ConnPool, table, columns, rows))
 		})
@@ -92,16 +91,16 @@ func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns [
 }
 
 // bulkTx holds one connection, whose transaction GORM's statements and COPY share.
-func (postgresDialect) bulkTx(ctx context.Context, s *Store, f func(tx *gorm.DB, insert insertRows) error) error {
-	conn, err := s.pools[0].Conn(ctx)
+func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert insertRows) error) error {
+	conn, err := d.pools[0].Conn(ctx)
 	if err != nil {
 		return translate(err)
 	}
 	defer func() { _ = conn.Close() }()
-	own := s.write.Session(&gorm.Session{NewDB: true, Context: ctx})
+	own := d.write.Session(&gorm.Session{NewDB: true, Context: ctx})
 	own.Statement.ConnPool = conn
-	bound := &Store{connections: connections{write: own}, dialect: s.dialect, now: s.now, logger: s.logger}
-	return bound.tx(ctx, func(tx *gorm.DB) error {
+	bound := &DB{connections: connections{write: own}, dialect: d.dialect, now: d.now, logger: d.logger}
+	return bound.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
 			return inserted(tx, table, copyRows(ctx, conn, table, columns, rows))
 		})
@@ -164,13 +163,15 @@ func binary(v any) any {
 		if v != nil {
 			return int64(*v)
 		}
-	case link.Platform:
-		return string(v)
-	case *TrackingType:
-		if v != nil {
-			return string(*v)
-		}
 	default:
+		if r := reflect.ValueOf(v); r.Kind() == reflect.String {
+			return r.String()
+		} else if r.Kind() == reflect.Pointer && r.Type().Elem().Kind() == reflect.String {
+			if r.IsNil() {
+				return nil
+			}
+			return r.Elem().String()
+		}
 		return v
 	}
 	return nil

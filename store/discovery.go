@@ -44,12 +44,12 @@ type AccountOutcome struct {
 
 // AcknowledgeAccounts writes the outcomes of a claim of accounts: profile, followers and the videos that the tracking
 // types of those who subscribe want; otherwise as Acknowledge.
-func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Instant, outcomes []AccountOutcome) error {
+func (s *Writer) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
 	}
-	return s.repeatOnDuplicate(func() error {
-		return s.tx(ctx, func(tx *gorm.DB) error {
+	return repeatOnDuplicate(func() error {
+		return s.db.Tx(ctx, func(tx *gorm.DB) error {
 			if err := s.lockSubscribers(tx, outcomes); err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Inst
 					return err
 				}
 			}
-			if err := acknowledge(tx, c, s.now(), fetchedAt, plain); err != nil {
+			if err := acknowledge(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
 				return err
 			}
 			for _, o := range outcomes {
@@ -77,7 +77,7 @@ func (s *Store) AcknowledgeAccounts(ctx context.Context, c Claim, fetchedAt Inst
 }
 
 // lockSubscribers locks the organisations that subscribe to any of the accounts and raises their versions.
-func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
+func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 	targets := make([]Target, len(outcomes))
 	for i, o := range outcomes {
 		targets[i] = o.Target
@@ -92,11 +92,11 @@ func (s *Store) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 		}
 		orgs = append(orgs, of...)
 	}
-	return raiseVersions(tx, s.dialect, s.now(), orgs...)
+	return raiseVersions(tx, s.db.Now(), orgs...)
 }
 
 // writeAccount writes one account's outcome to every organisation that subscribes.
-func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) error {
+func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *Store) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt Instant) e
 	}
 	depth := 0
 	for _, sub := range subs {
-		d := discovery{tx: tx, s: s, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, DefaultPreview)}
+		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, DefaultPreview)}
 		missing, err := d.write(sub.SubjectID)
 		if err != nil {
 			return err
@@ -139,7 +139,6 @@ func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 // discovery writes an account's outcome to one organisation.
 type discovery struct {
 	tx      *gorm.DB
-	s       *Store
 	org     uuid.UUID
 	at      Instant
 	outcome AccountOutcome
@@ -149,9 +148,7 @@ type discovery struct {
 // write returns how many videos have to be listed for the account's older videos to be found; 0 when they have been.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	q := scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
-	if d.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q = forUpdate(q)
 	var found []Account
 	if err := q.Find(&found).Error; err != nil || len(found) == 0 {
 		return 0, err

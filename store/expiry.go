@@ -29,16 +29,16 @@ var timedRows = []struct{ table, key, expired string }{
 // DeleteExpired deletes rows, other than points, whose retention has ended: see Tables. It returns how many rows it deleted from each
 // table. It calls alive after each transaction and stops if alive returns an error. It may be interrupted and repeated at any time. If the
 // clock may be wrong, it deletes nothing and returns a *ClockError.
-func (s *Store) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
+func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
-	if err := s.seeClock(ctx); err != nil {
+	if err := s.db.SeeClock(ctx); err != nil {
 		return deleted, err
 	}
-	now := s.now()
+	now := s.db.Now()
 	for _, t := range timedRows {
 		before := now.Add(-Tables[t.table].Retention)
 		statement := "DELETE FROM " + t.table + " WHERE (" + t.key + ") IN (SELECT " + t.key + " FROM " + t.table + " WHERE " + t.expired + " LIMIT ?)"
-		err := s.inExpiryBatches(ctx, t.table, deleted, alive, expiryBatch, func(tx *gorm.DB) (int64, error) {
+		err := s.db.DeleteInBatches(ctx, t.table, deleted, alive, expiryBatch, func(tx *gorm.DB) (int64, error) {
 			done := tx.Exec(statement, before, expiryBatch)
 			return done.RowsAffected, done.Error
 		})
@@ -52,14 +52,14 @@ func (s *Store) DeleteExpired(ctx context.Context, alive func() error) (map[stri
 	}
 	for _, org := range orgs {
 		var oldest []Instant
-		err := scoped(s.read.WithContext(ctx), "idempotency_keys", org).Where("created_at < ?", now.Add(-idempotencyLife)).Limit(1).Pluck("created_at", &oldest).Error
+		err := scoped(s.db.Read(ctx), "idempotency_keys", org).Where("created_at < ?", now.Add(-idempotencyLife)).Limit(1).Pluck("created_at", &oldest).Error
 		if err != nil {
 			return deleted, translate(err)
 		}
 		if len(oldest) == 0 {
 			continue
 		}
-		err = s.inExpiryBatches(ctx, "idempotency_keys", deleted, alive, idempotencyBatch, func(tx *gorm.DB) (int64, error) {
+		err = s.db.DeleteInBatches(ctx, "idempotency_keys", deleted, alive, idempotencyBatch, func(tx *gorm.DB) (int64, error) {
 			return deleteExpiredKeys(tx, org, now, idempotencyBatch)
 		})
 		if err != nil {
@@ -69,11 +69,13 @@ func (s *Store) DeleteExpired(ctx context.Context, alive func() error) (map[stri
 	return deleted, nil
 }
 
-// inExpiryBatches calls f until f deletes fewer than batch rows. f deletes up to batch rows of a table and returns how many.
-func (s *Store) inExpiryBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
+// DeleteInBatches calls f until f deletes fewer than batch rows, each time in a transaction of its own. f deletes up to batch rows of a
+// table and returns how many. DeleteInBatches adds the numbers to deleted. It calls alive after each transaction and stops if alive returns
+// an error.
+func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64
-		err := s.tx(ctx, func(tx *gorm.DB) (err error) {
+		err := d.Tx(ctx, func(tx *gorm.DB) (err error) {
 			n, err = f(tx)
 			return err
 		})
@@ -90,17 +92,17 @@ func (s *Store) inExpiryBatches(ctx context.Context, table string, deleted map[s
 	}
 }
 
-func (s *Store) organisationIDs(ctx context.Context) (orgs []uuid.UUID, err error) {
-	err = s.read.WithContext(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error
+func (s *Writer) organisationIDs(ctx context.Context) (orgs []uuid.UUID, err error) {
+	err = s.db.Read(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error
 	return orgs, translate(err)
 }
 
 // DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day
 // ago. Usually a collector deletes such a target when it claims it, but nothing claims the targets of a platform without a source.
 // DeleteOrphans reads the whole queue. alive and errors are as for DeleteExpired.
-func (s *Store) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
+func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
-	if err := s.seeClock(ctx); err != nil {
+	if err := s.db.SeeClock(ctx); err != nil {
 		return deleted, err
 	}
 	if err := s.deleteOrphanSubscriptions(ctx, deleted, alive); err != nil {
@@ -109,30 +111,30 @@ func (s *Store) DeleteOrphans(ctx context.Context, alive func() error) (map[stri
 	return deleted, s.deleteOrphanTargets(ctx, deleted, alive)
 }
 
-func (s *Store) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, alive func() error) error {
+func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, alive func() error) error {
 	after := uuid.Nil
 	for {
 		var next []uuid.UUID
-		err := s.read.WithContext(ctx).Raw(`SELECT organisation_id FROM fetch_subscriptions WHERE organisation_id > ? ORDER BY organisation_id LIMIT 1`,
+		err := s.db.Read(ctx).Raw(`SELECT organisation_id FROM fetch_subscriptions WHERE organisation_id > ? ORDER BY organisation_id LIMIT 1`,
 			after).Scan(&next).Error
 		if err != nil || len(next) == 0 {
 			return translate(err)
 		}
 		after = next[0]
 		var there []uuid.UUID
-		if err := s.read.WithContext(ctx).Raw(`SELECT id FROM organisations WHERE id = ?`, after).Scan(&there).Error; err != nil {
+		if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations WHERE id = ?`, after).Scan(&there).Error; err != nil {
 			return translate(err)
 		}
 		if len(there) > 0 {
 			continue
 		}
-		err = s.inExpiryBatches(ctx, "fetch_subscriptions", deleted, alive, 1, func(tx *gorm.DB) (int64, error) {
+		err = s.db.DeleteInBatches(ctx, "fetch_subscriptions", deleted, alive, 1, func(tx *gorm.DB) (int64, error) {
 			subscriptions, err := subscriptionsAfter(tx, after, uuid.Nil)
 			if err != nil || len(subscriptions) == 0 {
 				return 0, err
 			}
 			last := subscriptions[len(subscriptions)-1].SubjectID
-			return int64(len(subscriptions)), unsubscribe(tx, s.dialect, after, "subject_id <= ?", last)
+			return int64(len(subscriptions)), unsubscribe(tx, after, "subject_id <= ?", last)
 		})
 		if err != nil {
 			return err
@@ -140,8 +142,8 @@ func (s *Store) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 	}
 }
 
-func (s *Store) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, alive func() error) error {
-	unclaimedSince := s.now().Add(-day)
+func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, alive func() error) error {
+	unclaimedSince := s.db.Now().Add(-day)
 	var last struct {
 		Source     link.Platform
 		Kind       string
@@ -154,7 +156,7 @@ func (s *Store) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			ExternalID string
 			Orphan     bool
 		}{}
-		err := s.read.WithContext(ctx).Raw(`SELECT t.source, t.kind, t.external_id,
+		err := s.db.Read(ctx).Raw(`SELECT t.source, t.kind, t.external_id,
   t.claimed_by IS NULL AND t.next_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
     WHERE s.bucket = t.bucket AND s.source = t.source AND s.kind = t.kind AND s.external_id = t.external_id) AS orphan
   FROM fetch_targets t WHERE t.bucket = ? AND (t.source, t.kind, t.external_id) > (?, ?, ?) ORDER BY t.source, t.kind, t.external_id LIMIT ?`,
@@ -170,7 +172,7 @@ func (s *Store) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			last.Source, last.Kind, last.ExternalID = t.Source, t.Kind, t.ExternalID
 		}
 		var n int64
-		err = s.tx(ctx, func(tx *gorm.DB) error {
+		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 			n = 0
 			for _, group := range byKind(orphans) {
 				// Check again in the statement that locks the rows: an organisation may have subscribed meanwhile, which sets requested_at.

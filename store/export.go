@@ -48,7 +48,7 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 			VideoID uuid.UUID
 			Point
 		}
-		err := o.s.read.WithContext(ctx).Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+		err := o.s.db.Read(ctx).Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			o.id, chunk, o.id, chunk).Scan(&rows).Error
 		if err != nil {

@@ -99,7 +99,7 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 		}
 		points = append(older, points...)
 	}
-	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.now().Day() {
+	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.db.Now().Day() {
 		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, maxDate)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 		lasts = append(lasts, fmt.Sprintf(last, count))
 		args = append(args, o.id, video, points[0].Day, o.id, video, points[0].Day)
 	}
-	err := o.s.read.WithContext(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
+	err := o.s.db.Read(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
 	return before, translate(err)
 }
 
@@ -155,7 +155,7 @@ SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.f
 
 func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to Date) ([]Point, error) {
 	var points []Point
-	err := o.s.read.WithContext(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
+	err := o.s.db.Read(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
 	return points, translate(err)
 }
 

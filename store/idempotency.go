@@ -112,15 +112,13 @@ var errKeyTaken = errors.New("another request has just begun with this idempoten
 
 func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	var out IdempotencyKey
-	err := o.s.tx(ctx, func(tx *gorm.DB) error {
-		now := o.s.now()
+	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
+		now := o.s.db.Now()
 		if _, err := deleteExpiredKeys(tx, o.id, now, idempotencyBatch); err != nil {
 			return err
 		}
 		q := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key)
-		if o.s.dialect.skipLocked() {
-			q = q.Clauses(forUpdate)
-		}
+		q = forUpdate(q)
 		var found []idempotencyRow
 		if err := q.Limit(1).Find(&found).Error; err != nil {
 			return err
@@ -195,7 +193,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 		return err
 	}
 	body := c.encoder.EncodeAll(a.Body, nil)
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
+	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		kept := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
 			Model(&idempotencyRow{}). // without a model, GORM logs the whole map with the body
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
@@ -209,7 +207,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 
 // ReleaseKey lets a request that ended without an answer be sent again at once. Its EffectID stays, since what it did is unknown.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
+	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
 	})
 }

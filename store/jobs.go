@@ -10,7 +10,7 @@ import (
 
 // JobLease is one process's right to do a job: it runs out, so that another takes over where this one died.
 type JobLease struct {
-	s     *Store
+	s     *Queue
 	name  string
 	token uuid.UUID
 	lease time.Duration
@@ -18,14 +18,14 @@ type JobLease struct {
 
 // ClaimJob claims a due job for the time of the lease. ok is false if the job is not due or if another process has it. A job that has
 // never run is due. If the clock may be wrong, ClaimJob returns a *ClockError. Otherwise a clock in the future would block the job.
-func (s *Store) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
-	if err := s.seeClock(ctx); err != nil {
+func (s *Queue) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
+	if err := s.db.SeeClock(ctx); err != nil {
 		return held, false, err
 	}
 	held = JobLease{s: s, name: name, token: NewID(), lease: lease}
-	now := s.now()
+	now := s.db.Now()
 	var taken []string
-	err = s.tx(ctx, func(tx *gorm.DB) error {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		taken = nil
 		return tx.Raw(`INSERT INTO jobs (name, next_at, token) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.token WHERE jobs.next_at <= ? RETURNING name`,
@@ -36,7 +36,7 @@ ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.to
 
 // Extend holds the job for another lease. ErrLeaseLost when it has run out and another process has the job.
 func (l JobLease) Extend(ctx context.Context) error {
-	return l.set(ctx, l.s.now().Add(l.lease), &l.token)
+	return l.set(ctx, l.s.db.Now().Add(l.lease), &l.token)
 }
 
 // Finish gives the job back, due again at the time given. ErrLeaseLost as Extend.
@@ -45,7 +45,7 @@ func (l JobLease) Finish(ctx context.Context, next time.Time) error {
 }
 
 func (l JobLease) set(ctx context.Context, next Instant, token *uuid.UUID) error {
-	return l.s.tx(ctx, func(tx *gorm.DB) error {
+	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)
 		if r.Error == nil && r.RowsAffected == 0 {
 			return ErrLeaseLost

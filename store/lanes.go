@@ -13,14 +13,31 @@ import (
 // A target's base lane is the best of those who subscribe to it. Whoever joins brings theirs (enqueue); here it is found anew
 // when somebody leaves, and when an organisation's own lane changes.
 
-// laneOf is LaneOf of the organisation o, for statements.
+// The tier and the subscription that decide an organisation's lane, as they are stored. All other tiers have LaneBasic.
+const (
+	PremiumTier    = "premium"
+	NoSubscription = "none"
+)
+
+// laneFor returns the lane of the scheduled fetches of an organisation with this tier and subscription. laneOf is the same in SQL.
+func laneFor(tier, subscription string) Lane {
+	switch {
+	case subscription == NoSubscription:
+		return LaneFree
+	case tier == PremiumTier:
+		return LanePremium
+	}
+	return LaneBasic
+}
+
+// laneOf is LaneOf of the organisation o, in SQL.
 var laneOf = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
-	SubscriptionNone, LaneFree, TierPremium, LanePremium, LaneBasic)
+	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
 // settleLanes gives the targets of subscriptions the best lane of those who subscribe now. Where somebody waits for one it stays in the interactive
 // lane, and one that a collector holds goes to its base lane when it is given back. Targets without a
 // subscription are left to dropOrphans.
-func settleLanes(tx *gorm.DB, d dialect, targets []fetchSubscription) error {
+func settleLanes(tx *gorm.DB, targets []fetchSubscription) error {
 	// In the order in which enqueue writes them.
 	slices.SortFunc(targets, func(a, b fetchSubscription) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
@@ -31,18 +48,15 @@ func settleLanes(tx *gorm.DB, d dialect, targets []fetchSubscription) error {
 			rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
 		}
 		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
-		if d.skipLocked() {
-			// Locked by a statement of its own: only one that begins after those that had the rows have ended sees who joined, left or
-			// changed their tier with them.
-			var locked []int
-			err := tx.Raw(list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
- WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`+forUpdateOf(d, "t"),
-				append(slices.Clone(args), bucket)...).Scan(&locked).Error
-			if err != nil {
-				return err
-			}
+		// A statement of its own locks the targets. A statement that begins after it has the locks sees all changes of the transactions that
+		// held them before: who joined, who left, whose tier changed.
+		err := lockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
+ WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t",
+			append(slices.Clone(args), bucket)...)
+		if err != nil {
+			return err
 		}
-		err := tx.Exec(list+`, best AS (
+		err = tx.Exec(list+`, best AS (
   SELECT u.source, u.kind, u.external_id, MIN(`+laneOf+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
    WHERE s.bucket = ? AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
    GROUP BY u.source, u.kind, u.external_id)
@@ -59,14 +73,14 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 
 // unsubscribe deletes those of the organisation's subscriptions that a condition names; their targets go to the lane of who
 // remains.
-func unsubscribe(tx *gorm.DB, d dialect, org uuid.UUID, condition string, args ...any) error {
+func unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) error {
 	var left []fetchSubscription
 	err := tx.Raw(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND `+condition+` RETURNING source, kind, external_id`,
 		append([]any{org}, args...)...).Scan(&left).Error
 	if err != nil {
 		return err
 	}
-	return settleLanes(tx, d, left)
+	return settleLanes(tx, left)
 }
 
 // subscriptionsAfter returns the subscriptions of the organisation's next subjects after one, by subject.
@@ -86,7 +100,7 @@ func subscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []fetchSubscrip
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {
-		err := s.read.WithContext(ctx).Raw(`SELECT COUNT(*) FROM fetch_subscriptions WHERE organisation_id = ?`, org).Scan(&total).Error
+		err := s.db.Read(ctx).Raw(`SELECT COUNT(*) FROM fetch_subscriptions WHERE organisation_id = ?`, org).Scan(&total).Error
 		if err != nil {
 			return translate(err)
 		}
@@ -95,8 +109,8 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm
 	for first := true; ; first = false {
 		var last uuid.UUID
 		var n int
-		err := s.tx(ctx, func(tx *gorm.DB) error {
-			if err := raiseVersions(tx, s.dialect, s.now(), org); err != nil {
+		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+			if err := raiseVersions(tx, s.db.Now(), org); err != nil {
 				return err
 			}
 			if first {
@@ -109,7 +123,7 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm
 				return err
 			}
 			last = targets[n-1].SubjectID
-			return settleLanes(tx, s.dialect, targets)
+			return settleLanes(tx, targets)
 		})
 		if err != nil {
 			return err

@@ -68,16 +68,16 @@ type LoadPoint struct {
 // them: a batch that is brought twice changes nothing the second time. ErrNotFound when there is no such organisation,
 // ErrDuplicate when it has a video or an account of the batch under another id. The days of the organisation are right
 // when all that it has was loaded.
-func (o *Org) Load(ctx context.Context, b LoadBatch) error {
-	org, err := o.s.Organisation(ctx, o.id)
+func Load(ctx context.Context, o *Org, b LoadBatch) error {
+	org, err := o.Organisation(ctx)
 	if err != nil {
 		return err
 	}
-	l := loading{Org: o, lane: LaneOf(org), source: b.Source, now: o.s.now()}
+	l := loading{Org: o, lane: LaneOf(org), source: b.Source, now: o.DB().Now()}
 	if err := l.ensurePartitions(ctx, b); err != nil {
 		return err
 	}
-	return o.changeInBulk(ctx, func(tx *gorm.DB, insert insertRows) error {
+	return o.DB().ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert insertRows) error {
 		l := l // from its start when it is run again
 		l.tx, l.insert = tx, insert
 		if err := l.collections(b.Collections); err != nil {
@@ -126,7 +126,7 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return l.s.makeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
+	return l.DB().MakeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
 }
 
 func (l *loading) collections(collections []LoadCollection) error {
@@ -144,10 +144,10 @@ func (l *loading) collections(collections []LoadCollection) error {
 		if known[c.ID] {
 			continue
 		}
-		rows = append(rows, Collection{OrganisationID: l.id, ID: c.ID, ParentID: c.ParentID, Name: c.Name, Access: AccessPrivate,
+		rows = append(rows, Collection{OrganisationID: l.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Access: AccessPrivate,
 			CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt})
 		for _, tag := range c.Hashtags {
-			tags = append(tags, collectionHashtag{l.id, c.ID, FoldTag(tag)})
+			tags = append(tags, collectionHashtag{l.ID(), c.ID, FoldTag(tag)})
 		}
 	}
 	if len(rows) == 0 {
@@ -167,7 +167,7 @@ func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, erro
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, insertChunk) {
 		var found []uuid.UUID
-		if err := scoped(l.tx, table, l.id).Where(table+".id IN ?", chunk).Pluck("id", &found).Error; err != nil {
+		if err := scoped(l.tx, table, l.ID()).Where(table+".id IN ?", chunk).Pluck("id", &found).Error; err != nil {
 			return nil, err
 		}
 		for _, id := range found {
@@ -198,7 +198,7 @@ func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 // account turns an account into rows.
 func (l *loading) account(in *LoadAccount) error {
 	a := in.Account
-	a.OrganisationID = l.id
+	a.OrganisationID = l.ID()
 	if n := len(in.Days); n > 0 {
 		a.LatestFollowersCount, a.LatestFollowingCount = in.Days[n-1].Followers, in.Days[n-1].Following
 	}
@@ -224,9 +224,9 @@ func (l *loading) account(in *LoadAccount) error {
 		l.video(v, &in.Videos[i])
 	}
 	for _, c := range in.Collections {
-		l.accountsInCollections = append(l.accountsInCollections, []any{l.id, c, a.ID, a.CreatedAt})
+		l.accountsInCollections = append(l.accountsInCollections, []any{l.ID(), c, a.ID, a.CreatedAt})
 	}
-	l.accounts = append(l.accounts, []any{l.id, a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
+	l.accounts = append(l.accounts, []any{l.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
 		a.Tracked, a.Removed, a.TrackingType, a.TrackedAt, a.DiscoveredAt, a.CheckedAt, a.Private, a.Empty, a.Bio, a.ProfileLink,
 		a.LatestFollowersCount, a.LatestFollowingCount, stats.MeanViews, stats.MedianViews, stats.MedianViewsNonZero, stats.MostViewed,
 		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.Views, stats.Likes, stats.Comments, stats.Bookmarks,
@@ -272,7 +272,7 @@ func value(n *int64) int64 {
 // latest gives a video the numbers that follow from its points.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (Video, error) {
 	v := in.Video
-	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.id, &account, strings.ToLower(v.Title)
+	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
 	for i, p := range in.Points {
 		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > l.now {
 			return v, fmt.Errorf("point %d of video %s is at %s: points come in order, one a day, and none from the future", i, v.ID, p.At.Time())
@@ -310,15 +310,15 @@ var videoColumns = []string{"organisation_id", "id", "platform", "external_id", 
 
 // video turns a video whose numbers are complete into rows, sums and a target.
 func (l *loading) video(v *Video, in *LoadVideo) {
-	l.videos = append(l.videos, []any{l.id, v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
+	l.videos = append(l.videos, []any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
 		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, v.LatestViews, v.LatestLikes, v.LatestComments, v.LatestBookmarks, v.LatestShares,
 		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier, v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d})
 	for _, tag := range Hashtags(v.Title) {
-		l.hashtags = append(l.hashtags, []any{l.id, tag, v.ID})
+		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
 	}
 	for _, c := range in.Collections {
-		l.inCollections = append(l.inCollections, []any{l.id, c, v.ID, v.CreatedAt})
+		l.inCollections = append(l.inCollections, []any{l.ID(), c, v.ID, v.CreatedAt})
 	}
 	l.points(v.ID, in.Points)
 	s := sums([]Video{*v})[v.OrganisationID]
@@ -352,12 +352,12 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
-			l.daily = append(l.daily, []any{l.id, video, day, day.Week(), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, l.source})
+			l.daily = append(l.daily, []any{l.ID(), video, day, day.Week(), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, l.source})
 			continue
 		}
 		known.update(p.Counts)
 		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
-			l.weekly = append(l.weekly, []any{l.id, video, day.Week(), day, known.Views, known.Likes, known.Comments, known.Shares, known.Bookmarks, p.At, l.source})
+			l.weekly = append(l.weekly, []any{l.ID(), video, day.Week(), day, known.Views, known.Likes, known.Comments, known.Shares, known.Bookmarks, p.At, l.source})
 			known = Counts{}
 		}
 	}
@@ -387,7 +387,7 @@ func (l *loading) write() error {
 		{"account_days", []string{"organisation_id", "account_id", "day", "followers", "following", "videos", "views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}, l.accountDays},
 	}
 	var before organisationTotals
-	if err := scoped(l.tx, "organisation_totals", l.id).Take(&before).Error; err != nil {
+	if err := scoped(l.tx, "organisation_totals", l.ID()).Take(&before).Error; err != nil {
 		return err
 	}
 	for _, t := range tables {
@@ -395,7 +395,7 @@ func (l *loading) write() error {
 			return err
 		}
 		if t.name == "videos" {
-			if err := l.s.grown(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
+			if err := l.DB().Grown(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
 				return err
 			}
 		}
@@ -407,7 +407,7 @@ func (l *loading) write() error {
 	if err := l.addToDays(); err != nil {
 		return err
 	}
-	if err := enqueue(l.tx, l.id, l.entries, l.now); err != nil {
+	if err := enqueue(l.tx, l.ID(), l.entries, l.now); err != nil {
 		return err
 	}
 	return l.noteFetched()
@@ -437,16 +437,16 @@ UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, v
 
 // LoadOrganisation adds an organisation under the caller's identifier and time, and says whether it was not there before:
 // one that is stays as it is.
-func (s *Store) LoadOrganisation(ctx context.Context, o Organisation) (added bool, err error) {
+func LoadOrganisation(ctx context.Context, s *Store, o Organisation) (added bool, err error) {
 	if err := checkName("organisation", o.Name); err != nil {
 		return false, err
 	}
-	err = s.tx(ctx, func(tx *gorm.DB) error {
+	err = s.DB().Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Clauses(doNothing("id")).Create(&o)
 		if added = r.RowsAffected == 1; r.Error != nil || !added {
 			return r.Error
 		}
-		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.now()}).Error
+		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.DB().Now()}).Error
 	})
 	return added, err
 }

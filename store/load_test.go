@@ -114,7 +114,7 @@ func TestLoad_givesWhatFetchingWouldHaveGiven(t *testing.T) {
 			}
 		}
 		require.Equal(t, today, db.Clock.Now())
-		require.NoError(t, loaded.Load(t.Context(), p.batch(today)))
+		require.NoError(t, store.Load(t.Context(), loaded, p.batch(today)))
 
 		want, got := allVideos(t, fetched), allVideos(t, loaded)
 		require.Len(t, got, len(want))
@@ -187,7 +187,7 @@ func TestLoad_keepsOldDaysAsWeeks(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrg(t, db)
 		b := sample(200).batch(db.Clock.Now())
-		require.NoError(t, o.Load(t.Context(), b))
+		require.NoError(t, store.Load(t.Context(), o, b))
 		today := store.DateOf(db.Clock.Now())
 		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
@@ -224,8 +224,8 @@ func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
 		today := store.DateOf(db.Clock.Now())
 		b.Accounts[0].Days = []store.LoadFollowers{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
 
-		require.NoError(t, o.Load(t.Context(), b))
-		require.NoError(t, other.Load(t.Context(), b), "the same identifiers in two organisations are two things")
+		require.NoError(t, store.Load(t.Context(), o, b))
+		require.NoError(t, store.Load(t.Context(), other, b), "the same identifiers in two organisations are two things")
 		once, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
 		require.EqualValues(t, 12, once[0].Followers)
@@ -233,7 +233,7 @@ func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
 		require.EqualValues(t, 1, once[0].Accounts)
 		require.EqualValues(t, 4, once[0].Videos)
 
-		require.NoError(t, o.Load(t.Context(), b))
+		require.NoError(t, store.Load(t.Context(), o, b))
 		twice, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
 		require.Equal(t, once, twice)
@@ -260,7 +260,7 @@ func TestLoad_schedulesTomorrow(t *testing.T) {
 		o := newOrg(t, db)
 		b := sample(3).batch(db.Clock.Now())
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
-		require.NoError(t, o.Load(t.Context(), b))
+		require.NoError(t, store.Load(t.Context(), o, b))
 		claim := func(kind string) []store.Target {
 			c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []store.Lane{store.LanePremium}, Limit: 50, Lease: time.Minute})
 			require.NoError(t, err)
@@ -285,13 +285,13 @@ func TestLoad_refusesWhatCannotBe(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := db.Clock.Now()
 		o := newOrg(t, db)
-		require.ErrorIs(t, db.Org(store.NewID()).Load(t.Context(), sample(2).batch(now)), store.ErrNotFound)
-		require.ErrorContains(t, o.Load(t.Context(), sample(2).batch(now.Add(time.Minute))), "none from the future")
+		require.ErrorIs(t, store.Load(t.Context(), db.Org(store.NewID()), sample(2).batch(now)), store.ErrNotFound)
+		require.ErrorContains(t, store.Load(t.Context(), o, sample(2).batch(now.Add(time.Minute))), "none from the future")
 		b := sample(2).batch(now)
 		b.Accounts[0].Videos[0].Points[1].At = b.Accounts[0].Videos[0].Points[0].At
-		require.ErrorContains(t, o.Load(t.Context(), b), "one a day")
+		require.ErrorContains(t, store.Load(t.Context(), o, b), "one a day")
 		track(t, o, parse(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
-		require.ErrorIs(t, o.Load(t.Context(), sample(2).batch(now)), store.ErrDuplicate)
+		require.ErrorIs(t, store.Load(t.Context(), o, sample(2).batch(now)), store.ErrDuplicate)
 		require.Len(t, allVideos(t, o), 1, "nothing of a refused batch stays")
 	})
 }

@@ -67,7 +67,7 @@ func (l *loading) addDays(a *Account, in *LoadAccount) {
 			setPointer(&known.Following, in.Days[next].Following)
 			next++
 		}
-		row := []any{l.id, a.ID, day, known.Followers, known.Following, d.videos, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetchedAt, nil}
+		row := []any{l.ID(), a.ID, day, known.Followers, known.Following, d.videos, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetchedAt, nil}
 		if d.fetchedAt != nil {
 			row[len(row)-1] = l.source
 		}
@@ -115,7 +115,7 @@ func (l *loading) addToTotals() error {
  comments = comments + ?, shares = shares + ?, bookmarks = bookmarks + ?, accounts = accounts + ?, accounts_removed = accounts_removed + ?,
  followers = followers + ?, following = following + ? WHERE organisation_id = ?`,
 		t.Videos, t.VideosRemoved, t.Views, t.Likes, t.Comments, t.Shares, t.Bookmarks, l.trackedAccounts, l.stoppedAccounts,
-		l.followers, l.following, l.id).Error
+		l.followers, l.following, l.ID()).Error
 }
 
 type organisationDay struct {
@@ -136,7 +136,7 @@ func (l *loading) addToDays() error {
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
 		d := l.days[day]
-		days = append(days, organisationDay{OrganisationID: l.id, Day: day, Videos: d.videos, Views: value(d.views), Likes: value(d.likes),
+		days = append(days, organisationDay{OrganisationID: l.ID(), Day: day, Videos: d.videos, Views: value(d.views), Likes: value(d.likes),
 			Comments: value(d.comments), Shares: value(d.shares), Bookmarks: value(d.bookmarks), Accounts: d.accounts,
 			Followers: d.followers, Following: d.following})
 	}
@@ -145,7 +145,7 @@ func (l *loading) addToDays() error {
 	}
 	var uploads []organisationUploads
 	for _, day := range slices.Sorted(maps.Keys(l.uploads)) {
-		uploads = append(uploads, organisationUploads{l.id, day, l.uploads[day]})
+		uploads = append(uploads, organisationUploads{l.ID(), day, l.uploads[day]})
 	}
 	return l.addRows("organisation_uploads", uploads, "uploads")
 }

@@ -72,7 +72,7 @@ func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind 
 		if len(missing) > 0 {
 			return notFound(kind, missing...)
 		}
-		r := insert(tx, ids, o.s.now())
+		r := insert(tx, ids, o.s.db.Now())
 		added = r.RowsAffected
 		return r.Error
 	})

@@ -29,8 +29,8 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("the database has schema version %d, this program knows versions up to %d: run a newer program", e.Have, e.Want)
 }
 
-func (s *Store) migrations() (*goose.Provider, error) {
-	d, dir, opts, err := s.dialect.goose()
+func (d *DB) migrations() (*goose.Provider, error) {
+	dialect, dir, opts, err := d.dialect.goose()
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +38,13 @@ func (s *Store) migrations() (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(d, s.pools[0], files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+	return goose.NewProvider(dialect, d.pools[0], files, append(opts, goose.WithDisableGlobalRegistry(true))...)
 }
 
 // Migrate brings the schema to this program's version, forward only, and returns the numbers of the migrations that
 // it applied. Several processes may call it at once.
-func (s *Store) Migrate(ctx context.Context) ([]int64, error) {
-	p, err := s.migrations()
+func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
+	p, err := d.migrations()
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Store) Migrate(ctx context.Context) ([]int64, error) {
 			break
 		}
 		if isLocked(err) {
-			s.logger.InfoContext(ctx, "migration waits for a lock that another session holds, such as a dump", "error", err)
+			d.logger.InfoContext(ctx, "migration waits for a lock that another session holds, such as a dump", "error", err)
 			if err := pause(ctx, lockPause); err != nil {
 				return applied, fmt.Errorf("migrate: %w", err)
 			}
@@ -73,12 +73,12 @@ func (s *Store) Migrate(ctx context.Context) ([]int64, error) {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
 	}
-	return applied, s.PrepareDays(ctx)
+	return applied, d.PrepareDays(ctx)
 }
 
 // CheckSchema returns a *SchemaError when the schema is older or newer than this program.
-func (s *Store) CheckSchema(ctx context.Context) error {
-	p, err := s.migrations()
+func (d *DB) CheckSchema(ctx context.Context) error {
+	p, err := d.migrations()
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ const lockPause = time.Second
 
 // changeTables runs f, which changes tables, in a transaction that waits at most lockTimeout for each lock. If it does not get a lock, the
 // error is an ErrUnavailable. It is for PostgreSQL only.
-func (s *Store) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
+	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
 			return err
 		}
@@ -154,15 +154,15 @@ func (c *partitionCache) set(month Date, exists bool) {
 
 // PrepareDays creates the partitions of snapshots_daily from last month to the end of next month, at least. It tries again until all exist
 // or ctx ends. It does nothing on engines without partitions.
-func (s *Store) PrepareDays(ctx context.Context) error {
-	today := s.now().Day()
-	return s.makeDays(ctx, today-31, today+62)
+func (d *DB) PrepareDays(ctx context.Context) error {
+	today := d.Now().Day()
+	return d.MakeDays(ctx, today-31, today+62)
 }
 
 // makeDays calls ensureDays until it gets all locks or ctx ends.
-func (s *Store) makeDays(ctx context.Context, from, to Date) error {
+func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	for {
-		err := s.ensureDays(ctx, from, to)
+		err := d.EnsureDays(ctx, from, to)
 		if !isLocked(err) {
 			return err
 		}
@@ -174,26 +174,26 @@ func (s *Store) makeDays(ctx context.Context, from, to Date) error {
 
 // ensureDays makes sure that snapshots_daily has partitions for the days from..to. If it does not get a lock at once, the error is an
 // ErrUnavailable.
-func (s *Store) ensureDays(ctx context.Context, from, to Date) error {
-	if !s.dialect.partitioned() {
+func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
+	if !d.dialect.partitioned() {
 		return nil
 	}
 	for month := monthOf(from); month <= to; month = monthOf(month + 31) {
-		if s.partitions.has(month) {
+		if d.partitions.has(month) {
 			continue
 		}
-		if err := s.makeMonth(ctx, month); err != nil {
+		if err := d.makeMonth(ctx, month); err != nil {
 			return fmt.Errorf("partition for %s: %w", month, err)
 		}
-		s.partitions.set(month, true)
+		d.partitions.set(month, true)
 	}
 	return nil
 }
 
 // makeMonth creates the partition of a month if it does not exist. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads and
 // wait for all readers. ATTACH PARTITION does not: it conflicts only with transactions that write videos.
-func (s *Store) makeMonth(ctx context.Context, month Date) error {
-	return s.changeTables(ctx, func(tx *gorm.DB) error {
+func (d *DB) makeMonth(ctx context.Context, month Date) error {
+	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time
 			return err
 		}

@@ -16,11 +16,14 @@ type Tier string
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
-	TierPremium Tier = "premium"
+	TierPremium Tier = PremiumTier
 )
 
 // Tiers lists every tier, the lowest first.
 var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
+
+// LaneOf returns the lane of an organisation's scheduled fetches.
+func LaneOf(o Organisation) Lane { return laneFor(string(o.Tier), string(o.Subscription)) }
 
 // ParseTier returns the tier of that name.
 func ParseTier(s string) (Tier, error) {
@@ -38,7 +41,7 @@ type Subscription string
 // The subscriptions.
 const (
 	SubscriptionActive Subscription = "active"
-	SubscriptionNone   Subscription = "none"
+	SubscriptionNone   Subscription = NoSubscription
 )
 
 // ParseSubscription returns the subscription of that name.
@@ -73,12 +76,12 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 	if err := checkName("organisation", name); err != nil {
 		return Organisation{}, err
 	}
-	o := Organisation{ID: NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.now()}
-	err := s.tx(ctx, func(tx *gorm.DB) error {
+	o := Organisation{ID: NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Create(&o).Error; err != nil {
 			return err
 		}
-		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.now()}).Error
+		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.db.Now()}).Error
 	})
 	return o, err
 }
@@ -86,7 +89,7 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 // Organisation returns one organisation, or ErrNotFound.
 func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, error) {
 	var o Organisation
-	err := s.read.WithContext(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
+	err := s.db.Read(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
 	if err == nil && o.ID == uuid.Nil {
 		err = notFound("organisation", id.String())
 	}
@@ -96,7 +99,7 @@ func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, e
 // Organisations lists all organisations, the oldest first.
 func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	var os []Organisation
-	return os, translate(s.read.WithContext(ctx).Order("created_at, id").Find(&os).Error)
+	return os, translate(s.db.Read(ctx).Order("created_at, id").Find(&os).Error)
 }
 
 // SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second, and what it tracks is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // Order is the order of a list. Rows without a value come last in both directions; ties break by id, so that pages
 // neither overlap nor skip.
 type Order struct {
-	Column     string // one of the allow-list of the query
+	Column     string // a name of the list's SortColumns
 	Descending bool
 }
 
@@ -43,36 +44,68 @@ type Position struct {
 	ID    uuid.UUID `json:"i"`
 }
 
-// columnKind is the type of an ordering column: a position's value travels as text and must come back as it was.
-type columnKind int
+// ColumnType is the type of a column by which a list can be ordered. A position holds the column's value as text.
+type ColumnType int
 
+// The column types.
 const (
-	integerColumn columnKind = iota
-	dateColumn
-	textColumn
-	floatColumn // a position holds the bits
+	IntegerColumn ColumnType = iota
+	DateColumn
+	TextColumn
+	FloatColumn // a position holds the bits of the number
 )
 
-func (k columnKind) parse(s string) (any, error) {
-	switch k {
-	case integerColumn:
+func (t ColumnType) parse(s string) (any, error) {
+	switch t {
+	case IntegerColumn:
 		return strconv.ParseInt(s, 10, 64)
-	case dateColumn:
+	case DateColumn:
 		return ParseDate(s)
-	case floatColumn:
+	case FloatColumn:
 		bits, err := strconv.ParseUint(s, 16, 64)
 		return math.Float64frombits(bits), err
-	case textColumn:
+	case TextColumn:
 	}
 	return s, nil
 }
 
-// orderColumn is a column by which a list can be ordered.
-type orderColumn struct {
+// SortColumns is the allow-list of the columns by which a list can be ordered, by the names that callers use. Its values can only be made
+// by SortBy, SortByNullable and SortByCount, so no text of a caller reaches an ORDER BY.
+type SortColumns map[string]SortColumn
+
+// SortColumn is a column by which a list can be ordered. Only this package can make one.
+type SortColumn struct {
 	expression string // SQL, e.g. "videos.created_at"
-	id         string // SQL of the id that breaks ties, e.g. "videos.id"
-	kind       columnKind
+	id         string // SQL of the id that orders rows with equal values, e.g. "videos.id"
+	kind       ColumnType
 	nullable   bool // rows without a value come last in both directions
+}
+
+var identifier = regexp.MustCompile(`^[a-z_]+$`)
+
+func sortColumn(table, column string, t ColumnType, nullable bool) SortColumn {
+	if !identifier.MatchString(table) || !identifier.MatchString(column) {
+		panic(fmt.Sprintf("%q.%q is not the name of a column", table, column))
+	}
+	return SortColumn{expression: table + "." + column, id: table + ".id", kind: t, nullable: nullable}
+}
+
+// SortBy returns a column that is never NULL.
+func SortBy(table, column string, t ColumnType) SortColumn {
+	return sortColumn(table, column, t, false)
+}
+
+// SortByNullable returns a column that can be NULL. Rows without a value come last in both directions.
+func SortByNullable(table, column string, t ColumnType) SortColumn {
+	return sortColumn(table, column, t, true)
+}
+
+// SortByCount returns an order of a table by counted.n, of a joined query that counts something for each row. A row that the query does not
+// have counts as 0.
+func SortByCount(table string) SortColumn {
+	c := sortColumn(table, "id", IntegerColumn, false)
+	c.expression = "COALESCE(counted.n, 0)"
+	return c
 }
 
 // listKey is the position of a row in an ordered list.
@@ -86,7 +119,7 @@ type listKey struct {
 // The order uses an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read backwards, the index starts
 // with the rows without a value, but a list ends with them. So two statements read the rows with a value and those without, each from its
 // place in the index.
-func (c orderColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
+func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
 	if !c.nullable {
 		return c.read(q, text, o, w, true)
 	}
@@ -118,7 +151,7 @@ func (c orderColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey
 }
 
 // read runs one statement and returns its keys. always is true if the column is never NULL: the order then needs no place for NULLs.
-func (c orderColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
+func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
 		beyond, nulls = ">", " NULLS FIRST"
@@ -180,31 +213,43 @@ func (p *Position) Scan(value any) error {
 // listChunk is how many rows of a list are read at a time.
 const listChunk = 200
 
+// ListSpec describes the rows of a list: how they are ordered, and how they are read.
+type ListSpec[R any] struct {
+	Columns SortColumns
+	// TextLength is SQL for the number of characters of a row's texts without its labels.
+	TextLength string
+	// LabelBytes is the size in JSON of the labels of a row that has all labels.
+	LabelBytes int64
+	// Total is the number of rows of the whole list.
+	Total int64
+	ID    func(*R) uuid.UUID
+	// Read returns the rows with the given ids in any order. It leaves out rows that do not exist.
+	Read func(ctx context.Context, ids []uuid.UUID) ([]R, error)
+}
+
 // List is a window of an ordered list. It holds the positions of the rows, and Rows reads the rows a few at a time. So the window and its
 // order are fixed when the list is made, and no connection is held while the rows are used.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 
-	keys   []listKey
-	more   bool
-	labels int64 // size in JSON of the labels of a row that has all labels
-	read   func(ctx context.Context, ids []uuid.UUID) ([]R, error)
-	id     func(*R) uuid.UUID
+	spec ListSpec[R]
+	keys []listKey
+	more bool
 }
 
-// newList reads the keys of a window of q in the order o, which must be one of orders.
-func newList[R any](q *gorm.DB, orders map[string]orderColumn, text string, o Order, w Window) (*List[R], error) {
-	c, ok := orders[o.Column]
+// NewList reads the positions of the rows of a window of q in the order o. It returns an error if o.Column is not one of spec.Columns.
+func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
+	c, ok := spec.Columns[o.Column]
 	if !ok {
 		return nil, fmt.Errorf("order by %q: the list has no such order", o.Column)
 	}
 	limit := w.Limit
 	w.Limit++ // one row more shows whether there is a next page
-	keys, err := c.keys(q, text, o, w)
+	keys, err := c.keys(q, spec.TextLength, o, w)
 	if err != nil {
 		return nil, translate(err)
 	}
-	l := &List[R]{keys: keys}
+	l := &List[R]{Total: spec.Total, spec: spec, keys: keys}
 	l.Cut(limit)
 	return l, nil
 }
@@ -232,7 +277,7 @@ const worstEscape = 6
 
 // MaxTextBytes returns an upper bound of the bytes that the texts and labels of all rows take in JSON.
 func (l *List[R]) MaxTextBytes() int64 {
-	sum := l.labels * int64(len(l.keys))
+	sum := l.spec.LabelBytes * int64(len(l.keys))
 	for _, k := range l.keys {
 		sum += worstEscape * k.text
 	}
@@ -248,12 +293,12 @@ func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
 			for i, k := range keys {
 				ids[i], at[k.position.ID] = k.position.ID, i
 			}
-			rows, err := l.read(ctx, ids)
+			rows, err := l.spec.Read(ctx, ids)
 			if err != nil {
 				yield(none, translate(err))
 				return
 			}
-			slices.SortFunc(rows, func(a, b R) int { return cmp.Compare(at[l.id(&a)], at[l.id(&b)]) })
+			slices.SortFunc(rows, func(a, b R) int { return cmp.Compare(at[l.spec.ID(&a)], at[l.spec.ID(&b)]) })
 			for _, r := range rows {
 				if !yield(r, nil) {
 					return

@@ -50,17 +50,6 @@ func (l Lane) String() string {
 // Lanes lists all lanes, the first to be served first.
 var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 
-// LaneOf returns the lane of an organisation's scheduled fetches; laneOf says the same in SQL.
-func LaneOf(o Organisation) Lane {
-	switch {
-	case o.Subscription == SubscriptionNone:
-		return LaneFree
-	case o.Tier == TierPremium:
-		return LanePremium
-	}
-	return LaneBasic
-}
-
 // Pace is how a target's numbers move, which decides how often it is asked for.
 type Pace int
 
@@ -341,9 +330,9 @@ type ClaimRequest struct {
 // Claim takes due targets, in each lane the longest due first, in the interactive one by turns, and keeps them from
 // others for the length of the lease. Targets to which nobody subscribes any more are deleted instead. An empty claim means
 // that nothing is due.
-func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
-	c := Claim{Token: NewID(), At: s.now()}
-	err := s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+	c := Claim{Token: NewID(), At: s.db.Now()}
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		c.Targets = nil
 		for _, lane := range r.Lanes {
 			if err := s.take(tx, &c, r, lane, c.At); err != nil {
@@ -366,13 +355,10 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 }
 
 // take adds a lane's targets that are due by the time given to a claim, up to its limit.
-func (s *Store) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by Instant) error {
-	order, only, lock := "next_at", "", ""
+func (s *Queue) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by Instant) error {
+	order, only, lock := "next_at", "", skipLocked(tx)
 	if lane == LaneInteractive {
 		order = "turn, next_at"
-	}
-	if s.dialect.skipLocked() {
-		lock = " FOR UPDATE SKIP LOCKED"
 	}
 	selected := []any{bucket, r.Platform, r.Kind, lane, by, c.At}
 	if len(r.Only) > 0 {
@@ -482,7 +468,7 @@ func (t *Target) subscribedBy(all []claimants) {
 
 // DueLanes returns the lanes in which a target of a platform is due, the first to be served first. It reads one index
 // entry a lane, whatever the size of the queue.
-func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind string) ([]Lane, error) {
+func (s *Queue) DueLanes(ctx context.Context, platform link.Platform, kind string) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
 	for i, lane := range Lanes {
@@ -494,10 +480,10 @@ func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind strin
 	for i := range next {
 		into[i] = &next[i]
 	}
-	if err := s.read.WithContext(ctx).Raw("SELECT "+strings.Join(columns, ", "), args...).Row().Scan(into...); err != nil {
+	if err := s.db.Read(ctx).Raw("SELECT "+strings.Join(columns, ", "), args...).Row().Scan(into...); err != nil {
 		return nil, translate(err)
 	}
-	now, due := s.now(), []Lane(nil)
+	now, due := s.db.Now(), []Lane(nil)
 	for i, lane := range Lanes {
 		if next[i].Valid && Instant(next[i].Int64) <= now {
 			due = append(due, lane)
@@ -508,8 +494,8 @@ func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind strin
 
 // Release gives a claim's targets back before their lease ends, due again at the time given: the source could not be
 // asked. Their attempts do not count.
-func (s *Store) Release(ctx context.Context, c Claim, at time.Time) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range byKind(c.Targets) {
 			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
@@ -542,14 +528,14 @@ func byKind(targets []Target) []kindGroup {
 
 // Heartbeat says that a collector lives, and makes the targets of collectors that have not said so for the time given
 // due at once. It returns how many those were.
-func (s *Store) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration) (int64, error) {
+func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration) (int64, error) {
 	type collectorRow struct {
 		ID     uuid.UUID
 		SeenAt Instant
 	}
 	var freed int64
-	err := s.tx(ctx, func(tx *gorm.DB) error {
-		now := s.now()
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		now := s.db.Now()
 		err := tx.Table("collectors").Clauses(clause.OnConflict{
 			Columns: columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at"}),
 		}).Create(&collectorRow{collector, now}).Error
@@ -572,9 +558,9 @@ func (s *Store) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 }
 
 // Retire takes a collector that stops out of the list and frees what it still holds.
-func (s *Store) Retire(ctx context.Context, collector uuid.UUID) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.now(), collector).Error; err != nil {
+func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
 			return err
 		}
 		return tx.Exec(`DELETE FROM collectors WHERE id = ?`, collector).Error

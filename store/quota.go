@@ -11,32 +11,32 @@ import (
 // ReserveQuota takes units from a source's budget in a window, before they are spent, and says whether there were
 // enough. All collectors share the budget; it is never overdrawn. A limit of 0 means that none is known: what is used
 // is counted all the same.
-func (s *Store) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
+func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
 	}
 	var used []int64
-	err := s.tx(ctx, func(tx *gorm.DB) error {
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		used = nil
 		return tx.Raw(`INSERT INTO quota_windows (source, win, used, updated_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used, updated_at = excluded.updated_at
- WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, s.now(), limit, limit).Scan(&used).Error
+ WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, s.db.Now(), limit, limit).Scan(&used).Error
 	})
 	return len(used) == 1, err
 }
 
 // ReturnQuota gives units back that were reserved in a window and not spent. A window that is forgotten stays so.
-func (s *Store) ReturnQuota(ctx context.Context, source, window string, units int64) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units int64) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
 			units, units, source, window).Error
 	})
 }
 
 // QuotaUsed returns what has been reserved of a source's budget in a window.
-func (s *Store) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
+func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
 	var used []int64
-	err := s.read.WithContext(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
+	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
 	if err != nil || len(used) == 0 {
 		return 0, translate(err)
 	}
@@ -56,8 +56,8 @@ type Pause struct {
 func (Pause) TableName() string { return "source_pauses" }
 
 // PauseSource makes all collectors leave a source alone until the time given. A longer pause that is there already stays.
-func (s *Store) PauseSource(ctx context.Context, p Pause) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Clauses(clause.OnConflict{
 			Columns:   columns([]string{"source"}),
 			DoUpdates: clause.AssignmentColumns([]string{"class", "detail", "blocked_until", "strikes"}),
@@ -67,9 +67,9 @@ func (s *Store) PauseSource(ctx context.Context, p Pause) error {
 }
 
 // Pauses returns the pauses of all sources, also those that are over, by source.
-func (s *Store) Pauses(ctx context.Context) (map[string]Pause, error) {
+func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	var rows []Pause
-	if err := s.read.WithContext(ctx).Find(&rows).Error; err != nil {
+	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {
 		return nil, translate(err)
 	}
 	pauses := make(map[string]Pause, len(rows))
@@ -81,8 +81,8 @@ func (s *Store) Pauses(ctx context.Context) (map[string]Pause, error) {
 
 // ResumeSource forgets a source's pauses, since it has answered a call that began at asOf, and says whether there were any. One
 // that lasts longer stays: another call was refused meanwhile.
-func (s *Store) ResumeSource(ctx context.Context, source string, asOf Instant) (resumed bool, err error) {
-	err = s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) ResumeSource(ctx context.Context, source string, asOf Instant) (resumed bool, err error) {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
 		resumed = done.RowsAffected > 0
 		return done.Error
@@ -91,16 +91,16 @@ func (s *Store) ResumeSource(ctx context.Context, source string, asOf Instant) (
 }
 
 // LiftPause ends the pause of a source that our own count has set: units have come back.
-func (s *Store) LiftPause(ctx context.Context, source string) error {
-	return s.tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
+func (s *Queue) LiftPause(ctx context.Context, source string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
 // ForgetQuota deletes the counts of windows that were last used before the time given.
-func (s *Store) ForgetQuota(ctx context.Context, source, before string) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) ForgetQuota(ctx context.Context, source, before string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
 	})
 }
 
 // Wait is how long until an instant, at least 0.
-func (s *Store) Wait(until Instant) time.Duration { return max(0, until.Sub(s.now())) }
+func (s *Queue) Wait(until Instant) time.Duration { return max(0, until.Sub(s.db.Now())) }

@@ -37,7 +37,7 @@ func TestQuota_isNeverOverdrawnByCollectorsAtOnce(t *testing.T) {
 			s := db.Open(t)
 			wg.Go(func() {
 				for range calls {
-					ok, err := s.ReserveQuota(t.Context(), "youtube", "2026-01-01", units, limit)
+					ok, err := s.Queue.ReserveQuota(t.Context(), "youtube", "2026-01-01", units, limit)
 					if err != nil {
 						t.Errorf("reserve: %v", err)
 						return
@@ -109,7 +109,7 @@ func TestPause_holdsForAllUntilItIsOver(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		pauses := func() map[string]store.Pause {
 			t.Helper()
-			p, err := db.Open(t).Pauses(t.Context()) // another process
+			p, err := db.Open(t).Queue.Pauses(t.Context()) // another process
 			require.NoError(t, err)
 			return p
 		}

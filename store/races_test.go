@@ -112,7 +112,7 @@ func TestTrack_thatBeganBeforeAClaimAndJoinsAfterItIsServed(t *testing.T) {
 			db.Clock.Advance(time.Second)
 			c := claimOne(t, db, link.YouTube, "video")
 			finish = meanwhile(t, db, "fetch_subscriptions", func(s *store.Store) { // its target is saved
-				require.NoError(t, s.Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []store.Outcome{outcome(db, c.Targets[0], views(1))}))
+				require.NoError(t, store.NewWriter(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []store.Outcome{outcome(db, c.Targets[0], views(1))}))
 			})
 		})
 		track(t, late, l)

@@ -60,7 +60,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 
 func (o *Org) subscribedAs(ctx context.Context, kind string, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
-	err := o.s.read.WithContext(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
+	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
 		o.id, subject, kind, p).Scan(&ids).Error
 	if err != nil || len(ids) == 0 {
 		return "", translate(err)
@@ -72,9 +72,7 @@ func (o *Org) subscribedAs(ctx context.Context, kind string, p link.Platform, su
 // would be fetched for ever.
 func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	q := scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id)
-	if o.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q = forUpdate(q)
 	var found []uuid.UUID
 	if err := q.Pluck("id", &found).Error; err != nil || len(found) > 0 {
 		return err
@@ -83,7 +81,7 @@ func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, miss
 }
 
 func (o *Org) refresh(ctx context.Context, updated *Instant, e queueEntry, lock func(*gorm.DB) error) (Refreshed, error) {
-	now := o.s.now()
+	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(RefreshPause) {
 		return Refreshed{UpdatedAt: updated, After: updated.Add(RefreshPause)}, nil
 	}

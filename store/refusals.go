@@ -16,9 +16,9 @@ type Refusals struct {
 }
 
 // NoteRefusal counts a refused call of a target and returns the new count of its source and class. All collectors share the count.
-func (s *Store) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
+func (s *Queue) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
 	var r Refusals
-	err := s.tx(ctx, func(tx *gorm.DB) error {
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`INSERT INTO source_refusals (source, class, target, targets, calls) VALUES (?, ?, ?, 1, 1)
 ON CONFLICT (source, class) DO UPDATE SET calls = source_refusals.calls + 1,
   targets = CASE WHEN source_refusals.target = excluded.target THEN source_refusals.targets ELSE 2 END
@@ -28,15 +28,15 @@ RETURNING source, class, targets, calls`, source, class, target).Scan(&r).Error
 }
 
 // Refusals returns the counts of all sources.
-func (s *Store) Refusals(ctx context.Context) ([]Refusals, error) {
+func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
 	var rows []Refusals
-	err := s.read.WithContext(ctx).Raw(`SELECT source, class, targets, calls FROM source_refusals`).Scan(&rows).Error
+	err := s.db.Read(ctx).Raw(`SELECT source, class, targets, calls FROM source_refusals`).Scan(&rows).Error
 	return rows, translate(err)
 }
 
 // ForgetRefusals deletes the counts of a source after a good answer.
-func (s *Store) ForgetRefusals(ctx context.Context, source string) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
+func (s *Queue) ForgetRefusals(ctx context.Context, source string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error
 	})
 }

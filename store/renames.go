@@ -145,7 +145,7 @@ func (d discovery) leave(a *Account) error {
 	if err := d.loseHandle(a); err != nil {
 		return err
 	}
-	if err := unsubscribe(d.tx, d.s.dialect, d.org, "kind = ? AND subject_id = ?", targetAccount, a.ID); err != nil {
+	if err := unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", targetAccount, a.ID); err != nil {
 		return err
 	}
 	org, err := d.organisation()

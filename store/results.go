@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -76,34 +75,24 @@ type Outcome struct {
 // next turn, all in one transaction and then acknowledged. fetchedAt is when the source was asked; it decides the
 // day of the points, and numbers that are newer than it stay as they are, so that writing an outcome twice, or late,
 // changes nothing. Targets whose lease was lost to another collector keep what that one decides.
-func (s *Store) Acknowledge(ctx context.Context, c Claim, fetchedAt Instant, outcomes []Outcome) error {
+func (s *Writer) Acknowledge(ctx context.Context, c Claim, fetchedAt Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
 	}
-	if err := s.ensureDays(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
+	if err := s.db.EnsureDays(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
 		return err
 	}
-	return s.repeatOnDuplicate(func() error {
-		return s.tx(ctx, func(tx *gorm.DB) error {
-			if err := writeOutcomes(tx, s.dialect, fetchedAt, outcomes); err != nil {
+	return repeatOnDuplicate(func() error {
+		return s.db.Tx(ctx, func(tx *gorm.DB) error {
+			if err := writeOutcomes(tx, fetchedAt, outcomes); err != nil {
 				return err
 			}
-			return acknowledge(tx, c, s.now(), fetchedAt, outcomes)
+			return acknowledge(tx, c, s.db.Now(), fetchedAt, outcomes)
 		})
 	})
 }
 
-// repeatOnDuplicate runs a transaction again when it met a row that another had just made: two collectors may come upon
-// the same new account in one organisation, and the later one finds it the second time.
-func (s *Store) repeatOnDuplicate(transaction func() error) error {
-	for attempt := 1; ; attempt++ {
-		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == maxAttempts {
-			return err
-		}
-	}
-}
-
-func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome) error {
+func writeOutcomes(tx *gorm.DB, fetchedAt Instant, outcomes []Outcome) error {
 	byKey := make(map[string]*Outcome, len(outcomes))
 	written := make([]Target, 0, len(outcomes))
 	for i := range outcomes {
@@ -113,7 +102,7 @@ func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome
 			written = append(written, o.Target)
 		}
 	}
-	w := writer{tx: tx, dialect: d, fetchedAt: fetchedAt, outcomes: map[rowKey]*Outcome{}, undated: map[rowKey]bool{}}
+	w := writer{tx: tx, fetchedAt: fetchedAt, outcomes: map[rowKey]*Outcome{}, undated: map[rowKey]bool{}}
 	for _, g := range byKind(written) {
 		var subs []fetchSubscription
 		err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", bucket, g.platform, g.kind, g.ids).Find(&subs).Error
@@ -125,7 +114,7 @@ func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome
 		}
 	}
 	keys := sortedKeys(w.outcomes)
-	if err := raiseVersions(tx, d, fetchedAt, orgsOf(keys)...); err != nil {
+	if err := raiseVersions(tx, fetchedAt, orgsOf(keys)...); err != nil {
 		return err
 	}
 	for chunk := range slices.Chunk(keys, insertChunk) {
@@ -139,7 +128,6 @@ func writeOutcomes(tx *gorm.DB, d dialect, fetchedAt Instant, outcomes []Outcome
 // writer writes outcomes for the videos of all organisations that have them.
 type writer struct {
 	tx        *gorm.DB
-	dialect   dialect
 	fetchedAt Instant
 	outcomes  map[rowKey]*Outcome // by video
 	undated   map[rowKey]bool     // videos whose upload date was not known before
@@ -237,7 +225,7 @@ func (w writer) load(keys []rowKey) ([]Video, error) {
 	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`+forUpdateOf(w.dialect, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`+forUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
 }
 
 // apply puts an outcome into the video and says whether it holds counts.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 )
 
@@ -41,15 +40,15 @@ type Retained struct {
 // ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
 // stops if alive returns an error. It may be interrupted and repeated at any time, and may run while points are written. Two concurrent
 // runs only repeat work. If the clock may be wrong, it deletes nothing and returns a *ClockError.
-func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
+func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
 	var done Retained
-	if err := s.seeClock(ctx); err != nil {
+	if err := s.db.SeeClock(ctx); err != nil {
 		return done, err
 	}
 	if err := s.prepareDaysWithin(ctx); err != nil {
 		return done, err
 	}
-	today := s.now().Day()
+	today := s.db.Now().Day()
 	orgs, err := s.organisationIDs(ctx)
 	if err != nil {
 		return done, err
@@ -63,37 +62,58 @@ func (s *Store) ApplyRetention(ctx context.Context, alive func() error) (Retaine
 }
 
 // prepareDaysWithin calls PrepareDays with a time limit, so that the caller's lease does not run out.
-func (s *Store) prepareDaysWithin(ctx context.Context) error {
+func (s *Writer) prepareDaysWithin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return s.PrepareDays(ctx)
+	return s.db.PrepareDays(ctx)
 }
 
-// rollUp turns the daily points of the days before one into weekly ones.
-func (s *Store) rollUp(ctx context.Context, orgs []uuid.UUID, before Date, done *Retained, alive func() error) error {
-	if !s.dialect.partitioned() {
-		return s.rollUpDays(ctx, orgs, 0, before, done, alive)
-	}
-	months, err := s.months(ctx, before)
+// rollUp turns the daily points of the days before one into weekly ones, and deletes the daily ones.
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before Date, done *Retained, alive func() error) error {
+	ranges, err := s.db.dayRanges(ctx, before)
 	if err != nil {
 		return err
 	}
-	for _, month := range months {
-		next := monthOf(month + 31)
-		if err := s.rollUpDays(ctx, orgs, month, next, done, alive); err != nil {
+	for _, r := range ranges {
+		if err := s.rollUpDays(ctx, orgs, r, done, alive); err != nil {
 			return err
 		}
-		switch err := s.dropMonth(ctx, orgs, month, next); {
+		if !r.Partition {
+			continue
+		}
+		month := r.From.Time().Format("2006-01")
+		err := s.db.dropMonth(ctx, orgs, r.From, func(tx *gorm.DB) error { return checkRolledUp(tx, orgs, r) })
+		switch {
 		case errors.Is(err, errMonthGone):
 		case errors.Is(err, errMonthBusy):
-			done.Busy = append(done.Busy, month.Time().Format("2006-01"))
+			done.Busy = append(done.Busy, month)
 		case err != nil:
 			return err
 		default:
-			done.Months = append(done.Months, month.Time().Format("2006-01"))
+			done.Months = append(done.Months, month)
 		}
 		if err := alive(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkRolledUp returns an error if a point of the days r is not covered by a weekly point that is at least as recent and has the same
+// kinds of counts.
+func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r dayRange) error {
+	for _, org := range orgs {
+		var missing int64
+		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
+SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
+   AND (d.views IS NULL OR w.views IS NOT NULL) AND (d.likes IS NULL OR w.likes IS NOT NULL) AND (d.comments IS NULL OR w.comments IS NOT NULL)
+   AND (d.shares IS NULL OR w.shares IS NOT NULL) AND (d.bookmarks IS NULL OR w.bookmarks IS NOT NULL))`,
+			org, r.From, r.Before).Scan(&missing).Error
+		if err != nil {
+			return err
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d points from %s to %s in organisation %s are not rolled up: %w", missing, r.From, r.Before-1, org, errMonthBusy)
 		}
 	}
 	return nil
@@ -122,19 +142,19 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
  WHERE snapshots_weekly.day < excluded.day` + changed.String()
 }()
 
-// rollUpDays writes the weekly points of the days from..before, and deletes the days unless they are dropped by the month.
-func (s *Store) rollUpDays(ctx context.Context, orgs []uuid.UUID, from, before Date, done *Retained, alive func() error) error {
+// rollUpDays writes the weekly points of the days r. It deletes the daily points unless their partition is dropped afterwards.
+func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r dayRange, done *Retained, alive func() error) error {
 	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
-		weeks := tx.Exec(upsertWeeks, org, after, last, from, before)
+		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
 		if weeks.Error != nil {
 			return weeks.Error
 		}
 		batch.Weeks = weeks.RowsAffected
-		if s.dialect.partitioned() {
+		if r.Partition {
 			return nil
 		}
 		days := tx.Exec(`DELETE FROM snapshots_daily WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day >= ? AND day < ?`,
-			org, after, last, from, before)
+			org, after, last, r.From, r.Before)
 		batch.Days = days.RowsAffected
 		return days.Error
 	})
@@ -142,13 +162,13 @@ func (s *Store) rollUpDays(ctx context.Context, orgs []uuid.UUID, from, before D
 
 // inBatches runs f in a transaction for each batch of the rows of a table, by organisation and id: those after an id, up
 // to and with the last. It adds up what f says it did.
-func (s *Store) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *Retained, alive func() error,
+func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *Retained, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error) error {
 	for _, org := range orgs {
 		after := uuid.Nil
 		for {
 			var ids []uuid.UUID
-			err := scoped(s.read.WithContext(ctx), table, org).Where(table+".id > ?", after).Order(table+".id").Limit(retentionBatch).Pluck("id", &ids).Error
+			err := scoped(s.db.Read(ctx), table, org).Where(table+".id > ?", after).Order(table+".id").Limit(retentionBatch).Pluck("id", &ids).Error
 			if err != nil {
 				return translate(err)
 			}
@@ -157,7 +177,7 @@ func (s *Store) inBatches(ctx context.Context, table string, orgs []uuid.UUID, d
 			}
 			last := ids[len(ids)-1]
 			var batch Retained
-			err = s.Org(org).change(ctx, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) })
+			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) })
 			if err != nil {
 				return err
 			}
@@ -171,106 +191,8 @@ func (s *Store) inBatches(ctx context.Context, table string, orgs []uuid.UUID, d
 	return nil
 }
 
-// months returns the first days of the months that are wholly before a day and have a partition, the oldest first.
-func (s *Store) months(ctx context.Context, before Date) ([]Date, error) {
-	var names []string
-	err := s.read.WithContext(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
- WHERE i.inhparent = CAST(CAST(? AS text) AS regclass) ORDER BY c.relname`, "snapshots_daily").Scan(&names).Error
-	if err != nil {
-		return nil, translate(err)
-	}
-	var months []Date
-	for _, name := range names {
-		digits := strings.TrimPrefix(name, dailyPartition)
-		if len(digits) != len("200601") {
-			return nil, fmt.Errorf("partition %s of snapshots_daily is none of ours: they are called %sYYYYMM", name, dailyPartition)
-		}
-		month, err := ParseDate(digits[:4] + "-" + digits[4:] + "-01")
-		if err != nil {
-			return nil, err
-		}
-		if monthOf(month+31) <= before {
-			months = append(months, month)
-		}
-	}
-	return months, nil
-}
-
-var (
-	errMonthBusy = errors.New("month in use") // it could not be locked soon enough
-	errMonthGone = errors.New("month gone")   // another process has dropped it
-)
-
-const (
-	// dropAttempts is how often one run tries to drop a month. The next run is an hour later.
-	dropAttempts = 3
-	// dropTimeout bounds one attempt. Its check reads the whole month.
-	dropTimeout = 10 * time.Minute
-)
-
-// dropMonth drops a month's partition after checking that its points are rolled up. If it does not get the locks, it tries again a few
-// times, with pauses in which others can use the tables.
-func (s *Store) dropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
-	for attempt := 1; ; attempt++ {
-		err := s.tryDropMonth(ctx, orgs, month, next)
-		if !isLocked(err) {
-			return err
-		}
-		if attempt == dropAttempts {
-			return errMonthBusy
-		}
-		if err := pause(ctx, lockPause); err != nil {
-			return err
-		}
-	}
-}
-
-// tryDropMonth drops a month's partition. It first checks that each point is covered by a weekly point that is at least as recent and has
-// the same kinds of counts.
-func (s *Store) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month, next Date) error {
-	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
-	defer cancel()
-	partition := partitionName(month)
-	err := s.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout replaces it
-			return err
-		}
-		// Reads continue until the drop. A second process that wants to drop the month waits here. If both could hold this lock, they would
-		// deadlock at the drop.
-		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
-			return err
-		}
-		for _, org := range orgs {
-			var missing int64
-			err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
-SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
-   AND (d.views IS NULL OR w.views IS NOT NULL) AND (d.likes IS NULL OR w.likes IS NOT NULL) AND (d.comments IS NULL OR w.comments IS NOT NULL)
-   AND (d.shares IS NULL OR w.shares IS NOT NULL) AND (d.bookmarks IS NULL OR w.bookmarks IS NOT NULL))`,
-				org, month, next).Scan(&missing).Error
-			if err != nil {
-				return err
-			}
-			if missing > 0 {
-				return fmt.Errorf("%d points of %s in organisation %s are not rolled up: %w", missing, partition, org, errMonthBusy)
-			}
-		}
-		if err := raiseVersions(tx, s.dialect, s.now(), orgs...); err != nil { // daily values become interpolated
-			return err
-		}
-		return tx.Exec("DROP TABLE " + partition).Error
-	})
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // undefined table
-		return errMonthGone
-	}
-	if err != nil {
-		return err
-	}
-	s.partitions.set(month, false)
-	return nil
-}
-
 // expire deletes the points of the days before one: of videos, accounts and organisations.
-func (s *Store) expire(ctx context.Context, orgs []uuid.UUID, before Date, done *Retained, alive func() error) error {
+func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before Date, done *Retained, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
 		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
@@ -286,7 +208,7 @@ func (s *Store) expire(ctx context.Context, orgs []uuid.UUID, before Date, done 
 	}
 	for _, org := range orgs {
 		var expired int64
-		err := s.Org(org).change(ctx, func(tx *gorm.DB) error {
+		err := s.db.Change(ctx, org, func(tx *gorm.DB) error {
 			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
 			expired = deleted.RowsAffected
 			return deleted.Error

@@ -98,7 +98,8 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 		o, next := newOrg(t, db), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // 29 February 2024 lies behind
-			other := &storetest.DB{Store: db.Open(t), Clock: db.Clock}                                                            // one that knows of no month that was dropped
+			opened := db.Open(t)
+			other := &storetest.DB{Store: opened, Queue: opened.Queue, Writer: store.NewWriter(opened), Clock: db.Clock} // one that knows of no month that was dropped
 			room(t, other, 800)
 			require.NoError(rt, other.Close())
 			now, l := today(db), clip(t, next)
@@ -116,7 +117,7 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 
 			for range 3 {
 				killed := dying(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
-				_, _ = killed.ApplyRetention(t.Context(), goOn)
+				_, _ = store.NewWriter(killed).ApplyRetention(t.Context(), goOn)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}
 				for _, p := range read(from - 7) {
@@ -343,7 +344,7 @@ func TestJob_isDoneByOneProcessAtATime(t *testing.T) {
 		for range cap(held) {
 			s := db.Open(t)
 			wg.Go(func() {
-				lease, ok, err := s.ClaimJob(t.Context(), "tidy", time.Minute)
+				lease, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 				if err != nil {
 					t.Errorf("%v", err)
 				}

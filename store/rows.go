@@ -84,15 +84,41 @@ func withOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
 	return with(tx, "wanted", []string{"organisation_id uuid"}, rows)
 }
 
-// forUpdateOf locks the rows that a statement reads from a table, where the engine has such locks.
-func forUpdateOf(d dialect, table string) string {
-	if !d.skipLocked() {
+// hasRowLocks returns true if the engine of tx locks rows. Otherwise only one transaction at a time can write.
+func hasRowLocks(tx *gorm.DB) bool { return tx.Name() != "sqlite" }
+
+// forUpdate makes a query lock the rows that it reads, on engines with row locks.
+func forUpdate(q *gorm.DB) *gorm.DB {
+	if !hasRowLocks(q) {
+		return q
+	}
+	return q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
+}
+
+// forUpdateOf returns the clause with which a SELECT locks the rows of a table. It is empty on engines without row locks.
+func forUpdateOf(tx *gorm.DB, table string) string {
+	if !hasRowLocks(tx) {
 		return ""
 	}
 	return " FOR UPDATE OF " + table
 }
 
-var forUpdate = clause.Locking{Strength: clause.LockingStrengthUpdate}
+// skipLocked returns the clause with which a SELECT locks rows and leaves out those that other transactions have locked. It is empty on
+// engines without row locks.
+func skipLocked(tx *gorm.DB) string {
+	if !hasRowLocks(tx) {
+		return ""
+	}
+	return " FOR UPDATE SKIP LOCKED"
+}
+
+// lockRows runs a SELECT that locks rows of a table in the order of the SELECT. It does nothing on engines without row locks.
+func lockRows(tx *gorm.DB, query, table string, args ...any) error {
+	if !hasRowLocks(tx) {
+		return nil
+	}
+	return tx.Exec(query+forUpdateOf(tx, table), args...).Error
+}
 
 func doNothing(key ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: columns(key), DoNothing: true}

@@ -28,7 +28,7 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 		canonical[string(l.Platform)+l.Canonical] = l.Canonical
 	}
 	var rows []shortLink
-	err := s.read.WithContext(ctx).Where("code IN ? AND resolved_at > ?", codes, s.now().Add(-shortLinkLife)).Find(&rows).Error
+	err := s.db.Read(ctx).Where("code IN ? AND resolved_at > ?", codes, s.db.Now().Add(-shortLinkLife)).Find(&rows).Error
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -46,12 +46,12 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
 	for code, target := range resolved {
-		rows = append(rows, shortLink{Platform: target.Platform, Code: code, Target: target.Canonical, ResolvedAt: s.now()})
+		rows = append(rows, shortLink{Platform: target.Platform, Code: code, Target: target.Canonical, ResolvedAt: s.db.Now()})
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	return s.tx(ctx, func(tx *gorm.DB) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "platform"}, {Name: "code"}},
 			DoUpdates: clause.AssignmentColumns([]string{"target", "resolved_at"}),

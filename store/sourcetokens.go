@@ -21,10 +21,10 @@ type SourceToken struct {
 
 // KeepSourceToken returns the token of a source's account; where there is none yet, it keeps the given one. Of several
 // processes at once, all get the same.
-func (s *Store) KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (SourceToken, error) {
+func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (SourceToken, error) {
 	var kept SourceToken
-	err := s.tx(ctx, func(tx *gorm.DB) error {
-		first := SourceToken{Source: source, Account: account, Sealed: sealed, Version: 1, UpdatedAt: s.now()}
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		first := SourceToken{Source: source, Account: account, Sealed: sealed, Version: 1, UpdatedAt: s.db.Now()}
 		if err := tx.Clauses(doNothing("source", "account")).Create(&first).Error; err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func (s *Store) KeepSourceToken(ctx context.Context, source, account string, sea
 
 // HoldSourceToken lets the caller alone exchange a token for the time given. False means that another holds it, or has
 // exchanged it already. A holder that dies holds it no longer than that time.
-func (s *Store) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
-	now := s.now()
+func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
+	now := s.db.Now()
 	t.HeldUntil = now.Add(d)
 	held, err := s.changeSourceToken(ctx, t, "held_until <= ?", now, map[string]any{"held_until": t.HeldUntil})
 	return t, held, err
@@ -44,21 +44,21 @@ func (s *Store) HoldSourceToken(ctx context.Context, t SourceToken, d time.Durat
 
 // ReplaceSourceToken puts what a held token was exchanged for in its place and ends the hold. False means that it was
 // exchanged by another in the meantime, whose token stays.
-func (s *Store) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
+func (s *Queue) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
 	return s.changeSourceToken(ctx, t, "version = ?", t.Version,
-		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": Instant(0), "updated_at": s.now()})
+		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": Instant(0), "updated_at": s.db.Now()})
 }
 
 // ReleaseSourceToken ends a hold without an exchange.
-func (s *Store) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
+func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	_, err := s.changeSourceToken(ctx, t, "held_until = ?", t.HeldUntil, map[string]any{"held_until": Instant(0)})
 	return err
 }
 
 // changeSourceToken changes the row if nobody has exchanged it since and the condition holds.
-func (s *Store) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
+func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
-	err := s.tx(ctx, func(tx *gorm.DB) error {
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Model(&SourceToken{}).Where("source = ? AND account = ? AND version = ?", t.Source, t.Account, t.Version).
 			Where(condition, argument).Updates(to)
 		changed = done.RowsAffected

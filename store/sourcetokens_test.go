@@ -21,12 +21,12 @@ func TestSourceTokens_areExchangedByOneAtATime(t *testing.T) {
 		for i := range processes {
 			s := db.Open(t)
 			wg.Go(func() {
-				kept, err := s.KeepSourceToken(t.Context(), "tiktok", "a", []byte(strconv.Itoa(i)))
+				kept, err := s.Queue.KeepSourceToken(t.Context(), "tiktok", "a", []byte(strconv.Itoa(i)))
 				if err != nil {
 					t.Errorf("keep: %v", err)
 					return
 				}
-				if _, ok, err := s.HoldSourceToken(t.Context(), kept, time.Minute); err != nil {
+				if _, ok, err := s.Queue.HoldSourceToken(t.Context(), kept, time.Minute); err != nil {
 					t.Errorf("hold: %v", err)
 				} else if ok {
 					held.Add(1)

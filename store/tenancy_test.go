@@ -272,7 +272,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	}},
 	"Import": {func(ctx context.Context, o *store.Org, x, mine things) answer {
 		day := store.LoadPoint{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
-		done, err := o.Import(ctx, []store.ImportVideo{{Link: x.clip, Title: "Imported", Points: []store.LoadPoint{day}}, {Link: mine.clip, Points: []store.LoadPoint{day}}}, false)
+		done, err := store.Import(ctx, o, []store.ImportVideo{{Link: x.clip, Title: "Imported", Points: []store.LoadPoint{day}}, {Link: mine.clip, Points: []store.LoadPoint{day}}}, false)
 		return answered(err, done)
 	}},
 	"Export": {func(ctx context.Context, o *store.Org, x, _ things) answer {
@@ -280,7 +280,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		return answered(err, histories)
 	}},
 	"Load": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		return answered(o.Load(ctx, store.LoadBatch{Source: "test", Collections: []store.LoadCollection{{ID: x.collection, Name: "Loaded"}},
+		return answered(store.Load(ctx, o, store.LoadBatch{Source: "test", Collections: []store.LoadCollection{{ID: x.collection, Name: "Loaded"}},
 			Accounts: []store.LoadAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
 	}},
 }

@@ -153,12 +153,12 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 	secret += checksumOf(secret)
 	hash := sha256.Sum256([]byte(secret))
 	row := tokenRow{ID: NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
-		Scopes: strings.Join(names, ","), CreatedAt: s.now()}
+		Scopes: strings.Join(names, ","), CreatedAt: s.db.Now()}
 	if validity > 0 {
 		expires := row.CreatedAt.Add(validity)
 		row.ExpiresAt = &expires
 	}
-	err = s.tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
 	return row.token(), secret, err
 }
 
@@ -168,7 +168,7 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 		return nil, err
 	}
 	var rows []tokenRow
-	err := s.read.WithContext(ctx).Table("api_tokens").
+	err := s.db.Read(ctx).Table("api_tokens").
 		Select("api_tokens.*, u.last_used_at").Joins("LEFT JOIN token_uses u ON u.token_id = api_tokens.id").
 		Where("organisation_id = ?", org).Order("created_at, id").Find(&rows).Error
 	tokens := make([]Token, len(rows))
@@ -180,8 +180,8 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 
 // RevokeToken ends a token for good, or returns ErrNotFound. Revoking it again changes nothing.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
-		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.now()))
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
 		if r.Error == nil && r.RowsAffected == 0 {
 			return notFound("token", id.String())
 		}
@@ -197,8 +197,8 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	}
 	hash := sha256.Sum256([]byte(token))
 	var row tokenRow
-	err := s.read.WithContext(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
-	switch now := s.now(); {
+	err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
+	switch now := s.db.Now(); {
 	case err != nil:
 		return Identity{}, translate(err)
 	case row.ID == uuid.Nil:
@@ -221,7 +221,7 @@ func (s *Store) TokenUsed(ctx context.Context, id uuid.UUID, at time.Time) error
 		TokenID    uuid.UUID
 		LastUsedAt Instant
 	}
-	return s.tx(ctx, func(tx *gorm.DB) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Table("token_uses").Clauses(clause.OnConflict{
 			Columns: []clause.Column{{Name: "token_id"}}, DoUpdates: clause.AssignmentColumns([]string{"last_used_at"}),
 		}).Create(&tokenUse{id, InstantOf(at)}).Error

@@ -47,7 +47,7 @@ type Tracked struct {
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		t := tracking{Org: o, tx: tx, now: o.s.db.Now()}
 		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
@@ -179,9 +179,7 @@ func (t tracking) knownVideos(links []link.Link) (map[string]Video, error) {
 		return map[string]Video{}, nil
 	}
 	q := scoped(t.tx, "videos", t.id).Where("("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	if t.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q = forUpdate(q)
 	var rows []Video
 	if err := q.Find(&rows).Error; err != nil {
 		return nil, err
@@ -246,7 +244,7 @@ const insertChunk = 1000
 // the call stop nothing at all.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		t := tracking{Org: o, tx: tx, now: o.s.db.Now()}
 		var ids []uuid.UUID
 		var accounts []rowKey
 		unmatched, ids, accounts, err = t.trackedIDs(refs)
@@ -258,7 +256,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 		if stopped.Error != nil {
 			return stopped.Error
 		}
-		if err := unsubscribe(tx, o.s.dialect, o.id, "subject_id IN ?", ids); err != nil {
+		if err := unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
 		if err := refreshAccounts(tx, accounts, stamp{day: t.now.Day()}); err != nil {
@@ -289,9 +287,7 @@ func (t tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 		}
 	}
 	q := scoped(t.tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	if t.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q = forUpdate(q)
 	var rows []Video
 	if err := q.Find(&rows).Error; err != nil {
 		return nil, nil, nil, err
@@ -316,7 +312,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		return err
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
-		now := o.s.now()
+		now := o.s.db.Now()
 		// In one statement: a video that is saved while this runs stays pending instead of being taken for scheduled.
 		var videos []Video
 		err := scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error

@@ -61,33 +61,33 @@ type ImportedVideo struct {
 // follows from them, statistics, and the days of accounts and of the organisation. With dry true nothing is written,
 // and what comes back is what would be. The videos of a call are different ones. ErrNotFound when there is no such
 // organisation.
-func (o *Org) Import(ctx context.Context, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
-	org, err := o.s.Organisation(ctx, o.id)
+func Import(ctx context.Context, o *Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
+	org, err := o.Organisation(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i := importing{in: videos, dry: dry, fetch: org.Subscription == SubscriptionActive, lane: LaneOf(org)}
-	i.Org, i.now = o, o.s.now()
+	i.Org, i.now = o, o.DB().Now()
 	if err := i.check(); err != nil {
 		return nil, err
 	}
 	if !dry {
-		if err := o.s.makeDays(ctx, i.oldestDaily(), i.now.Day()); err != nil {
+		if err := o.DB().MakeDays(ctx, i.oldestDaily(), i.now.Day()); err != nil {
 			return nil, err
 		}
 	}
 	var out []ImportedVideo
-	err = o.s.repeatOnDuplicate(func() error {
-		begin := o.changeInBulk
-		if dry {
-			begin = o.s.bulkTx
-		}
-		return begin(ctx, func(tx *gorm.DB, insert insertRows) (err error) {
+	err = repeatOnDuplicate(func() error {
+		run := func(tx *gorm.DB, insert insertRows) (err error) {
 			i := i // from its start when it is run again
 			i.tx, i.insert = tx, insert
 			out, err = i.run()
 			return err
-		})
+		}
+		if dry {
+			return o.DB().BulkTx(ctx, run)
+		}
+		return o.DB().ChangeInBulk(ctx, o.ID(), run)
 	})
 	return out, err
 }
@@ -186,7 +186,7 @@ func (i *importing) storedPoints(known map[string]Video) (map[uuid.UUID][]stored
 		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
 		err := i.tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
-			i.id, chunk, i.id, chunk).Scan(&rows).Error
+			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 		return nil
 	}
 	var known []Account
-	if err := scoped(i.tx, "accounts", i.id).Where("accounts.external_id IN ?", ids).Find(&known).Error; err != nil {
+	if err := scoped(i.tx, "accounts", i.ID()).Where("accounts.external_id IN ?", ids).Find(&known).Error; err != nil {
 		return err
 	}
 	named := map[string]*Account{}
@@ -312,7 +312,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 		ids[n] = t.VideoID
 	}
 	var rows []Video
-	if err := scoped(i.tx, "videos", i.id).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {
+	if err := scoped(i.tx, "videos", i.ID()).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {
 		return err
 	}
 	byID := make(map[uuid.UUID]Video, len(rows))
@@ -342,12 +342,12 @@ func (i *importing) merge(m *mergedVideo) {
 		}
 		switch {
 		case day >= oldest:
-			i.daily = append(i.daily, append([]any{i.id, m.after.ID, day, day.Week()}, row(p.Counts)...))
+			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts)...))
 		case m.standsForWeek(n, oldest):
 			if m.weekOf(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
 			}
-			i.weekly = append(i.weekly, append([]any{i.id, m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
+			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
 		}
 	}
 }
@@ -358,14 +358,14 @@ func (i *importing) write() error {
 	}
 	for _, p := range i.gone {
 		for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
-			err := i.tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.id, p.VideoID, p.Day).Error
+			err := i.tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.ID(), p.VideoID, p.Day).Error
 			if err != nil {
 				return err
 			}
 		}
 	}
 	for _, r := range i.replaced {
-		err := i.tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.id, r.video, r.week).Error
+		err := i.tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.ID(), r.video, r.week).Error
 		if err != nil {
 			return err
 		}
@@ -381,7 +381,7 @@ func (i *importing) write() error {
 		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
 	})
 	before, after := make([]Video, len(i.merged)), make([]Video, len(i.merged))
-	w := writer{tx: i.tx, dialect: i.s.dialect, undated: map[rowKey]bool{}}
+	w := writer{tx: i.tx, undated: map[rowKey]bool{}}
 	var renamed []retitled
 	for n, m := range i.merged {
 		before[n], after[n] = m.before, m.after

@@ -153,7 +153,7 @@ func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
 			db.Clock.Set(now)
 			brought := s.imports(t, org+1)
 			before := stored(t, db, imported)
-			dry, err := imported.Import(t.Context(), brought, true)
+			dry, err := store.Import(t.Context(), imported, brought, true)
 			require.NoError(t, err)
 			require.Equal(t, before, stored(t, db, imported), "a dry run writes nothing")
 			parts := [][]store.ImportVideo{brought}
@@ -161,7 +161,7 @@ func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
 				parts = [][]store.ImportVideo{brought[1:], brought[:1]}
 			}
 			for _, part := range parts {
-				done, err := imported.Import(t.Context(), part, false)
+				done, err := store.Import(t.Context(), imported, part, false)
 				require.NoError(t, err)
 				if len(parts) == 1 {
 					require.Equal(t, dry, done)
@@ -175,7 +175,7 @@ func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
 			require.Equal(rt, seen(t, fetched, first, last), seen(t, imported, first, last))
 
 			once := stored(t, db, imported)
-			again, err := imported.Import(t.Context(), brought, false)
+			again, err := store.Import(t.Context(), imported, brought, false)
 			require.NoError(t, err)
 			require.Equal(rt, once, stored(t, db, imported), "the same import again changes nothing")
 			for _, v := range again {
@@ -198,7 +198,7 @@ func loadPoint(day store.Date, views int64) store.LoadPoint {
 
 func fates(t *testing.T, o *store.Org, videos []store.ImportVideo) []store.PointFate {
 	t.Helper()
-	done, err := o.Import(t.Context(), videos, false)
+	done, err := store.Import(t.Context(), o, videos, false)
 	require.NoError(t, err)
 	require.Len(t, done, 1)
 	return done[0].Fates
@@ -373,13 +373,13 @@ func TestImport_refusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := newOrg(t, db), clip(t, 1), today(db)
-		_, err := db.Org(store.NewID()).Import(t.Context(), importOf(l, loadPoint(day, 1)), false)
+		_, err := store.Import(t.Context(), db.Org(store.NewID()), importOf(l, loadPoint(day, 1)), false)
 		require.ErrorIs(t, err, store.ErrNotFound)
-		_, err = o.Import(t.Context(), importOf(l, loadPoint(day+1, 1)), false)
+		_, err = store.Import(t.Context(), o, importOf(l, loadPoint(day+1, 1)), false)
 		require.ErrorContains(t, err, "none from the future")
-		_, err = o.Import(t.Context(), importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
+		_, err = store.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
 		require.ErrorContains(t, err, "one a day")
-		_, err = o.Import(t.Context(), importOf(parse(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
+		_, err = store.Import(t.Context(), o, importOf(parse(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
 		require.ErrorContains(t, err, "no video")
 
 		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
@@ -400,7 +400,7 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 		o, day := newOrg(t, db), today(db)
 		watch := parse(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
 		in := []store.ImportVideo{{Link: watch, Username: "rick", Points: []store.LoadPoint{loadPoint(day-1, 3)}}, {Link: clip(t, 1)}}
-		done, err := o.Import(t.Context(), in, false)
+		done, err := store.Import(t.Context(), o, in, false)
 		require.NoError(t, err)
 		require.Equal(t, []bool{true, true}, []bool{done[0].New, done[1].New})
 		require.Equal(t, "rick", video(t, o, watch).Username)
@@ -412,7 +412,7 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watch}}, true)
 		require.NoError(t, err)
-		done, err = o.Import(t.Context(), importOf(watch, loadPoint(day-2, 2), loadPoint(day, 5)), false)
+		done, err = store.Import(t.Context(), o, importOf(watch, loadPoint(day-2, 2), loadPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, done[0].Stopped)
 		require.False(t, done[0].New)
@@ -423,7 +423,7 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierLimited, store.SubscriptionNone)
 		require.NoError(t, err)
-		_, err = db.Org(free.ID).Import(t.Context(), importOf(clip(t, 2), loadPoint(day, 5)), false)
+		_, err = store.Import(t.Context(), db.Org(free.ID), importOf(clip(t, 2), loadPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, video(t, db.Org(free.ID), clip(t, 2)).Pending, "nothing is fetched without a subscription")
 	})

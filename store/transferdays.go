@@ -136,7 +136,7 @@ func (h *history) along(rows []Date, each func(day Date, row int, c dayChange)) 
 
 func (i *importing) addOrganisationDays(h *history) error {
 	var rows []organisationDay
-	if err := scoped(i.tx, "organisation_days", i.id).Order("day").Find(&rows).Error; err != nil {
+	if err := scoped(i.tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
 		return err
 	}
 	days := make([]Date, len(rows))
@@ -145,7 +145,7 @@ func (i *importing) addOrganisationDays(h *history) error {
 	}
 	var out []organisationDay
 	h.along(days, func(day Date, row int, c dayChange) {
-		d := organisationDay{OrganisationID: i.id}
+		d := organisationDay{OrganisationID: i.ID()}
 		if row >= 0 {
 			d = rows[row]
 		}
@@ -175,7 +175,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 	}
 	ids := slices.SortedFunc(maps.Keys(accounts), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	var rows []accountDay
-	if err := scoped(i.tx, "account_days", i.id).Where("account_id IN ?", ids).Order("account_id, day").Find(&rows).Error; err != nil {
+	if err := scoped(i.tx, "account_days", i.ID()).Where("account_id IN ?", ids).Order("account_id, day").Find(&rows).Error; err != nil {
 		return err
 	}
 	of := map[uuid.UUID][]accountDay{}
@@ -190,7 +190,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 			days[n] = rows[n].Day
 		}
 		accounts[id].along(days, func(day Date, row int, c dayChange) {
-			d := accountDay{OrganisationID: i.id, AccountID: id, Source: new(ImportSource)}
+			d := accountDay{OrganisationID: i.ID(), AccountID: id, Source: new(ImportSource)}
 			if row >= 0 {
 				d = rows[row]
 			}

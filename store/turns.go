@@ -87,15 +87,15 @@ const newcomersAmong = 1000
 
 // Newcomers returns up to limit due targets of the interactive lane to which others subscribe than the organisations that are being
 // served, in the order of their turns. A collector all of whose hands are full has some left for these.
-func (s *Store) Newcomers(ctx context.Context, platform link.Platform, kind string, served []uuid.UUID, limit int) ([]Waiting, error) {
+func (s *Queue) Newcomers(ctx context.Context, platform link.Platform, kind string, served []uuid.UUID, limit int) ([]Waiting, error) {
 	served = append([]uuid.UUID{uuid.Nil}, served...) // the list is never empty
 	var out []Waiting
-	err := s.read.WithContext(ctx).Raw(`SELECT external_id, organisation FROM (
+	err := s.db.Read(ctx).Raw(`SELECT external_id, organisation FROM (
   SELECT t.external_id, t.turn, t.next_at, (SELECT MIN(CAST(n.organisation_id AS text)) FROM fetch_subscriptions n
      WHERE n.bucket = ? AND n.source = ? AND n.kind = ? AND n.external_id = t.external_id AND n.organisation_id NOT IN ?) AS organisation
     FROM (SELECT external_id, turn, next_at FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
            ORDER BY turn, next_at LIMIT ?) t) w
  WHERE organisation IS NOT NULL ORDER BY turn, next_at LIMIT ?`,
-		bucket, platform, kind, served, bucket, platform, kind, LaneInteractive, s.now(), newcomersAmong, limit).Scan(&out).Error
+		bucket, platform, kind, served, bucket, platform, kind, LaneInteractive, s.db.Now(), newcomersAmong, limit).Scan(&out).Error
 	return out, translate(err)
 }

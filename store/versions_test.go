@@ -69,11 +69,11 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},
 			{"change the subscription", func() error { return db.SetSubscription(ctx, o.ID(), store.SubscriptionNone) }},
 			{"import", func() error {
-				_, err := o.Import(ctx, []store.ImportVideo{{Link: clip(t, 9)}}, false)
+				_, err := store.Import(ctx, o, []store.ImportVideo{{Link: clip(t, 9)}}, false)
 				return err
 			}},
 			{"load", func() error {
-				return o.Load(ctx, store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
+				return store.Load(ctx, o, store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
 			}},
 			{"retention", func() error {
 				db.Clock.Advance(24 * time.Hour)
@@ -129,7 +129,7 @@ func TestCollections_neverPassTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Collections, limit)
 
-		err = o.Load(t.Context(), store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
+		err = store.Load(t.Context(), o, store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
 		require.ErrorContains(t, err, "an organisation may have 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
 		require.NoError(t, err, "one that is there is no new one")

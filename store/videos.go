@@ -101,16 +101,16 @@ type VideoQuery struct {
 
 // VideoOrders are the columns by which videos can be ordered. Orders by created_at, uploaded_at, latest_views and latest_updated_at are read
 // from an index. The others sort all matching videos.
-var VideoOrders = map[string]orderColumn{
-	"created_at":        {"videos.created_at", "videos.id", integerColumn, false},
-	"uploaded_at":       {"videos.uploaded_at", "videos.id", dateColumn, true},
-	"latest_views":      {"videos.latest_views", "videos.id", integerColumn, true},
-	"latest_likes":      {"videos.latest_likes", "videos.id", integerColumn, true},
-	"latest_comments":   {"videos.latest_comments", "videos.id", integerColumn, true},
-	"latest_bookmarks":  {"videos.latest_bookmarks", "videos.id", integerColumn, true},
-	"latest_shares":     {"videos.latest_shares", "videos.id", integerColumn, true},
-	"latest_engagement": {"videos.latest_engagement", "videos.id", integerColumn, true},
-	"latest_updated_at": {"videos.latest_updated_at", "videos.id", integerColumn, true},
+var VideoOrders = SortColumns{
+	"created_at":        SortBy("videos", "created_at", IntegerColumn),
+	"uploaded_at":       SortByNullable("videos", "uploaded_at", DateColumn),
+	"latest_views":      SortByNullable("videos", "latest_views", IntegerColumn),
+	"latest_likes":      SortByNullable("videos", "latest_likes", IntegerColumn),
+	"latest_comments":   SortByNullable("videos", "latest_comments", IntegerColumn),
+	"latest_bookmarks":  SortByNullable("videos", "latest_bookmarks", IntegerColumn),
+	"latest_shares":     SortByNullable("videos", "latest_shares", IntegerColumn),
+	"latest_engagement": SortByNullable("videos", "latest_engagement", IntegerColumn),
+	"latest_updated_at": SortByNullable("videos", "latest_updated_at", IntegerColumn),
 }
 
 // videoText counts the characters of a video's texts. The username counts twice, because it is shown in two spellings.
@@ -149,24 +149,21 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], e
 			return nil, translate(err)
 		}
 	}
-	list, err := newList[Video](filtered, VideoOrders, videoText, query.Order, query.Window)
-	if err != nil {
-		return nil, err
-	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list.Total, list.labels = total, labels.bytes()
-	list.id = func(v *Video) uuid.UUID { return v.ID }
-	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
-		var videos []Video
-		if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
-			return nil, err
-		}
-		return videos, labels.ofVideos(ctx, videos)
-	}
-	return list, nil
+	return NewList(filtered, ListSpec[Video]{
+		Columns: VideoOrders, TextLength: videoText, LabelBytes: labels.bytes(), Total: total,
+		ID: func(v *Video) uuid.UUID { return v.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
+			var videos []Video
+			if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
+				return nil, err
+			}
+			return videos, labels.ofVideos(ctx, videos)
+		},
+	}, query.Order, query.Window)
 }
 
 // countVideos takes the stored count when nothing filters, else counts.

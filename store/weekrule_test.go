@@ -37,7 +37,7 @@ func TestLoad_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 		sunday, points := silentSundayPoints(db)
 		// The next week knows nothing of this one.
 		b.Accounts[0].Videos[0].Points = append(points, store.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
-		require.NoError(t, o.Load(t.Context(), b))
+		require.NoError(t, store.Load(t.Context(), o, b))
 		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}
 		got, err := o.History(t.Context(), ref, sunday, sunday+8)
 		require.NoError(t, err)

@@ -86,7 +86,7 @@ func TestWriters_lockInOneOrder(t *testing.T) {
 		}
 		for range 3 {
 			run(&wg, func() error {
-				c, err := s.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: 20, Lease: time.Minute})
+				c, err := s.Queue.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: 20, Lease: time.Minute})
 				if err != nil || len(c.Targets) == 0 {
 					return err
 				}
@@ -98,7 +98,7 @@ func TestWriters_lockInOneOrder(t *testing.T) {
 					outcomes = append(outcomes, o)
 				}
 				rand.Shuffle(len(outcomes), func(i, j int) { outcomes[i], outcomes[j] = outcomes[j], outcomes[i] })
-				return s.Acknowledge(t.Context(), c, c.At, outcomes)
+				return store.NewWriter(s).Acknowledge(t.Context(), c, c.At, outcomes)
 			})
 		}
 		wg.Wait()

@@ -54,7 +54,7 @@ func (u *up) hasDemo(ctx context.Context) (bool, error) {
 // demo makes the organisation, its data and its token where they are not there yet.
 func (u *up) demo(ctx context.Context) (d demo, err error) {
 	now := time.Now()
-	_, err = u.store.LoadOrganisation(ctx, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
+	_, err = store.LoadOrganisation(ctx, u.store, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
 	if err != nil {
 		return d, err

@@ -75,7 +75,7 @@ func examineNumbers(ctx context.Context, st *store.Store, platforms []collect.Pl
 		}
 		if refused {
 			f.Advice = "See the source's check above and docs/sources.md: its credential may lack a permission, or no source takes such links. What is parked is asked for once a week, and at once by a refresh."
-			why, err := st.WhyFailing(ctx, link.Platform(p.Platform))
+			why, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, broken, err.Error(), "Look at the log of the database."})
 			}

@@ -90,7 +90,7 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 		t.Cleanup(client.Close)
 	}
 	o := tiktok.DisplayOptions{BaseURL: base, ClientKey: "aw1234", ClientSecret: sourcetest.Credential, RefreshToken: sourcetest.Credential,
-		Client: client, Tokens: db.Store, Now: func() time.Time { return sourcetest.Now }}
+		Client: client, Tokens: db.Queue, Now: func() time.Time { return sourcetest.Now }}
 	if change != nil {
 		change(&o)
 	}
@@ -358,7 +358,7 @@ func TestNewDisplay_refuses(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	client := fetch.New(fetch.Options{})
-	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Store, Now: time.Now}
+	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Queue, Now: time.Now}
 	for want, change := range map[string]func(*tiktok.DisplayOptions){
 		"the client key and the client secret are both needed": func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
 		"the refresh token is missing":                         func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TokenStore keeps tokens that change with their use, for all collectors; *store.Store is one.
+// TokenStore keeps tokens that change with their use, for all collectors; *store.Queue is one.
 type TokenStore interface {
 	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (store.SourceToken, error)
 	HoldSourceToken(ctx context.Context, t store.SourceToken, d time.Duration) (store.SourceToken, bool, error)
@@ -21,7 +21,7 @@ type TokenStore interface {
 	ReleaseSourceToken(ctx context.Context, t store.SourceToken) error
 }
 
-var _ TokenStore = (*store.Store)(nil)
+var _ TokenStore = (*store.Queue)(nil)
 
 const (
 	tokenSource = "tiktok"

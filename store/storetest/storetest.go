@@ -30,6 +30,8 @@ var Engines = []string{"sqlite", "postgres"}
 // DB is a fresh, migrated database of a test.
 type DB struct {
 	*store.Store
+	*store.Queue
+	*store.Writer
 	// URL opens the same database again.
 	URL string
 	// Engine is one of Engines.
@@ -70,6 +72,7 @@ func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
 	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{}}
 	db.Store = db.Open(t)
+	db.Queue, db.Writer = db.Store.Queue, store.NewWriter(db.Store)
 	t.Cleanup(func() { require.NoError(t, db.closeRaw()) })
 	return db
 }

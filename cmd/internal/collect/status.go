@@ -102,7 +102,7 @@ const aliveWithin = 10 * time.Second
 
 // ReadStatus reads the state of collecting. The sources are those of this process's settings.
 func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source) (Status, error) {
-	c, err := st.Collecting(ctx)
+	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
 		return Status{}, err
 	}

@@ -83,7 +83,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	}()
 	var done Progress
 	for b := range batches {
-		if err := org.Load(ctx, b); err != nil {
+		if err := store.Load(ctx, org, b); err != nil {
 			return err
 		}
 		done.Accounts += len(b.Accounts)

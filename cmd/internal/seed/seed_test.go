@@ -25,7 +25,7 @@ func ignore(seed.Progress) {}
 func empty(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	id := uuid.MustParse("01900000-0000-7000-8000-000000000001")
-	_, err := db.LoadOrganisation(t.Context(), store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
+	_, err := store.LoadOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 	require.NoError(t, err)
 	return db.Org(id)

@@ -239,7 +239,7 @@ func (r *importing) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	sum := r.sum
 	err := s.each(ctx, func(batch []group) error {
-		imported, err := r.Org.Import(ctx, videos(batch), true)
+		imported, err := store.Import(ctx, r.Org, videos(batch), true)
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (s *Summary) count(v store.ImportedVideo) {
 func (r *importing) write(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.each(ctx, func(batch []group) error {
-		imported, err := r.Org.Import(ctx, videos(batch), false)
+		imported, err := store.Import(ctx, r.Org, videos(batch), false)
 		if err != nil {
 			return err
 		}

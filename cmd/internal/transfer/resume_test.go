@@ -83,7 +83,7 @@ func TestImport_goesByTheDatabase(t *testing.T) {
 
 		restored := storetest.New(t, db.Engine)
 		restored.Clock.Set(db.Clock.Now())
-		_, err := restored.LoadOrganisation(t.Context(), store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
+		_, err := store.LoadOrganisation(t.Context(), restored.Store, store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
 			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 		require.NoError(t, err)
 		sum, err := importing(t, restored, restored.Org(o.ID()), text)

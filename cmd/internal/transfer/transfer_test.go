@@ -122,12 +122,12 @@ func TestExport_comesBackByImport(t *testing.T) {
 			for n := range brought {
 				brought[n].UploadedAt = nil
 			}
-			_, err := from.Import(t.Context(), brought, false)
+			_, err := store.Import(t.Context(), from, brought, false)
 			require.NoError(rt, err)
 			for n := range brought {
 				brought[n].UploadedAt, brought[n].Points = videos[n].UploadedAt, nil
 			}
-			_, err = from.Import(t.Context(), brought, false)
+			_, err = store.Import(t.Context(), from, brought, false)
 			require.NoError(rt, err)
 			f := rapid.SampledFrom([]transfer.Format{transfer.CSV, transfer.JSONLines}).Draw(rt, "format")
 			q := store.ExportQuery{Interpolated: rapid.Bool().Draw(rt, "interpolated")}
