@@ -195,7 +195,7 @@ ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = exclude
 }
 
 // countUploads adds the videos whose upload date has just become known to the day's uploads.
-func (w writer) countUploads(videos []Video) error {
+func countUploads(tx *gorm.DB, videos []Video, undated map[rowKey]bool) error {
 	type uploads struct {
 		OrganisationID uuid.UUID
 		Day            Date
@@ -207,7 +207,7 @@ func (w writer) countUploads(videos []Video) error {
 	}
 	counts := map[orgDay]int64{}
 	for i := range videos {
-		if v := &videos[i]; w.undated[v.key()] && v.UploadedAt != nil {
+		if v := &videos[i]; undated[v.key()] && v.UploadedAt != nil {
 			counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
 		}
 	}
@@ -221,7 +221,7 @@ func (w writer) countUploads(videos []Video) error {
 	slices.SortFunc(rows, func(a, b uploads) int {
 		return cmp.Or(slices.Compare(a.OrganisationID[:], b.OrganisationID[:]), cmp.Compare(a.Day, b.Day))
 	})
-	return w.tx.Table("organisation_uploads").Clauses(clause.OnConflict{
+	return tx.Table("organisation_uploads").Clauses(clause.OnConflict{
 		Columns:   columns([]string{"organisation_id", "day"}),
 		DoUpdates: clause.Assignments(map[string]any{"uploads": gorm.Expr("organisation_uploads.uploads + excluded.uploads")}),
 	}).CreateInBatches(rows, insertChunk).Error

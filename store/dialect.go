@@ -131,7 +131,7 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 }
 
 func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
-	return goose.DialectSQLite3, "migrations/sqlite", nil, nil
+	return goose.DialectSQLite3, "sqlite", nil, nil
 }
 
 func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
@@ -233,7 +233,7 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	// Several processes may migrate at once: one does, the others wait and find nothing to do.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a try a second, for five minutes
-	return goose.DialectPostgres, "migrations/postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
+	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
 // migrationSession sets up the connection of a migration. The connection waits at most lockTimeout for each lock, and its statements have

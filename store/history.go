@@ -60,9 +60,6 @@ type Point struct {
 	Provenance
 }
 
-// DailyDays is for how many days every day's point is kept; older history has one point a week.
-const DailyDays = 90
-
 // History returns the points of the days from..to, both inclusive, the newest first. A day without a point that lies
 // between two with one is interpolated: it was not fetched, or only its week's last point was kept. Before the first point and
 // after the last there is none. ErrNotFound when the organisation has no such video; an empty slice when it has no

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// idempotencyLife is how long an answer is kept for its key.
-	idempotencyLife = 24 * time.Hour
 	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has died.
 	abandonedAfter = time.Minute
 	// IdempotencyLimit is how many bytes the keys of one organisation may take. That is enough for 120 calls a minute of one operation, with

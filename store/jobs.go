@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
+
+// ErrLeaseLost reports that a lease has run out and that another process has the job.
+var ErrLeaseLost = errors.New("lease lost")
 
 // JobLease is one process's right to do a job: it runs out, so that another takes over where this one died.
 type JobLease struct {

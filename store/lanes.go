@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -12,6 +13,9 @@ import (
 
 // A target's base lane is the best of those who subscribe to it. Whoever joins brings theirs (enqueue); here it is found anew
 // when somebody leaves, and when an organisation's own lane changes.
+
+// RefreshPause is how long after a fetch an organisation can request the next one.
+const RefreshPause = 4 * time.Hour
 
 // The tier and the subscription that decide an organisation's lane, as they are stored. All other tiers have LaneBasic.
 const (

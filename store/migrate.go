@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,10 +13,9 @@ import (
 	"gorm.io/gorm"
 	sqlitedriver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
-)
 
-//go:embed migrations
-var migrations embed.FS
+	"github.com/reeltally/reeltally/store/migrations"
+)
 
 // SchemaError says that the database's schema is not the one this program was built for.
 type SchemaError struct{ Have, Want int64 }
@@ -29,12 +27,12 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("the database has schema version %d, this program knows versions up to %d: run a newer program", e.Have, e.Want)
 }
 
-func (d *DB) migrations() (*goose.Provider, error) {
+func (d *DB) provider() (*goose.Provider, error) {
 	dialect, dir, opts, err := d.dialect.goose()
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, dir)
+	files, err := fs.Sub(migrations.Files, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +42,7 @@ func (d *DB) migrations() (*goose.Provider, error) {
 // Migrate brings the schema to this program's version, forward only, and returns the numbers of the migrations that
 // it applied. Several processes may call it at once.
 func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
-	p, err := d.migrations()
+	p, err := d.provider()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +76,7 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 
 // CheckSchema returns a *SchemaError when the schema is older or newer than this program.
 func (d *DB) CheckSchema(ctx context.Context) error {
-	p, err := d.migrations()
+	p, err := d.provider()
 	if err != nil {
 		return err
 	}

@@ -46,22 +46,22 @@ func sums(videos []Video) map[uuid.UUID]organisationTotals {
 
 // addToTotals moves the organisations' sums by what changed and notes them as the day's.
 func (w writer) addToTotals(before, after map[uuid.UUID]organisationTotals) error {
-	if err := w.addSums(before, after); err != nil {
+	if err := addSums(w.tx, before, after); err != nil {
 		return err
 	}
 	return saveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
 // addSums moves the organisations' sums by what changed.
-func (w writer) addSums(before, after map[uuid.UUID]organisationTotals) error {
+func addSums(tx *gorm.DB, before, after map[uuid.UUID]organisationTotals) error {
 	for chunk := range slices.Chunk(distinct(slices.Collect(maps.Keys(after))), insertChunk) {
 		rows := make([][]any, len(chunk))
 		for i, org := range chunk {
 			from, to := before[org], after[org]
 			rows[i] = []any{org, to.Views - from.Views, to.Likes - from.Likes, to.Comments - from.Comments, to.Shares - from.Shares, to.Bookmarks - from.Bookmarks}
 		}
-		list, args := with(w.tx, "grown", []string{"organisation_id uuid", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}, rows)
-		err := w.tx.Exec(list+`UPDATE organisation_totals SET views = organisation_totals.views + grown.views, likes = organisation_totals.likes + grown.likes,
+		list, args := with(tx, "grown", []string{"organisation_id uuid", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}, rows)
+		err := tx.Exec(list+`UPDATE organisation_totals SET views = organisation_totals.views + grown.views, likes = organisation_totals.likes + grown.likes,
  comments = organisation_totals.comments + grown.comments, shares = organisation_totals.shares + grown.shares, bookmarks = organisation_totals.bookmarks + grown.bookmarks
  FROM grown WHERE organisation_totals.organisation_id = grown.organisation_id`, args...).Error
 		if err != nil {

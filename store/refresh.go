@@ -2,16 +2,12 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/link"
 )
-
-// RefreshPause is how long after a fetch the next one can be asked for.
-const RefreshPause = 4 * time.Hour
 
 // Refreshed says whether a refresh was scheduled or is not due yet.
 type Refreshed struct {

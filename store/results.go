@@ -163,16 +163,16 @@ func (w writer) write(keys []rowKey) error {
 	if err := w.increases(measured); err != nil {
 		return err
 	}
-	if err := w.saveVideos(videos); err != nil {
+	if err := saveVideos(w.tx, videos); err != nil {
 		return err
 	}
 	if err := follow(); err != nil {
 		return err
 	}
-	if err := w.saveHashtags(renamed); err != nil {
+	if err := saveHashtags(w.tx, renamed); err != nil {
 		return err
 	}
-	if err := w.countUploads(videos); err != nil {
+	if err := countUploads(w.tx, videos, w.undated); err != nil {
 		return err
 	}
 	// A video whose author turned out to be another counts no longer where it was.
@@ -373,8 +373,8 @@ func Increase(latest, before *int64) float64 {
 }
 
 // saveVideos writes the rows back, all in one statement. They are there and locked: the insert never happens.
-func (w writer) saveVideos(videos []Video) error {
-	return w.tx.Clauses(clause.OnConflict{
+func saveVideos(tx *gorm.DB, videos []Video) error {
+	return tx.Clauses(clause.OnConflict{
 		Columns: columns([]string{"organisation_id", "id"}),
 		DoUpdates: clause.AssignmentColumns([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
 			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
@@ -396,7 +396,7 @@ type retitled struct {
 }
 
 // saveHashtags keeps the index of captions' hashtags in step with the titles.
-func (w writer) saveHashtags(videos []retitled) error {
+func saveHashtags(tx *gorm.DB, videos []retitled) error {
 	outdated := map[uuid.UUID][]uuid.UUID{}
 	var rows []videoHashtag
 	for _, v := range videos {
@@ -408,14 +408,14 @@ func (w writer) saveHashtags(videos []retitled) error {
 		}
 	}
 	for _, org := range distinct(slices.Collect(maps.Keys(outdated))) {
-		if err := w.tx.Exec("DELETE FROM video_hashtags WHERE organisation_id = ? AND video_id IN ?", org, outdated[org]).Error; err != nil {
+		if err := tx.Exec("DELETE FROM video_hashtags WHERE organisation_id = ? AND video_id IN ?", org, outdated[org]).Error; err != nil {
 			return err
 		}
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	return w.tx.CreateInBatches(rows, insertChunk).Error
+	return tx.CreateInBatches(rows, insertChunk).Error
 }
 
 // soon is within which time a target that failed is still waited for by somebody.

@@ -18,15 +18,8 @@ import (
 // deleted, and where months are dropped whole, in transactions of its own that a last look before the drop checks again.
 // Each step can be repeated. So whatever is interrupted, no point is lost, and a history reads the same from both tables.
 
-// WeeklyDays is for how many days a week's point is kept.
-const WeeklyDays = 730
-
-const (
-	// The oldest day that can be asked for may lie between two points, the earlier of which is up to 13 days older.
-	retentionMargin = 14
-	// retentionBatch is how many videos or accounts one transaction takes.
-	retentionBatch = 500
-)
+// retentionBatch is how many videos or accounts one transaction takes.
+const retentionBatch = 500
 
 // Retained says what ApplyRetention did.
 type Retained struct {

@@ -39,6 +39,20 @@ type Table struct {
 }
 
 const (
+	// DailyDays is for how many days the point of each day is kept. Older history has one point a week.
+	DailyDays = 90
+	// WeeklyDays is for how many days the point of each week is kept.
+	WeeklyDays = 730
+	// retentionMargin is for how many more days weekly points are kept. The oldest day that a caller can request may lie between two points,
+	// and the earlier of them is up to 13 days older.
+	retentionMargin = 14
+	// idempotencyLife is how long an answer is kept for its idempotency key.
+	idempotencyLife = 24 * time.Hour
+	// shortLinkLife is how long the target of a short link is kept.
+	shortLinkLife = 30 * day
+)
+
+const (
 	day = 24 * time.Hour
 
 	// dailyRetention includes up to a month, because PostgreSQL drops whole months, and up to a week, because weeks are rolled up whole.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -337,6 +336,3 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		return enqueue(tx, o.id, entries, now)
 	})
 }
-
-// shortLinkLife is how long a resolved short link is believed.
-const shortLinkLife = 30 * 24 * time.Hour

@@ -381,22 +381,22 @@ func (i *importing) write() error {
 		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
 	})
 	before, after := make([]Video, len(i.merged)), make([]Video, len(i.merged))
-	w := writer{tx: i.tx, undated: map[rowKey]bool{}}
+	undated := map[rowKey]bool{}
 	var renamed []retitled
 	for n, m := range i.merged {
 		before[n], after[n] = m.before, m.after
-		w.undated[m.after.key()] = m.before.UploadedAt == nil
+		undated[m.after.key()] = m.before.UploadedAt == nil
 		if m.before.Title != m.after.Title {
 			renamed = append(renamed, retitled{&after[n], m.before.Title})
 		}
 	}
-	if err := w.saveVideos(after); err != nil {
+	if err := saveVideos(i.tx, after); err != nil {
 		return err
 	}
-	if err := w.saveHashtags(renamed); err != nil {
+	if err := saveHashtags(i.tx, renamed); err != nil {
 		return err
 	}
-	if err := w.countUploads(after); err != nil {
+	if err := countUploads(i.tx, after, undated); err != nil {
 		return err
 	}
 	if err := refreshStatistics(i.tx, linkedAccounts(after)); err != nil {
@@ -405,7 +405,7 @@ func (i *importing) write() error {
 	if err := i.addDays(); err != nil {
 		return err
 	}
-	return w.addSums(sums(before), sums(after))
+	return addSums(i.tx, sums(before), sums(after))
 }
 
 // describe fills in what nobody had said of the video, and says whether there was anything.
