@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // way is a source that may be asked now.
@@ -215,7 +216,7 @@ func (a *answer) putOff(later time.Time) {
 
 // pauseSpent pauses a budget of which nothing is left until its window ends, unless units came back meanwhile.
 func (c *Collector) pauseSpent(ctx context.Context, key, window string, limit int64, ends time.Time) error {
-	err := c.store.Queue.PauseSource(ctx, store.Pause{Source: key, Class: string(QuotaSpent),
+	err := c.store.Queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(QuotaSpent),
 		Detail: "our own count has reached the limit", BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -252,7 +253,7 @@ func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error)
 			return nil, err
 		}
 	}
-	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: store.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
+	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
 // waited is what became of a single link.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Upkeep is work that one collector does for all, claimed as a job. Once a day it rolls points up into weeks and drops old points.
@@ -59,7 +61,7 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 	if err != nil {
 		next = c.now().Add(upkeepRetry)
 	}
-	if errors.Is(err, store.ErrLeaseLost) {
+	if errors.Is(err, queue.ErrLeaseLost) {
 		return err
 	}
 	// A collector that is stopping gives the job back all the same.
@@ -68,7 +70,7 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 
 func (c *Collector) applyRetention(ctx context.Context, alive func() error) (time.Time, error) {
 	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
-	done, err := store.NewWriter(c.store).ApplyRetention(ctx, alive)
+	done, err := ingest.New(c.store).ApplyRetention(ctx, alive)
 	if len(done.Busy) > 0 {
 		next = c.now().Add(upkeepRetry)
 	}
@@ -83,7 +85,7 @@ func (c *Collector) applyRetention(ctx context.Context, alive func() error) (tim
 }
 
 func (c *Collector) deleteExpired(ctx context.Context, alive func() error) (time.Time, error) {
-	deleted, err := store.NewWriter(c.store).DeleteExpired(ctx, alive)
+	deleted, err := ingest.New(c.store).DeleteExpired(ctx, alive)
 	c.logDeleted(ctx, deleted)
 	return c.now().Add(expiryEvery), err
 }

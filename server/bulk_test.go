@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) bulk(status int, links []string, labels ...string) client.TrackVideosResult {
@@ -37,8 +38,8 @@ func series(from, to int) []string {
 func (a *app) due() int {
 	a.t.Helper()
 	n := 0
-	for _, lane := range store.Lanes {
-		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Hour})
+	for _, lane := range queue.Lanes {
+		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Hour})
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestContract_isValidWithAllItsExamples(t *testing.T) {
@@ -266,15 +268,15 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				c := a.newCaller(t, tier)
 				id := c.track(tiktokLink)
 				c.track(numbered(1))
-				a.fetch(func(store.Target) store.VideoFacts {
-					return store.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
+				a.fetch(func(queue.Target) ingest.VideoFacts {
+					return ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
 				})
 				collections := []uuid.UUID{c.collection(map[string]any{"name": "One"}), c.collection(map[string]any{"name": "Two"})}
 				c.addVideos(collections[0], id)
 				account := c.follow("https://www.tiktok.com/@northwind.studio")
 				c.addAccounts(collections[0], account)
-				a.fetchProfiles(func(store.Target) store.AccountFacts {
-					return store.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
+				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
+					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String()).Replace(op.Path)
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
@@ -30,8 +32,8 @@ func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string)
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
 		}
-		a.fetch(func(store.Target) store.VideoFacts {
-			return store.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1))}
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1))}
 		})
 	}
 	return c, id.String()

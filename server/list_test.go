@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -32,11 +33,11 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: links})
 		require.NoError(t, err)
 	}
-	batch := make([]store.LoadCollection, collections)
+	batch := make([]backfill.LoadCollection, collections)
 	for i := range batch {
-		batch[i] = store.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
+		batch[i] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
 	}
-	require.NoError(t, store.Load(t.Context(), o, store.LoadBatch{Collections: batch}))
+	require.NoError(t, backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: batch}))
 	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // assistant is a session of the protocol's official client.
@@ -168,15 +170,15 @@ func (c *caller) world() world {
 	w.child = c.named("Spring", w.collection)
 	c.addVideos(w.collection, w.video)
 	c.addAccounts(w.collection, w.account)
-	c.app.fetch(func(target store.Target) store.VideoFacts {
+	c.app.fetch(func(target queue.Target) ingest.VideoFacts {
 		n := int64(100)
 		if strings.HasSuffix(tiktokLink, target.ExternalID) {
 			n = 7_654_321
 		}
-		return store.VideoFacts{Views: &n, Likes: new(int64(9)), Title: new(hostileTitle), SongName: new(hostileSong), SongLink: new(songLink), Username: new("northwind.studio")}
+		return ingest.VideoFacts{Views: &n, Likes: new(int64(9)), Title: new(hostileTitle), SongName: new(hostileSong), SongLink: new(songLink), Username: new("northwind.studio")}
 	})
-	c.app.fetchProfiles(func(store.Target) store.AccountFacts {
-		return store.AccountFacts{Username: new("northwind.studio"), Bio: new(hostileBio), ProfileLink: new(profileLink), Followers: new(int64(7))}
+	c.app.fetchProfiles(func(queue.Target) ingest.AccountFacts {
+		return ingest.AccountFacts{Username: new("northwind.studio"), Bio: new(hostileBio), ProfileLink: new(profileLink), Followers: new(int64(7))}
 	})
 	return w
 }

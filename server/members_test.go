@@ -13,6 +13,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // addVideos adds videos to a collection and returns how many were new to it.
@@ -163,8 +165,8 @@ func TestMembership_holdsEverywhere(t *testing.T) {
 			return c.track(l)
 		}
 		fetch := func() {
-			a.fetch(func(target store.Target) store.VideoFacts {
-				return store.VideoFacts{Views: new(int64(10)), Title: new(caption[target.ExternalID])}
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(int64(10)), Title: new(caption[target.ExternalID])}
 			})
 		}
 		added, byAccount, tagged := track(1, "anna", "plain"), track(2, "bert", "plain too"), track(3, "carl", "A #Summer day")

@@ -12,6 +12,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
@@ -39,13 +41,13 @@ func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
 			a.Clock.Advance(24 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		}
-		a.fetchProfiles(func(store.Target) store.AccountFacts {
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 			f := posted(a, "42", int64(1000+n), 1, 2)
 			f.Following = new(int64(7))
 			return f
 		})
-		a.fetch(func(store.Target) store.VideoFacts {
-			return store.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -n))}
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -n))}
 		})
 	}
 	return c

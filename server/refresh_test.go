@@ -10,7 +10,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // refreshed are the two things that can be refreshed, with the names that work for them.
@@ -26,7 +28,7 @@ func refreshed(c *caller) map[string][]string {
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
-	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(1))} })
+	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(1))} })
 }
 
 // Spec: 4-14
@@ -93,7 +95,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
 		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		for kind, want := range map[string]string{"video": tiktokLink, "account": accountLink} {
-			claim, err := a.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []store.Lane{store.LaneInteractive}, Limit: 10, Lease: time.Minute})
+			claim, err := a.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 10, Lease: time.Minute})
 			require.NoError(t, err)
 			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
 			require.Equal(t, want, claim.Targets[0].Link)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -31,18 +32,18 @@ type AccountQuery struct {
 	CollectionID   *uuid.UUID // a member of this one; ErrNotFound when there is no such collection
 	IncludeLinked  bool       // also accounts that are only linked from videos
 	IncludeRemoved bool
-	Order          Order // one of AccountOrders
-	Window         Window
+	Order          db.Order // one of AccountOrders
+	Window         db.Window
 }
 
 // AccountOrders are the columns by which accounts can be ordered. None has an index, so the matching accounts are sorted.
-var AccountOrders = SortColumns{
-	"created_at":             SortBy("accounts", "created_at", IntegerColumn),
-	"username":               SortBy("accounts", "username", TextColumn),
-	"latest_followers_count": SortByNullable("accounts", "latest_followers_count", IntegerColumn),
-	"total_views":            SortByNullable("accounts", "total_views", IntegerColumn),
-	"median_views":           SortByNullable("accounts", "median_views", FloatColumn),
-	"last_uploaded_at":       SortByNullable("accounts", "last_uploaded_at", DateColumn),
+var AccountOrders = db.SortColumns{
+	"created_at":             db.SortBy("accounts", "created_at", db.IntegerColumn),
+	"username":               db.SortBy("accounts", "username", db.TextColumn),
+	"latest_followers_count": db.SortByNullable("accounts", "latest_followers_count", db.IntegerColumn),
+	"total_views":            db.SortByNullable("accounts", "total_views", db.IntegerColumn),
+	"median_views":           db.SortByNullable("accounts", "median_views", db.FloatColumn),
+	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
 }
 
 // accountText counts the characters of an account's texts. The username counts twice, because it is shown in two spellings.
@@ -52,7 +53,7 @@ const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COA
 type AccountPage struct {
 	Accounts []Account
 	Total    int64
-	Next     *Position
+	Next     *db.Position
 }
 
 const accountInAnyCollection = `EXISTS (
@@ -70,7 +71,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 }
 
 // ListAccounts returns a list of accounts whose rows are read on demand.
-func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Account], error) {
+func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
@@ -99,13 +100,13 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Accou
 	q = q.Session(&gorm.Session{})
 	var total int64
 	if err := q.Count(&total).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return NewList(q, ListSpec[Account]{
+	return db.NewList(q, db.ListSpec[Account]{
 		Columns: AccountOrders, TextLength: accountText, LabelBytes: labels.bytes(), Total: total,
 		ID: func(a *Account) uuid.UUID { return a.ID },
 		Read: func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
@@ -122,17 +123,17 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Accou
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	found := make([]Account, 0, 1)
 	if err := accountWhere(o.q(ctx, "accounts"), ref).Limit(1).Find(&found).Error; err != nil {
-		return Account{}, translate(err)
+		return Account{}, db.Translate(err)
 	}
 	if len(found) == 0 {
-		return Account{}, notFound("account", ref.String())
+		return Account{}, db.NotFound("account", ref.String())
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return Account{}, err
 	}
 	err = labels.ofAccounts(ctx, found)
-	return found[0], translate(err)
+	return found[0], db.Translate(err)
 }
 
 // accountWhere adds the condition that the account is the one that ref names. A link names it by the platform's own
@@ -161,7 +162,7 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 
 // ListAccountVideos lists the videos of the account that ref names, in the order and window of query. It sets query.LinkedAccountID to
 // that account. It returns ErrNotFound for an unknown account.
-func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*List[Video], error) {
+func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 // Access says who may see a collection's share page.
@@ -50,8 +52,8 @@ type Collection struct {
 	Hash            *string // names the share page; made when access first becomes public or protected
 	DisplaySettings *string // a JSON object
 	CreatedBy       uuid.UUID
-	CreatedAt       Instant `gorm:"autoCreateTime:false"`
-	UpdatedAt       Instant `gorm:"autoUpdateTime:false"`
+	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
+	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
 
 	Hashtags []string `gorm:"-"` // folded, in alphabetical order; filled by the reads
 
@@ -63,10 +65,10 @@ type collectionVideo struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
 	VideoID        uuid.UUID `gorm:"primaryKey"`
-	AddedAt        Instant
+	AddedAt        db.Instant
 }
 
-type collectionHashtag struct {
+type CollectionHashtag struct {
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
 	Tag            string
@@ -77,17 +79,17 @@ type CollectionQuery struct {
 	Roots    bool       // only those without a parent
 	ParentID *uuid.UUID // only those below this one: its children, or with Subtree all its descendants
 	Subtree  bool
-	Order    Order // one of CollectionOrders
-	Window   Window
+	Order    db.Order // one of CollectionOrders
+	Window   db.Window
 }
 
 // CollectionOrders are the columns by which collections can be ordered. None has an index: an organisation has few collections.
-var CollectionOrders = SortColumns{
-	"created_at":    SortBy("collections", "created_at", IntegerColumn),
-	"updated_at":    SortBy("collections", "updated_at", IntegerColumn),
-	"name":          SortBy("collections", "name", TextColumn),
-	"video_count":   SortByCount("collections"),
-	"account_count": SortByCount("collections"),
+var CollectionOrders = db.SortColumns{
+	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
+	"updated_at":    db.SortBy("collections", "updated_at", db.IntegerColumn),
+	"name":          db.SortBy("collections", "name", db.TextColumn),
+	"video_count":   db.SortByCount("collections"),
+	"account_count": db.SortByCount("collections"),
 }
 
 // collectionText counts the characters of a collection's texts, without its hashtags.
@@ -97,7 +99,7 @@ const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.d
 type CollectionPage struct {
 	Collections []Collection
 	Total       int64
-	Next        *Position
+	Next        *db.Position
 }
 
 // videoCounts gives (collection_id, n): how many tracked videos are effectively in the collections of @org. Each video counts once:
@@ -148,7 +150,7 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 }
 
 // ListCollections returns a list of collections whose rows are read on demand. If the parent is unknown, the list is empty.
-func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List[Collection], error) {
+func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
 	case query.Roots:
@@ -160,12 +162,12 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List
 	}
 	var total int64
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	if counts := map[string]string{"video_count": videoCounts, "account_count": accountCounts}[query.Order.Column]; counts != "" {
 		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
 	}
-	return NewList(q.Session(&gorm.Session{}), ListSpec[Collection]{
+	return db.NewList(q.Session(&gorm.Session{}), db.ListSpec[Collection]{
 		Columns: CollectionOrders, TextLength: collectionText, Total: total,
 		ID: func(c *Collection) uuid.UUID { return c.ID },
 		Read: func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
@@ -197,10 +199,10 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
  COALESCE((SELECT ac.n FROM (`+forOne.Replace(accountCounts)+`) AS ac), 0) AS account_count`, args)
 	}
 	if err := q.Find(&found).Error; err != nil {
-		return Collection{}, translate(err)
+		return Collection{}, db.Translate(err)
 	}
 	if len(found) == 0 {
-		return Collection{}, notFound("collection", id.String())
+		return Collection{}, db.NotFound("collection", id.String())
 	}
 	err := o.fillHashtags(ctx, found)
 	return found[0], err
@@ -212,9 +214,9 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error 
 	for i := range collections {
 		ids[i], at[collections[i].ID] = collections[i].ID, i
 	}
-	var rows []collectionHashtag
+	var rows []CollectionHashtag
 	if err := o.q(ctx, "collection_hashtags").Where("collection_id IN ?", ids).Order("tag").Find(&rows).Error; err != nil {
-		return translate(err)
+		return db.Translate(err)
 	}
 	for _, r := range rows {
 		c := &collections[at[r.CollectionID]]
@@ -245,8 +247,8 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
 		if c.ID == uuid.Nil {
-			c.ID = NewID()
-		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, ErrNotFound) {
+			c.ID = db.NewID()
+		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
 			c = made // the request was repeated after its server had died
 			return err
 		}
@@ -255,7 +257,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 				return err
 			}
 		}
-		if err := o.checkCollectionCount(tx, 1); err != nil {
+		if err := o.CheckCollectionCount(tx, 1); err != nil {
 			return err
 		}
 		if err := c.share(); err != nil {
@@ -272,9 +274,9 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 
 // checkCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
 // the organisation's lock, so that concurrent calls cannot pass the limit together.
-func (o *Org) checkCollectionCount(tx *gorm.DB, n int) error {
+func (o *Org) CheckCollectionCount(tx *gorm.DB, n int) error {
 	var have int64
-	if err := scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
+	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
 		return err
 	}
 	if int(have)+n > o.s.maxCollections {
@@ -299,9 +301,9 @@ func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	}
 	slices.Sort(c.Hashtags)
 	c.Hashtags = slices.DeleteFunc(slices.Compact(c.Hashtags), func(t string) bool { return t == "" })
-	rows := make([]collectionHashtag, len(c.Hashtags))
+	rows := make([]CollectionHashtag, len(c.Hashtags))
 	for i, tag := range c.Hashtags {
-		rows[i] = collectionHashtag{o.id, c.ID, tag}
+		rows[i] = CollectionHashtag{o.id, c.ID, tag}
 	}
 	if err := tx.Exec("DELETE FROM collection_hashtags WHERE organisation_id = ? AND collection_id = ?", o.id, c.ID).Error; err != nil || len(rows) == 0 {
 		return err
@@ -318,7 +320,7 @@ type CollectionPatch struct {
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
 	// Unchanged, when set, is the UpdatedAt that the caller has seen: any other is ErrStale.
-	Unchanged *Instant
+	Unchanged *db.Instant
 }
 
 // ParentChange moves a collection below another, or with a nil To to the root.
@@ -340,9 +342,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 			}
 			c.ParentID = p.Parent.To
 		}
-		set(&c.Name, p.Name)
-		set(&c.Access, p.Access)
-		setPointer(&c.PasswordHash, p.PasswordHash)
+		db.Assign(&c.Name, p.Name)
+		db.Assign(&c.Access, p.Access)
+		db.AssignPointer(&c.PasswordHash, p.PasswordHash)
 		if p.DisplaySettings != nil {
 			text := string(*p.DisplaySettings)
 			c.DisplaySettings = &text
@@ -357,7 +359,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 			return err
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // two changes within a microsecond are two versions
-		err = scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
+		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
 		if err != nil {
@@ -365,7 +367,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		}
 		if p.Hashtags == nil {
 			c.Hashtags = nil
-			return scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", id).Order("tag").Pluck("tag", &c.Hashtags).Error
+			return db.Scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", id).Order("tag").Pluck("tag", &c.Hashtags).Error
 		}
 		c.Hashtags = *p.Hashtags
 		return o.saveHashtags(tx, &c)
@@ -373,15 +375,15 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *Instant) (Collection, error) {
-	q := scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
-	q = forUpdate(q)
+func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
+	q := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
+	q = db.ForUpdate(q)
 	var found []Collection
 	switch err := q.Find(&found).Error; {
 	case err != nil:
 		return Collection{}, err
 	case len(found) == 0:
-		return Collection{}, notFound("collection", id.String())
+		return Collection{}, db.NotFound("collection", id.String())
 	case unchanged != nil && found[0].UpdatedAt != *unchanged:
 		return Collection{}, ErrStale
 	}
@@ -399,11 +401,11 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 			return ErrTooDeep
 		}
 		var found []Collection
-		if err := scoped(tx, "collections", o.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
+		if err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			return notFound("collection", at.String())
+			return db.NotFound("collection", at.String())
 		}
 		at = found[0].ParentID
 	}
@@ -419,7 +421,7 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
 		var children []uuid.UUID
-		if err := scoped(tx, "collections", o.id).Where("collections.parent_id IN ?", ids).Pluck("id", &children).Error; err != nil {
+		if err := db.Scoped(tx, "collections", o.id).Where("collections.parent_id IN ?", ids).Pluck("id", &children).Error; err != nil {
 			return 0, err
 		}
 		if len(children) == 0 {
@@ -432,14 +434,14 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 
 // DeleteCollection removes a collection and its associations; its children move up to its parent, its videos and
 // accounts stay tracked. ErrNotFound, or ErrStale when unchanged is set and another UpdatedAt is found.
-func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *Instant) error {
+func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.lockCollection(tx, id, unchanged)
 		if err != nil {
 			return err
 		}
 		now := o.s.db.Now() // later than what the children have, as in UpdateCollection
-		err = scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
+		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 // VideoHistory is a video with its points.
@@ -15,8 +17,8 @@ type VideoHistory struct {
 
 // ExportQuery says which histories are wanted.
 type ExportQuery struct {
-	From, To       Date // both inclusive
-	Interpolated   bool // also the days between two points that nobody measured
+	From, To       db.Date // both inclusive
+	Interpolated   bool    // also the days between two points that nobody measured
 	IncludeRemoved bool
 	After          uuid.UUID // go on after the video of that id; the zero id begins
 	Limit          int       // of videos
@@ -34,14 +36,14 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 	}
 	var found []Video
 	if err := videos.Find(&found).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	out, at := make([]VideoHistory, len(found)), make(map[uuid.UUID]int, len(found))
 	ids := make([]uuid.UUID, len(found))
 	for n, v := range found {
 		out[n].Video, at[v.ID], ids[n] = v, n, v.ID
 	}
-	for chunk := range slices.Chunk(ids, insertChunk) {
+	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		// All of a video's points in one statement, so that a roll-up in between shows them once.
 		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
 		var rows []struct {
@@ -52,13 +54,13 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			o.id, chunk, o.id, chunk).Scan(&rows).Error
 		if err != nil {
-			return nil, translate(err)
+			return nil, db.Translate(err)
 		}
 		for _, r := range rows {
 			of := &out[at[r.VideoID]]
 			// A week's point that is still there as a daily one as well counts once, with what it has from days that are dropped.
 			if n := len(of.Points); n > 0 && of.Points[n-1].Day == r.Day {
-				r.update(of.Points[n-1].Counts)
+				r.Update(of.Points[n-1].Counts)
 				of.Points[n-1].Counts = r.Counts
 				continue
 			}

@@ -7,34 +7,9 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
-
-// Counts are the five counts of a point; nil where the source does not give one.
-type Counts struct {
-	Views     *int64
-	Likes     *int64
-	Comments  *int64
-	Shares    *int64
-	Bookmarks *int64
-}
-
-// countColumns are the counts as columns, in that order.
-var countColumns = []string{"views", "likes", "comments", "shares", "bookmarks"}
-
-// Engagement is likes + comments + bookmarks + shares, of those that are known; nil when none is.
-func (c Counts) Engagement() *int64 {
-	var sum int64
-	known := false
-	for _, n := range []*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares} {
-		if n != nil {
-			sum, known = sum+*n, true
-		}
-	}
-	if !known {
-		return nil
-	}
-	return &sum
-}
 
 // Quality says how far a point's counts are to be trusted.
 type Quality string
@@ -49,13 +24,13 @@ const (
 // Provenance says where the counts of a point come from.
 type Provenance struct {
 	Quality   Quality
-	Source    *string  // nil where nobody measured
-	FetchedAt *Instant // when the source was asked
+	Source    *string     // nil where nobody measured
+	FetchedAt *db.Instant // when the source was asked
 }
 
 // Point is a day of a video's history (spec.md 2.4): the last counts seen on that UTC day.
 type Point struct {
-	Day Date
+	Day db.Date
 	Counts
 	Provenance
 }
@@ -64,7 +39,7 @@ type Point struct {
 // between two with one is interpolated: it was not fetched, or only its week's last point was kept. Before the first point and
 // after the last there is none. ErrNotFound when the organisation has no such video; an empty slice when it has no
 // point in the range.
-func (o *Org) History(ctx context.Context, ref VideoRef, from, to Date) ([]Point, error) {
+func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -84,7 +59,7 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to Date) ([]Point
 const usualGap = 7
 
 // points reads the stored points of the days from..to, the oldest first, with at least the nearest one on each side.
-func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Point, error) {
+func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, " ORDER BY day", video, from-usualGap, to+usualGap)
 	if err != nil {
 		return nil, err
@@ -97,7 +72,7 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 		points = append(older, points...)
 	}
 	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.db.Now().Day() {
-		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, maxDate)
+		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, MaxDate)
 		if err != nil {
 			return nil, err
 		}
@@ -106,19 +81,19 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 	return points, nil
 }
 
-const maxDate Date = 2932896 // 9999-12-31
+const MaxDate db.Date = 2932896 // 9999-12-31
 
 // knownBefore returns each count as it was known last before the first of the points, which points has read for the days
 // from..to: a point is judged by it where the points before it lack the count. So its quality is the same in every range.
-func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to Date) (Counts, error) {
+func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
 	for _, p := range points {
-		was := seen.all()
-		for n, count := range p.all() {
+		was := seen.All()
+		for n, count := range p.All() {
 			wanted = wanted || (count != nil && was[n] == nil && p.Day >= from && p.Day <= to)
 		}
-		seen.update(p.Counts)
+		seen.Update(p.Counts)
 	}
 	if !wanted || points[0].Day >= from { // the latter when there is none before
 		return before, nil
@@ -131,12 +106,12 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 ) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
 	var lasts []string
 	var args []any
-	for _, count := range countColumns {
+	for _, count := range CountColumns {
 		lasts = append(lasts, fmt.Sprintf(last, count))
 		args = append(args, o.id, video, points[0].Day, o.id, video, points[0].Day)
 	}
 	err := o.s.db.Read(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
-	return before, translate(err)
+	return before, db.Translate(err)
 }
 
 // storedPoints is the union of the daily and the weekly points of a video in a range of days. A week's point that is
@@ -150,22 +125,22 @@ SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.f
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
    AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
 
-func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to Date) ([]Point, error) {
+func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	err := o.s.db.Read(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
-	return points, translate(err)
+	return points, db.Translate(err)
 }
 
 // fill turns stored points, the oldest first, into the points of the days from..to, the newest first. A point is corrected
 // when any of its counts is lower than that was known last, in an earlier point or in known, what was known before the first.
-func fill(known Counts, stored []Point, from, to Date) []Point {
+func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		p.Quality = QualityMeasured
 		if p.fellFrom(known) {
 			p.Quality = QualityCorrected
 		}
-		known.update(p.Counts)
+		known.Update(p.Counts)
 	}
 	out := make([]Point, 0, len(stored))
 	for i, p := range slices.Backward(stored) {
@@ -183,16 +158,9 @@ func fill(known Counts, stored []Point, from, to Date) []Point {
 	return out
 }
 
-// fellFrom says whether any count is lower than it was, of those that are known both times.
-func (c Counts) fellFrom(before Counts) bool {
-	fell := func(now, then *int64) bool { return now != nil && then != nil && *now < *then }
-	return fell(c.Views, before.Views) || fell(c.Likes, before.Likes) || fell(c.Comments, before.Comments) ||
-		fell(c.Shares, before.Shares) || fell(c.Bookmarks, before.Bookmarks)
-}
-
 // between interpolates in a straight line. Rounding down keeps a rising count from falling between the two points and
 // from passing the later one.
-func between(a, b Point, day Date) Point {
+func between(a, b Point, day db.Date) Point {
 	at := func(x, y *int64) *int64 {
 		if x == nil || y == nil {
 			return nil

@@ -3,12 +3,13 @@ package store
 import (
 	"context"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 // AccountPoint is a day of an account's history; nil where nothing is known.
 type AccountPoint struct {
-	Day       Date
+	Day       db.Date
 	Followers *int64
 	Following *int64
 	Videos    int64
@@ -19,7 +20,7 @@ type AccountPoint struct {
 
 // AccountHistory returns an account's points of the days from..to, both inclusive, the newest first. ErrNotFound for an
 // unknown account.
-func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to Date) ([]AccountPoint, error) {
+func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Date) ([]AccountPoint, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -39,12 +40,12 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to Date)
 	if n := len(points); n > 0 && points[n-1].Day < from {
 		points = points[:n-1]
 	}
-	return points, translate(err)
+	return points, db.Translate(err)
 }
 
 // OrganisationPoint is a day of an organisation's history: the sums of the latest counts as that day ended.
 type OrganisationPoint struct {
-	Day       Date
+	Day       db.Date
 	Accounts  int64
 	Videos    int64
 	Uploads   int64 // of tracked videos, on that day
@@ -58,13 +59,13 @@ type OrganisationPoint struct {
 }
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
-func (o *Org) OrganisationHistory(ctx context.Context, from, to Date) ([]OrganisationPoint, error) {
+func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
 	err := o.q(ctx, "organisation_days").
 		Joins("LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day").
 		Select("organisation_days.*, COALESCE(u.uploads, 0) AS uploads").
 		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC").Find(&points).Error
-	return points, translate(err)
+	return points, db.Translate(err)
 }
 
 // Statistics count what an organisation tracks.
@@ -99,5 +100,5 @@ func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics
 			s.ByPlatform[r.Platform] = r.Tracked
 		}
 	}
-	return s, translate(err)
+	return s, db.Translate(err)
 }

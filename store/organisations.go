@@ -7,6 +7,9 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Tier is what an organisation pays for; it decides limits, ranges and masking.
@@ -16,14 +19,14 @@ type Tier string
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
-	TierPremium Tier = PremiumTier
+	TierPremium Tier = queue.PremiumTier
 )
 
 // Tiers lists every tier, the lowest first.
 var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
 
 // LaneOf returns the lane of an organisation's scheduled fetches.
-func LaneOf(o Organisation) Lane { return laneFor(string(o.Tier), string(o.Subscription)) }
+func LaneOf(o Organisation) queue.Lane { return queue.LaneOf(string(o.Tier), string(o.Subscription)) }
 
 // ParseTier returns the tier of that name.
 func ParseTier(s string) (Tier, error) {
@@ -41,7 +44,7 @@ type Subscription string
 // The subscriptions.
 const (
 	SubscriptionActive Subscription = "active"
-	SubscriptionNone   Subscription = NoSubscription
+	SubscriptionNone   Subscription = queue.NoSubscription
 )
 
 // ParseSubscription returns the subscription of that name.
@@ -59,12 +62,12 @@ type Organisation struct {
 	Name         string
 	Tier         Tier
 	Subscription Subscription
-	CreatedAt    Instant `gorm:"autoCreateTime:false"`
+	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
 }
 
 const maxNameLength = 100
 
-func checkName(what, name string) error {
+func CheckName(what, name string) error {
 	if n := len([]rune(strings.TrimSpace(name))); n == 0 || n > maxNameLength {
 		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", what, n, maxNameLength)
 	}
@@ -73,15 +76,15 @@ func checkName(what, name string) error {
 
 // CreateOrganisation adds an organisation. Names need not be unique.
 func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, sub Subscription) (Organisation, error) {
-	if err := checkName("organisation", name); err != nil {
+	if err := CheckName("organisation", name); err != nil {
 		return Organisation{}, err
 	}
-	o := Organisation{ID: NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
+	o := Organisation{ID: db.NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Create(&o).Error; err != nil {
 			return err
 		}
-		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.db.Now()}).Error
+		return tx.Create(&OrganisationTotals{OrganisationID: o.ID, Version: s.db.Now()}).Error
 	})
 	return o, err
 }
@@ -91,15 +94,15 @@ func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, e
 	var o Organisation
 	err := s.db.Read(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
 	if err == nil && o.ID == uuid.Nil {
-		err = notFound("organisation", id.String())
+		err = db.NotFound("organisation", id.String())
 	}
-	return o, translate(err)
+	return o, db.Translate(err)
 }
 
 // Organisations lists all organisations, the oldest first.
 func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	var os []Organisation
-	return os, translate(s.db.Read(ctx).Order("created_at, id").Find(&os).Error)
+	return os, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&os).Error)
 }
 
 // SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second, and what it tracks is
@@ -122,8 +125,55 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 	return s.changeLane(ctx, id, func(tx *gorm.DB) error {
 		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
 		if r.Error == nil && r.RowsAffected == 0 {
-			return notFound("organisation", id.String())
+			return db.NotFound("organisation", id.String())
 		}
 		return r.Error
 	}, progress)
+}
+
+// changeLane changes an organisation by a function that changes its lane, and moves its targets. The change and the first
+// targets are one transaction, so for most organisations all is. Of many, the others follow a batch at a time: in one
+// transaction a million would keep collectors from giving back what they fetched until their leases end. Which order two
+// changes have does not matter, since each batch asks for the lanes as they are. Where it breaks off, it
+// can be repeated.
+func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
+	var total, done int64
+	if len(progress) > 0 {
+		err := s.db.Read(ctx).Raw(`SELECT COUNT(*) FROM fetch_subscriptions WHERE organisation_id = ?`, org).Scan(&total).Error
+		if err != nil {
+			return db.Translate(err)
+		}
+	}
+	after := uuid.Nil
+	for first := true; ; first = false {
+		var last uuid.UUID
+		var n int
+		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+			if err := db.RaiseVersions(tx, s.db.Now(), org); err != nil {
+				return err
+			}
+			if first {
+				if err := change(tx); err != nil {
+					return err
+				}
+			}
+			targets, err := queue.SubscriptionsAfter(tx, org, after)
+			if n = len(targets); err != nil || n == 0 {
+				return err
+			}
+			last = targets[n-1].SubjectID
+			return queue.SettleLanes(tx, targets)
+		})
+		if err != nil {
+			return err
+		}
+		done += int64(n)
+		for _, tell := range progress {
+			tell(done, max(done, total))
+		}
+		if n < db.InsertChunk {
+			return nil
+		}
+		after = last
+	}
 }

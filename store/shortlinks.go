@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -13,7 +14,7 @@ type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	Code       string        `gorm:"primaryKey"`
 	Target     string        // the canonical link that it leads to
-	ResolvedAt Instant
+	ResolvedAt db.Instant
 }
 
 // ShortLinks returns those of the short links that were resolved in the last 30 days, by their canonical form. What a
@@ -28,9 +29,9 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 		canonical[string(l.Platform)+l.Canonical] = l.Canonical
 	}
 	var rows []shortLink
-	err := s.db.Read(ctx).Where("code IN ? AND resolved_at > ?", codes, s.db.Now().Add(-shortLinkLife)).Find(&rows).Error
+	err := s.db.Read(ctx).Where("code IN ? AND resolved_at > ?", codes, s.db.Now().Add(-db.ShortLinkLife)).Find(&rows).Error
 	if err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	resolved := make(map[string]link.Link, len(rows))
 	for _, r := range rows {

@@ -9,6 +9,9 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Options say where the data is and what the store may use.
@@ -34,23 +37,23 @@ type Options struct {
 // Store is the database with the data of all organisations. Its methods may be called concurrently.
 type Store struct {
 	// Queue is the fetch queue in the same database.
-	Queue *Queue
+	Queue *queue.Queue
 
-	db             *DB
+	db             *db.DB
 	maxCollections int
 }
 
 // Open connects to the database. It neither creates nor changes a table: Migrate does, and CheckSchema reports whether Migrate is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	d, err := OpenDB(ctx, DBOptions{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect})
+	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Queue: NewQueue(d), db: d, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
+	return &Store{Queue: queue.New(d), db: d, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
 // DB returns the database for the packages below store, which write for several organisations in one transaction.
-func (s *Store) DB() *DB { return s.db }
+func (s *Store) DB() *db.DB { return s.db }
 
 // Close closes all connections. It may be called twice.
 func (s *Store) Close() error { return s.db.Close() }
@@ -66,7 +69,7 @@ func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema
 func (s *Store) Ready(ctx context.Context) error { return s.db.Ready(ctx) }
 
 // Engine returns name, version and clock of the database engine.
-func (s *Store) Engine(ctx context.Context) (Engine, error) { return s.db.Engine(ctx) }
+func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Engine(ctx) }
 
 // CheckClock returns a *ClockError if the store's clock may be wrong, so that rows must not be deleted by it.
 func (s *Store) CheckClock(ctx context.Context) error { return s.db.CheckClock(ctx) }
@@ -96,7 +99,7 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	}
 	var kept setting
 	if err := s.db.ReadCommitted(ctx).Table("settings").Where("name = ?", name).Take(&kept).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	return kept.Value, nil
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 // Scope is what a token may do.
@@ -48,10 +50,10 @@ type Token struct {
 	OrganisationID uuid.UUID
 	Name           string
 	Scopes         []Scope
-	CreatedAt      Instant
-	ExpiresAt      *Instant
-	RevokedAt      *Instant
-	LastUsedAt     *Instant // to the minute
+	CreatedAt      db.Instant
+	ExpiresAt      *db.Instant
+	RevokedAt      *db.Instant
+	LastUsedAt     *db.Instant // to the minute
 }
 
 // May says whether the token has the scope.
@@ -109,10 +111,10 @@ type tokenRow struct {
 	Name           string
 	Hash           []byte
 	Scopes         string
-	CreatedAt      Instant `gorm:"autoCreateTime:false"`
-	ExpiresAt      *Instant
-	RevokedAt      *Instant
-	LastUsedAt     *Instant `gorm:"->"`
+	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
+	ExpiresAt      *db.Instant
+	RevokedAt      *db.Instant
+	LastUsedAt     *db.Instant `gorm:"->"`
 }
 
 func (tokenRow) TableName() string { return "api_tokens" }
@@ -126,7 +128,7 @@ func (r tokenRow) token() Token {
 // CreateToken makes a token for an organisation and returns its secret, which is never to be had again. A validity of
 // 0 means that it does not expire. ErrNotFound when there is no such organisation.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
-	if err := checkName("token", name); err != nil {
+	if err := CheckName("token", name); err != nil {
 		return Token{}, "", err
 	}
 	if len(scopes) == 0 {
@@ -152,7 +154,7 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 	secret := tokenPrefix + random
 	secret += checksumOf(secret)
 	hash := sha256.Sum256([]byte(secret))
-	row := tokenRow{ID: NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
+	row := tokenRow{ID: db.NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
 		Scopes: strings.Join(names, ","), CreatedAt: s.db.Now()}
 	if validity > 0 {
 		expires := row.CreatedAt.Add(validity)
@@ -175,7 +177,7 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 	for i, r := range rows {
 		tokens[i] = r.token()
 	}
-	return tokens, translate(err)
+	return tokens, db.Translate(err)
 }
 
 // RevokeToken ends a token for good, or returns ErrNotFound. Revoking it again changes nothing.
@@ -183,7 +185,7 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
 		if r.Error == nil && r.RowsAffected == 0 {
-			return notFound("token", id.String())
+			return db.NotFound("token", id.String())
 		}
 		return r.Error
 	})
@@ -200,7 +202,7 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
 	switch now := s.db.Now(); {
 	case err != nil:
-		return Identity{}, translate(err)
+		return Identity{}, db.Translate(err)
 	case row.ID == uuid.Nil:
 		return Identity{}, ErrTokenUnknown
 	case row.RevokedAt != nil:
@@ -219,11 +221,11 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 func (s *Store) TokenUsed(ctx context.Context, id uuid.UUID, at time.Time) error {
 	type tokenUse struct {
 		TokenID    uuid.UUID
-		LastUsedAt Instant
+		LastUsedAt db.Instant
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Table("token_uses").Clauses(clause.OnConflict{
 			Columns: []clause.Column{{Name: "token_id"}}, DoUpdates: clause.AssignmentColumns([]string{"last_used_at"}),
-		}).Create(&tokenUse{id, InstantOf(at)}).Error
+		}).Create(&tokenUse{id, db.InstantOf(at)}).Error
 	})
 }

@@ -9,7 +9,9 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Video is a video that an organisation tracks or has tracked (spec.md 2.2).
@@ -21,11 +23,11 @@ type Video struct {
 	Link            string // canonical
 	Username        string // lower case, without "@"; "" while unknown
 	LinkedAccountID *uuid.UUID
-	CreatedAt       Instant `gorm:"autoCreateTime:false"`
-	Removed         bool    // tracking was stopped
-	Pending         bool    // saved without being fetched, for want of a subscription
-	Direct          bool    // asked for by itself, not only found through its account
-	UploadedAt      *Date
+	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
+	Removed         bool       // tracking was stopped
+	Pending         bool       // saved without being fetched, for want of a subscription
+	Direct          bool       // asked for by itself, not only found through its account
+	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string
 	VideoLength     *string // seconds
@@ -45,7 +47,7 @@ type Video struct {
 	LatestBookmarks  *int64
 	LatestShares     *int64
 	LatestEngagement *int64
-	LatestUpdatedAt  *Instant
+	LatestUpdatedAt  *db.Instant
 
 	OutlierMultiplier float64
 	Increase1d        float64 `gorm:"column:increase_1d"`
@@ -81,36 +83,36 @@ type VideoQuery struct {
 	Username        *string // folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
-	Link            *link.Link // of kind video
-	UploadedFrom    *Date      // inclusive
-	UploadedTo      *Date      // inclusive
-	UpdatedFrom     *Instant   // inclusive
-	UpdatedTo       *Instant   // inclusive
-	Shop            *bool      // ad_info_shop is that
-	ShopProduct     bool       // only shop ads that have a product id
-	HasMetrics      *bool      // true: fetched at least once; false: never
-	Collections     []string   // names or ids; effectively in any of them
-	CollectionID    *uuid.UUID // effectively in this one; ErrNotFound when there is no such collection
-	Hashtag         *string    // without "#", any case
-	Words           *string    // each word stands in the caption, any case
+	Link            *link.Link  // of kind video
+	UploadedFrom    *db.Date    // inclusive
+	UploadedTo      *db.Date    // inclusive
+	UpdatedFrom     *db.Instant // inclusive
+	UpdatedTo       *db.Instant // inclusive
+	Shop            *bool       // ad_info_shop is that
+	ShopProduct     bool        // only shop ads that have a product id
+	HasMetrics      *bool       // true: fetched at least once; false: never
+	Collections     []string    // names or ids; effectively in any of them
+	CollectionID    *uuid.UUID  // effectively in this one; ErrNotFound when there is no such collection
+	Hashtag         *string     // without "#", any case
+	Words           *string     // each word stands in the caption, any case
 	IncludeRemoved  bool
-	Order           Order // one of VideoOrders
-	Window          Window
+	Order           db.Order // one of VideoOrders
+	Window          db.Window
 	WithoutTotal    bool // the caller does not need Total
 }
 
 // VideoOrders are the columns by which videos can be ordered. Orders by created_at, uploaded_at, latest_views and latest_updated_at are read
 // from an index. The others sort all matching videos.
-var VideoOrders = SortColumns{
-	"created_at":        SortBy("videos", "created_at", IntegerColumn),
-	"uploaded_at":       SortByNullable("videos", "uploaded_at", DateColumn),
-	"latest_views":      SortByNullable("videos", "latest_views", IntegerColumn),
-	"latest_likes":      SortByNullable("videos", "latest_likes", IntegerColumn),
-	"latest_comments":   SortByNullable("videos", "latest_comments", IntegerColumn),
-	"latest_bookmarks":  SortByNullable("videos", "latest_bookmarks", IntegerColumn),
-	"latest_shares":     SortByNullable("videos", "latest_shares", IntegerColumn),
-	"latest_engagement": SortByNullable("videos", "latest_engagement", IntegerColumn),
-	"latest_updated_at": SortByNullable("videos", "latest_updated_at", IntegerColumn),
+var VideoOrders = db.SortColumns{
+	"created_at":        db.SortBy("videos", "created_at", db.IntegerColumn),
+	"uploaded_at":       db.SortByNullable("videos", "uploaded_at", db.DateColumn),
+	"latest_views":      db.SortByNullable("videos", "latest_views", db.IntegerColumn),
+	"latest_likes":      db.SortByNullable("videos", "latest_likes", db.IntegerColumn),
+	"latest_comments":   db.SortByNullable("videos", "latest_comments", db.IntegerColumn),
+	"latest_bookmarks":  db.SortByNullable("videos", "latest_bookmarks", db.IntegerColumn),
+	"latest_shares":     db.SortByNullable("videos", "latest_shares", db.IntegerColumn),
+	"latest_engagement": db.SortByNullable("videos", "latest_engagement", db.IntegerColumn),
+	"latest_updated_at": db.SortByNullable("videos", "latest_updated_at", db.IntegerColumn),
 }
 
 // videoText counts the characters of a video's texts. The username counts twice, because it is shown in two spellings.
@@ -120,8 +122,8 @@ const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(video
 // VideoPage is a part of a list of videos.
 type VideoPage struct {
 	Videos []Video
-	Total  int64     // all that match, whatever the window
-	Next   *Position // where the next page begins; nil on the last
+	Total  int64        // all that match, whatever the window
+	Next   *db.Position // where the next page begins; nil on the last
 }
 
 // Videos returns a page of videos, all read at once.
@@ -135,7 +137,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 }
 
 // ListVideos returns a list of videos whose rows are read on demand.
-func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], error) {
+func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
@@ -146,14 +148,14 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], e
 	if !query.WithoutTotal {
 		var err error
 		if total, err = o.countVideos(ctx, query, filtered); err != nil {
-			return nil, translate(err)
+			return nil, db.Translate(err)
 		}
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return NewList(filtered, ListSpec[Video]{
+	return db.NewList(filtered, db.ListSpec[Video]{
 		Columns: VideoOrders, TextLength: videoText, LabelBytes: labels.bytes(), Total: total,
 		ID: func(v *Video) uuid.UUID { return v.ID },
 		Read: func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
@@ -169,7 +171,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], e
 // countVideos takes the stored count when nothing filters, else counts.
 func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	if !query.filters() {
-		var t organisationTotals
+		var t OrganisationTotals
 		err := o.q(ctx, "organisation_totals").Limit(1).Find(&t).Error
 		if query.IncludeRemoved {
 			return t.Videos + t.VideosRemoved, err
@@ -217,7 +219,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	}
 	if query.Words != nil {
 		for word := range strings.FieldsSeq(strings.ToLower(*query.Words)) {
-			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, likePattern(word))
+			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, db.LikePattern(word))
 		}
 	}
 	if len(query.Collections) > 0 {
@@ -239,37 +241,43 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	}
 	var found []Video
 	if err := q.Limit(1).Find(&found).Error; err != nil {
-		return Video{}, translate(err)
+		return Video{}, db.Translate(err)
 	}
 	if len(found) == 0 {
-		return Video{}, notFound("video", ref.String())
+		return Video{}, db.NotFound("video", ref.String())
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return Video{}, err
 	}
 	err = labels.ofVideos(ctx, found)
-	return found[0], translate(err)
+	return found[0], db.Translate(err)
 }
 
 // saveNewVideos saves videos and adds the rows to known, by targetKey: where one of that platform and id is there already, its
 // id and state, and nothing of it changes. The rows must be sorted, so that concurrent requests lock in one order.
 func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
-	for chunk := range slices.Chunk(rows, insertChunk/2) {
+	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
 		// The update changes nothing: it is what makes RETURNING name the row that was there, and keeps it locked.
 		err := tx.Clauses(
 			clause.OnConflict{
-				Columns:   columns([]string{"organisation_id", "platform", "external_id"}),
+				Columns:   db.Columns([]string{"organisation_id", "platform", "external_id"}),
 				DoUpdates: clause.AssignmentColumns([]string{"external_id"}),
 			},
-			clause.Returning{Columns: columns([]string{"id", "platform", "external_id", "removed", "direct"})},
+			clause.Returning{Columns: db.Columns([]string{"id", "platform", "external_id", "removed", "direct"})},
 		).Create(&chunk).Error
 		if err != nil {
 			return err
 		}
 		for _, v := range chunk {
-			known[targetKey(v.Platform, v.ExternalID)] = v
+			known[queue.TargetKey(v.Platform, v.ExternalID)] = v
 		}
 	}
 	return nil
 }
+
+func (v *Video) LatestCounts() Counts {
+	return Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}
+}
+
+func (v *Video) Key() db.RowKey { return db.RowKey{Org: v.OrganisationID, ID: v.ID} }

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 type statusCommand struct {
@@ -86,7 +87,7 @@ func ago(seconds *float64) string {
 // within writes a percentile; one that lies beyond the oldest age that is counted is not to pass for none.
 func within(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
-		return "> " + ago(new(store.FreshWithin[len(store.FreshWithin)-1].Seconds()))
+		return "> " + ago(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
 	return ago(percentile)
 }

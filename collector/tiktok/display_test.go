@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -385,11 +386,11 @@ func TestNewDisplay_refuses(t *testing.T) {
 	require.Equal(t, collector.BadRequest, f.Class)
 }
 
-func found(pairs ...any) []store.FoundVideo {
-	var out []store.FoundVideo
+func found(pairs ...any) []ingest.FoundVideo {
+	var out []ingest.FoundVideo
 	for i := 0; i < len(pairs); i += 2 {
 		id := pairs[i].(string)
-		out = append(out, store.FoundVideo{ID: id, Link: "https://www.tiktok.com/@" + owner + "/video/" + id, UploadedAt: new(store.InstantOf(time.Unix(pairs[i+1].(int64), 0)))})
+		out = append(out, ingest.FoundVideo{ID: id, Link: "https://www.tiktok.com/@" + owner + "/video/" + id, UploadedAt: new(store.InstantOf(time.Unix(pairs[i+1].(int64), 0)))})
 	}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -204,7 +205,7 @@ type flaky struct {
 	away atomic.Bool
 }
 
-func (s *flaky) ReplaceSourceToken(ctx context.Context, t store.SourceToken, sealed []byte) (bool, error) {
+func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error) {
 	if s.away.Load() {
 		return false, store.ErrUnavailable
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // PostgresURL is the variable that names a PostgreSQL server on which tests may make and drop databases.
@@ -30,8 +32,8 @@ var Engines = []string{"sqlite", "postgres"}
 // DB is a fresh, migrated database of a test.
 type DB struct {
 	*store.Store
-	*store.Queue
-	*store.Writer
+	*queue.Queue
+	*ingest.Writer
 	// URL opens the same database again.
 	URL string
 	// Engine is one of Engines.
@@ -72,7 +74,7 @@ func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
 	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{}}
 	db.Store = db.Open(t)
-	db.Queue, db.Writer = db.Store.Queue, store.NewWriter(db.Store)
+	db.Queue, db.Writer = db.Store.Queue, ingest.New(db.Store)
 	t.Cleanup(func() { require.NoError(t, db.closeRaw()) })
 	return db
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Status is what operators are told of collecting, over all collectors and organisations. Times are RFC 3339 in UTC, ages and
@@ -124,7 +125,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source
 	return s, nil
 }
 
-func queueStatus(c store.Collecting) []QueueStatus {
+func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
 		lane := QueueStatus{Platform: string(q.Platform), Kind: q.Kind, Lane: q.Lane.String(), Targets: map[string]int64{}}
@@ -145,7 +146,7 @@ func queueStatus(c store.Collecting) []QueueStatus {
 }
 
 // freshness sums the active targets of all lanes: those that are gone or given up are not expected to be fresh.
-func freshness(c store.Collecting) []Freshness {
+func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
 		if q.State != "active" {
@@ -157,7 +158,7 @@ func freshness(c store.Collecting) []Freshness {
 		f := &out[len(out)-1]
 		f.Targets += q.Targets
 		f.NeverFetched += q.Never
-		for i, age := range store.FreshWithin {
+		for i, age := range queue.FreshWithin {
 			f.Within[ageName(age)] += q.Fresh[i]
 		}
 	}
@@ -170,11 +171,11 @@ func freshness(c store.Collecting) []Freshness {
 
 // The places in store.FreshWithin by which numbers are fresh, and beyond which they are stale.
 var (
-	freshBy    = slices.Index(store.FreshWithin[:], store.FetchedBy)
-	staleAfter = slices.Index(store.FreshWithin[:], 48*time.Hour)
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
+	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
-func platforms(c store.Collecting) []Platform {
+func platforms(c queue.Collecting) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
 		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
@@ -200,7 +201,7 @@ func platforms(c store.Collecting) []Platform {
 // percentile returns the smallest age, in seconds, that covers the share of the targets that were ever fetched.
 func (f *Freshness) percentile(share float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
-	for _, age := range store.FreshWithin {
+	for _, age := range queue.FreshWithin {
 		if fetched > 0 && float64(f.Within[ageName(age)]) >= share*float64(fetched) {
 			return new(age.Seconds())
 		}
@@ -211,7 +212,7 @@ func (f *Freshness) percentile(share float64) *float64 {
 // ageName writes an age of whole hours as 24h.
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
+func sourceStatus(c queue.Collecting, source collector.Source) SourceStatus {
 	s := SourceStatus{Source: source.Name(), Pause: pauseStatus(c, source.Name()), Budgets: []BudgetStatus{}}
 	for _, b := range source.Budgets() {
 		name := source.Name() + "/" + b.Name
@@ -220,7 +221,7 @@ func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
 			budget.Window, budget.ResetsAt = b.Window(c.At.Time())
 			budget.ResetsAt = budget.ResetsAt.UTC()
 		}
-		if i := slices.IndexFunc(c.Quotas, func(q store.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
+		if i := slices.IndexFunc(c.Quotas, func(q queue.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
 			budget.Used = c.Quotas[i].Used
 		}
 		if b.Limit > 0 {
@@ -232,7 +233,7 @@ func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
 }
 
 // pauseStatus is nil when nothing is paused now.
-func pauseStatus(c store.Collecting, name string) *PauseStatus {
+func pauseStatus(c queue.Collecting, name string) *PauseStatus {
 	p, known := c.Pauses[name]
 	if !known || p.BlockedUntil <= c.At {
 		return nil
@@ -430,7 +431,7 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, f := range s.Freshness {
 		gauge(neverDesc, float64(f.NeverFetched), f.Platform, f.Kind)
-		for _, age := range store.FreshWithin {
+		for _, age := range queue.FreshWithin {
 			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, f.Kind, seconds(age))
 		}
 	}

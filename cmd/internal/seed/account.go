@@ -8,6 +8,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -66,23 +67,23 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 
 // account makes the next account of a platform with some of its videos, or that of a special video. It has no videos when
 // chance led to one that is empty, gone, private or known.
-func (g *generator) account(p link.Platform, special *pick) (store.LoadAccount, error) {
+func (g *generator) account(p link.Platform, special *pick) (backfill.LoadAccount, error) {
 	var handle string
 	if special != nil {
 		p, handle = special.truth.Platform, special.truth.Account.Handle
 	} else {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
-			return store.LoadAccount{}, fmt.Errorf("the world has no video of the shape that its ids on %s have", p)
+			return backfill.LoadAccount{}, fmt.Errorf("the world has no video of the shape that its ids on %s have", p)
 		}
 		handle = v.Account.Handle
 	}
 	a, ok := g.world.Account(p, handle, g.now)
 	if !ok || a.State != sandbox.Public || a.Category == sandbox.AccountNoHandle || g.seen[string(p)+a.Handle] {
-		return store.LoadAccount{}, nil
+		return backfill.LoadAccount{}, nil
 	}
 	g.seen[string(p)+a.Handle] = true
-	out := store.LoadAccount{Account: g.record(a), Days: g.followers(a)}
+	out := backfill.LoadAccount{Account: g.record(a), Days: g.followers(a)}
 	out.Collections = append(g.oneOf(g.creators, 3), g.oneOf(g.mixed, 8)...)
 	take := func(v sandbox.VideoTruth, gap bool) error {
 		video, err := g.video(v, gap)
@@ -168,11 +169,11 @@ func (g *generator) record(a sandbox.AccountTruth) store.Account {
 }
 
 // followers are even growth since the account joined: the world tells no more than today's.
-func (g *generator) followers(a sandbox.AccountTruth) []store.LoadFollowers {
+func (g *generator) followers(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
-	var days []store.LoadFollowers
+	var days []backfill.LoadFollowers
 	for day := max(store.DateOf(g.from), joined); day <= today; day++ {
-		d := store.LoadFollowers{Day: day, Following: &a.Following}
+		d := backfill.LoadFollowers{Day: day, Following: &a.Following}
 		if a.Followers != nil {
 			n := *a.Followers
 			if day < today {
@@ -200,13 +201,13 @@ func threeFigures(n int64) int64 {
 // The gap in a history, in days before today.
 const gapFrom, gapTo = 20, 14
 
-func (g *generator) video(t sandbox.VideoTruth, gap bool) (store.LoadVideo, error) {
+func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
-		return store.LoadVideo{}, fmt.Errorf("link of the world's video %s of %s: %w", t.ID, t.Platform, err)
+		return backfill.LoadVideo{}, fmt.Errorf("link of the world's video %s of %s: %w", t.ID, t.Platform, err)
 	}
 	uploaded := store.DateOf(t.UploadedAt)
-	v := store.LoadVideo{Video: store.Video{
+	v := backfill.LoadVideo{Video: store.Video{
 		ID: g.id(t.UploadedAt, "video", string(t.Platform), t.ID), Platform: t.Platform, ExternalID: t.ID, Link: l.Canonical, Username: t.Account.Handle,
 		Direct: true, UploadedAt: &uploaded, Title: t.Title, NotSafe: t.NotSafe, Private: t.State == sandbox.Private, HiddenStats: t.HiddenStats,
 		AdInfoShop: t.ShopAd, AdIsAd: t.ShopAd,
@@ -231,7 +232,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (store.LoadVideo, erro
 		if ago := g.Today - store.DateOf(at); gap && ago <= gapFrom && ago >= gapTo {
 			continue
 		}
-		v.Points = append(v.Points, store.LoadPoint{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
+		v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
 	if len(v.Points) > 0 {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -75,7 +76,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	// One batch is made while the one before is written.
 	making, stop := context.WithCancel(ctx)
 	defer stop()
-	batches := make(chan store.LoadBatch)
+	batches := make(chan backfill.LoadBatch)
 	failed := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -83,7 +84,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	}()
 	var done Progress
 	for b := range batches {
-		if err := store.Load(ctx, org, b); err != nil {
+		if err := backfill.Load(ctx, org, b); err != nil {
 			return err
 		}
 		done.Accounts += len(b.Accounts)
@@ -96,7 +97,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	return <-failed
 }
 
-func pointsOf(a store.LoadAccount) int {
+func pointsOf(a backfill.LoadAccount) int {
 	n := 0
 	for _, v := range a.Videos {
 		n += len(v.Points)
@@ -125,7 +126,7 @@ type generator struct {
 	from time.Time // the beginning of the first day
 	rand *rand.Rand
 
-	collections                []store.LoadCollection
+	collections                []backfill.LoadCollection
 	campaigns, creators, mixed []uuid.UUID
 	seen                       map[string]bool // handles by platform
 	left                       int             // videos to be made
@@ -173,13 +174,13 @@ const (
 )
 
 // make sends the data in batches, the collections with the first one.
-func (g *generator) make(ctx context.Context, out chan<- store.LoadBatch) error {
-	b := store.LoadBatch{Collections: g.collections, Source: Source}
+func (g *generator) make(ctx context.Context, out chan<- backfill.LoadBatch) error {
+	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0
 	send := func() bool {
 		select {
 		case out <- b:
-			b, points = store.LoadBatch{Source: Source}, 0
+			b, points = backfill.LoadBatch{Source: Source}, 0
 			return true
 		case <-ctx.Done():
 			return false
@@ -223,7 +224,7 @@ func (g *generator) makeCollections() {
 		n := len(g.collections)
 		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
 		at := store.InstantOf(g.from.Add(time.Duration(n) * time.Second))
-		g.collections = append(g.collections, store.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
+		g.collections = append(g.collections, backfill.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
 		return id
 	}
 	root := add("Campaigns", nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -226,8 +227,8 @@ func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record)
 	}
 }
 
-func videos(batch []group) []store.ImportVideo {
-	out := make([]store.ImportVideo, len(batch))
+func videos(batch []group) []backfill.ImportVideo {
+	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
 		out[n] = batch[n].video()
 	}
@@ -239,14 +240,14 @@ func (r *importing) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	sum := r.sum
 	err := s.each(ctx, func(batch []group) error {
-		imported, err := store.Import(ctx, r.Org, videos(batch), true)
+		imported, err := backfill.Import(ctx, r.Org, videos(batch), true)
 		if err != nil {
 			return err
 		}
 		for n, v := range imported {
 			sum.count(v)
 			for p, fate := range v.Fates {
-				if fate != store.PointBeforeUpload {
+				if fate != backfill.PointBeforeUpload {
 					continue
 				}
 				at := batch[n].Points[p].At.Day()
@@ -266,7 +267,7 @@ func (r *importing) check(ctx context.Context, s *spool) error {
 	return err
 }
 
-func (s *Summary) count(v store.ImportedVideo) {
+func (s *Summary) count(v backfill.ImportedVideo) {
 	s.Videos++
 	if v.New {
 		s.New++
@@ -276,17 +277,17 @@ func (s *Summary) count(v store.ImportedVideo) {
 	}
 	for _, fate := range v.Fates {
 		switch fate {
-		case store.PointAdded:
+		case backfill.PointAdded:
 			s.Added++
-		case store.PointFolded:
+		case backfill.PointFolded:
 			s.Folded++
-		case store.PointThere:
+		case backfill.PointThere:
 			s.There++
-		case store.PointKept:
+		case backfill.PointKept:
 			s.Kept++
-		case store.PointTooOld:
+		case backfill.PointTooOld:
 			s.TooOld++
-		case store.PointBeforeUpload: // a bad row
+		case backfill.PointBeforeUpload: // a bad row
 		}
 	}
 }
@@ -296,7 +297,7 @@ func (s *Summary) count(v store.ImportedVideo) {
 func (r *importing) write(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.each(ctx, func(batch []group) error {
-		imported, err := store.Import(ctx, r.Org, videos(batch), false)
+		imported, err := backfill.Import(ctx, r.Org, videos(batch), false)
 		if err != nil {
 			return err
 		}

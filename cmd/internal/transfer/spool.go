@@ -13,6 +13,7 @@ import (
 	"github.com/lanrat/extsort"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -27,12 +28,12 @@ type group struct {
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
 	// Points are one a day, the oldest first; Lines are the rows that they are from, the last of each day.
-	Points []store.LoadPoint
+	Points []backfill.LoadPoint
 	Lines  []int
 }
 
-func (g *group) video() store.ImportVideo {
-	return store.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
+func (g *group) video() backfill.ImportVideo {
+	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
 }
 
@@ -74,7 +75,7 @@ func (g *group) add(r record) error {
 	}
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines = append(g.Points, store.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
+		g.Points, g.Lines = append(g.Points, backfill.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
 		return nil
 	}
 	last := &g.Points[n-1]

@@ -1,0 +1,432 @@
+package backfill
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// ImportSource is the source of points that came from another tracker, for provenance.
+const ImportSource = "import"
+
+// ImportVideo is a video as another tracker knew it. What that tracker did not say is "" or nil.
+type ImportVideo struct {
+	Link        link.Link // of kind video
+	Username    string    // folded; counts only where neither the link nor the organisation knows one, as the next does
+	AccountID   string    // the platform's own id of the account, where that is all the other tracker had; then Username is ""
+	Title       string    // likewise, as are the next two
+	UploadedAt  *db.Date
+	VideoLength *string     // seconds
+	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
+}
+
+// PointFate is what became of a point.
+type PointFate int
+
+// The fates.
+const (
+	// PointAdded: it is in the history now.
+	PointAdded PointFate = iota
+	// PointFolded: it is older than DailyDays, and a later one of its week stands for the week.
+	PointFolded
+	// PointThere: the day has the same counts already.
+	PointThere
+	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays. Only one that was
+	// imported without any count gives way.
+	PointKept
+	// PointTooOld: it is older than WeeklyDays; nothing of it is kept.
+	PointTooOld
+	// PointBeforeUpload: nothing could be measured before the video was uploaded; nothing of it is kept.
+	PointBeforeUpload
+)
+
+// ImportedVideo is what became of one video.
+type ImportedVideo struct {
+	New     bool        // it was not there before, and is tracked from now on
+	Stopped bool        // it was stopped before, and stays so
+	Fates   []PointFate // of its points, in their order
+}
+
+// Import adds points of the past to the histories of videos, in one transaction, and returns, in the videos' order, what
+// became of each. Videos that the organisation does not have are tracked, fetched first at their place in the schedule;
+// stopped ones stay stopped. Points that are there stay as they are: the same import again changes nothing. All that
+// is made from counts is then what fetching the same points on their days would have made: the latest counts with what
+// follows from them, statistics, and the days of accounts and of the organisation. With dry true nothing is written,
+// and what comes back is what would be. The videos of a call are different ones. ErrNotFound when there is no such
+// organisation.
+func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
+	org, err := o.Organisation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := importing{in: videos, dry: dry, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
+	i.Org, i.Now = o, o.DB().Now()
+	if err := i.check(); err != nil {
+		return nil, err
+	}
+	if !dry {
+		if err := o.DB().MakeDays(ctx, i.oldestDaily(), i.Now.Day()); err != nil {
+			return nil, err
+		}
+	}
+	var out []ImportedVideo
+	err = db.RepeatOnDuplicate(func() error {
+		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
+			i := i // from its start when it is run again
+			i.Tx, i.insert = tx, insert
+			out, err = i.run()
+			return err
+		}
+		if dry {
+			return o.DB().BulkTx(ctx, run)
+		}
+		return o.DB().ChangeInBulk(ctx, o.ID(), run)
+	})
+	return out, err
+}
+
+// importing is one run of Import inside its transaction.
+type importing struct {
+	store.Tracking
+	insert db.InsertRows
+	in     []ImportVideo
+	dry    bool
+	fetch  bool // those that are new
+	lane   queue.Lane
+
+	merged        []*mergedVideo // those of which something changes
+	daily, weekly [][]any
+	replaced      []replacedWeek
+	gone          []storedPoint
+}
+
+// replacedWeek is a week whose imported point gives way to a later one of the same week.
+type replacedWeek struct {
+	video uuid.UUID
+	week  db.Date
+}
+
+func (i *importing) oldestDaily() db.Date { return i.Now.Day() - db.DailyDays }
+
+// check holds the caller to the form of the points.
+func (i *importing) check() error {
+	for _, v := range i.in {
+		if v.Link.Kind != link.Video {
+			return fmt.Errorf("%s is no video", v.Link.Canonical)
+		}
+		for n, p := range v.Points {
+			if (n > 0 && p.At.Day() <= v.Points[n-1].At.Day()) || p.At > i.Now {
+				return fmt.Errorf("point %d of %s is at %s: points come in order, one a day, and none from the future", n, v.Link.Canonical, p.At.Time())
+			}
+		}
+	}
+	return nil
+}
+
+func (i *importing) run() ([]ImportedVideo, error) {
+	links := make([]link.Link, len(i.in))
+	for n, v := range i.in {
+		links[n] = v.Link
+	}
+	known, err := i.KnownVideos(links)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := i.storedPoints(known)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ImportedVideo, len(i.in))
+	judged := make([]*mergedVideo, len(i.in))
+	for n := range i.in {
+		v, there := known[queue.TargetKey(links[n].Platform, links[n].ID)]
+		out[n].New, out[n].Stopped = !there, v.Removed
+		m := &mergedVideo{in: &i.in[n], isNew: !there, before: v, stored: stored[v.ID]}
+		out[n].Fates = m.judge(i.Now.Day())
+		judged[n] = m
+	}
+	if i.dry {
+		return out, nil
+	}
+	if err := i.trackNew(judged); err != nil {
+		return nil, err
+	}
+	for _, m := range judged {
+		i.merge(m)
+	}
+	return out, i.write()
+}
+
+// storedPoint is a point as it is kept: of a day, or of a week that is older than DailyDays.
+type storedPoint struct {
+	VideoID uuid.UUID
+	Day     db.Date
+	store.Counts
+	FetchedAt db.Instant
+	Source    string
+	Weekly    bool
+}
+
+// storedPoints reads all points of videos, the oldest first.
+func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
+	ids := make([]uuid.UUID, 0, len(known))
+	for _, v := range known {
+		ids = append(ids, v.ID)
+	}
+	points := map[uuid.UUID][]storedPoint{}
+	for chunk := range slices.Chunk(ids, db.InsertChunk) {
+		var rows []storedPoint
+		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
+		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
+			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			of := points[r.VideoID]
+			// A week's point that is still there as a daily one as well counts once.
+			if n := len(of); n > 0 && of[n-1].Day == r.Day {
+				continue
+			}
+			points[r.VideoID] = append(of, r)
+		}
+	}
+	return points, nil
+}
+
+// trackNew tracks the videos that are not there, and gives the others an account where the import is the first to name it.
+func (i *importing) trackNew(videos []*mergedVideo) error {
+	if err := i.nameByID(videos); err != nil {
+		return err
+	}
+	var links []link.Link
+	var fresh []*mergedVideo
+	handles := make([]link.Link, 0, len(videos))
+	for _, m := range videos {
+		l := m.in.Link
+		if l.Handle == "" && m.named != "" {
+			l.Handle = m.named
+			l.Canonical = link.WithHandle(l.Platform, l.Canonical, l.Handle)
+		}
+		switch {
+		case m.isNew:
+			links, fresh = append(links, l), append(fresh, m)
+		case m.before.Username == "" && l.Handle != "":
+			handles = append(handles, l)
+		}
+	}
+	if err := i.trackLinks(links, fresh); err != nil || len(handles) == 0 {
+		return err
+	}
+	accounts, err := i.Accounts(handles)
+	if err != nil {
+		return err
+	}
+	for _, m := range videos {
+		for _, l := range handles {
+			if id, ok := accounts[store.AccountKey(l.Platform, l.Handle)]; ok && l.Platform == m.before.Platform && l.ID == m.before.ExternalID {
+				m.username, m.account = l.Handle, &id
+			}
+		}
+	}
+	return nil
+}
+
+// nameByID finds the accounts of videos that are known by their account's id, or makes them, and notes the handles that they
+// bear: without a handle of its own an account bears its id, as sources have it.
+func (i *importing) nameByID(videos []*mergedVideo) error {
+	var ids []string
+	for _, m := range videos {
+		m.named = m.in.Username
+		if m.wantsAccount() {
+			ids = append(ids, m.in.AccountID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var known []store.Account
+	if err := db.Scoped(i.Tx, "accounts", i.ID()).Where("accounts.external_id IN ?", ids).Find(&known).Error; err != nil {
+		return err
+	}
+	named := map[string]*store.Account{}
+	for n := range known {
+		if a := &known[n]; a.Username != "" {
+			named[queue.TargetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	var links []link.Link
+	for _, m := range videos {
+		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.wantsAccount() && named[key] == nil {
+			links = append(links, link.Link{Platform: m.in.Link.Platform, Kind: link.Account, ID: m.in.AccountID, Handle: m.in.AccountID})
+		}
+	}
+	if len(links) > 0 {
+		made, err := i.AccountRecords(links)
+		if err != nil {
+			return err
+		}
+		for _, a := range made {
+			named[queue.TargetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	for _, m := range videos {
+		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
+		if m.wantsAccount() && a.HandleCurrent { // a handle that it lost is another's
+			m.named = a.Username
+		}
+	}
+	return nil
+}
+
+// wantsAccount says whether the account's id is all that is known of a video's author.
+func (m *mergedVideo) wantsAccount() bool {
+	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
+}
+
+func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
+	if len(links) == 0 {
+		return nil
+	}
+	r := store.TrackRequest{Links: links, Lane: i.lane}
+	if i.fetch {
+		r.Enqueue = len(links)
+	}
+	tracked, before, err := i.Videos(r)
+	if err != nil {
+		return err
+	}
+	if err := i.Enqueue(r, tracked, before); err != nil {
+		return err
+	}
+	ids := make([]uuid.UUID, len(tracked))
+	for n, t := range tracked {
+		ids[n] = t.VideoID
+	}
+	var rows []store.Video
+	if err := db.Scoped(i.Tx, "videos", i.ID()).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {
+		return err
+	}
+	byID := make(map[uuid.UUID]store.Video, len(rows))
+	for _, v := range rows {
+		byID[v.ID] = v
+	}
+	for n, m := range fresh {
+		m.before = byID[ids[n]]
+	}
+	return nil
+}
+
+// merge puts a video's points together and turns those that are added into rows.
+func (i *importing) merge(m *mergedVideo) {
+	m.after = m.before
+	if !m.describe() && len(m.added) == 0 && !m.isNew {
+		return
+	}
+	m.count()
+	i.merged = append(i.merged, m)
+	i.gone = append(i.gone, m.gone...)
+	oldest := i.oldestDaily()
+	for n, p := range m.added {
+		day := p.At.Day()
+		row := func(c store.Counts) []any {
+			return []any{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks, p.At, ImportSource}
+		}
+		switch {
+		case day >= oldest:
+			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts)...))
+		case m.standsForWeek(n, oldest):
+			if m.weekOf(day) != nil {
+				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
+			}
+			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
+		}
+	}
+}
+
+func (i *importing) write() error {
+	if len(i.merged) == 0 {
+		return nil
+	}
+	for _, p := range i.gone {
+		for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
+			err := i.Tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.ID(), p.VideoID, p.Day).Error
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range i.replaced {
+		err := i.Tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.ID(), r.video, r.week).Error
+		if err != nil {
+			return err
+		}
+	}
+	counts := []string{"views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}
+	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
+		return err
+	}
+	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "day"}, counts...), i.weekly); err != nil {
+		return err
+	}
+	slices.SortFunc(i.merged, func(a, b *mergedVideo) int {
+		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
+	})
+	before, after := make([]store.Video, len(i.merged)), make([]store.Video, len(i.merged))
+	undated := map[db.RowKey]bool{}
+	var renamed []ingest.Retitled
+	for n, m := range i.merged {
+		before[n], after[n] = m.before, m.after
+		undated[m.after.Key()] = m.before.UploadedAt == nil
+		if m.before.Title != m.after.Title {
+			renamed = append(renamed, ingest.Retitled{Video: &after[n], Before: m.before.Title})
+		}
+	}
+	if err := ingest.SaveVideos(i.Tx, after); err != nil {
+		return err
+	}
+	if err := ingest.SaveHashtags(i.Tx, renamed); err != nil {
+		return err
+	}
+	if err := ingest.CountUploads(i.Tx, after, undated); err != nil {
+		return err
+	}
+	if err := store.RefreshStatistics(i.Tx, store.LinkedAccounts(after)); err != nil {
+		return err
+	}
+	if err := i.addDays(); err != nil {
+		return err
+	}
+	return ingest.AddSums(i.Tx, store.Sums(before), store.Sums(after))
+}
+
+// describe fills in what nobody had said of the video, and says whether there was anything.
+func (m *mergedVideo) describe() bool {
+	v, in, changed := &m.after, m.in, false
+	if v.Title == "" && in.Title != "" {
+		v.Title, v.TitleFolded, changed = in.Title, strings.ToLower(in.Title), true
+	}
+	if v.UploadedAt == nil && in.UploadedAt != nil {
+		v.UploadedAt, changed = in.UploadedAt, true
+	}
+	if v.VideoLength == nil && in.VideoLength != nil {
+		v.VideoLength, changed = in.VideoLength, true
+	}
+	if m.account != nil {
+		v.Username, v.LinkedAccountID, changed = m.username, m.account, true
+		v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
+	}
+	return changed
+}

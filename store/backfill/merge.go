@@ -1,0 +1,236 @@
+package backfill
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// mergedVideo is a video before an import and after it.
+type mergedVideo struct {
+	in            *ImportVideo
+	isNew         bool
+	before, after store.Video
+	stored        []storedPoint // the oldest first
+	gone          []storedPoint // those that give way to points that are added
+	added         []LoadPoint   // those that nothing stands against, the oldest first
+	named         string        // the handle that the import names, or that the account it names bears
+	username      string        // with account, where the import is the first to name them
+	account       *uuid.UUID
+}
+
+// judge says what becomes of each point that is brought, and notes those that are added.
+func (m *mergedVideo) judge(today db.Date) []PointFate {
+	fates := make([]PointFate, len(m.in.Points))
+	uploaded := m.uploaded()
+	oldest := today - db.DailyDays
+	for n, p := range m.in.Points {
+		if fates[n] = m.fate(p, uploaded, today); fates[n] == PointAdded {
+			m.added = append(m.added, p)
+		}
+	}
+	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
+		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
+			day := p.At.Day()
+			return s.givesWayTo(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
+		})
+		if gone {
+			m.gone = append(m.gone, s)
+		}
+		return gone
+	})
+	at := 0
+	for n := range fates {
+		if fates[n] != PointAdded {
+			continue
+		}
+		if m.added[at].At.Day() < oldest && !m.standsForWeek(at, oldest) {
+			fates[n] = PointFolded // it still counts for the days of its account
+		}
+		at++
+	}
+	return fates
+}
+
+func (m *mergedVideo) fate(p LoadPoint, uploaded, today db.Date) PointFate {
+	day := p.At.Day()
+	switch {
+	case day < today-db.WeeklyDays:
+		return PointTooOld
+	case day < uploaded:
+		return PointBeforeUpload
+	}
+	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
+		switch s := m.stored[n]; {
+		// What a point that stands for a week has beyond this one's counts is from an earlier day of the week.
+		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
+			return PointThere
+		case !s.givesWayTo(p):
+			return PointKept
+		}
+	}
+	for _, s := range m.stored {
+		switch {
+		case s.givesWayTo(p):
+		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
+		// Which days of a week that is rolled up were measured is not known any more. Only a week that was imported
+		// tells: up to its point.
+		case !s.Weekly || s.Source != ImportSource:
+			return PointKept
+		case day < s.Day:
+			return PointFolded
+		}
+	}
+	return PointAdded
+}
+
+// givesWayTo says whether a point that was imported without any count has one to take its place: nobody measured it, and no
+// later import could put it right.
+func (s *storedPoint) givesWayTo(p LoadPoint) bool {
+	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
+}
+
+// UploadMargin is by how many days a point may come before its video's upload date: what an id tells is a matter of hours, and
+// a tracker's day may be that of another time zone.
+const UploadMargin db.Date = 1
+
+// uploaded is the first day that the video can have a point of; the beginning of time when that is not known.
+func (m *mergedVideo) uploaded() db.Date {
+	switch {
+	case m.before.UploadedAt != nil:
+		return *m.before.UploadedAt - UploadMargin
+	case m.in.UploadedAt != nil:
+		return *m.in.UploadedAt - UploadMargin
+	}
+	if at, ok := link.UploadTime(m.in.Link); ok {
+		return db.DateOf(at) - UploadMargin
+	}
+	return 0
+}
+
+// standsForWeek says whether the n-th added point is the last that is added of the old part of its week.
+func (m *mergedVideo) standsForWeek(n int, oldest db.Date) bool {
+	if n+1 == len(m.added) {
+		return true
+	}
+	next := m.added[n+1].At.Day()
+	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
+}
+
+// weekCounts are the counts of the point that stands for the week of the n-th added one, which is the last of it: of each
+// the last that is known in the week, also from the point that it replaces.
+func (m *mergedVideo) weekCounts(n int) store.Counts {
+	var known store.Counts
+	week := m.added[n].At.Day().Week()
+	if w := m.weekOf(week); w != nil {
+		known = w.Counts
+	}
+	for _, p := range m.added[:n+1] {
+		if p.At.Day().Week() == week {
+			known.Update(p.Counts)
+		}
+	}
+	return known
+}
+
+// weekOf returns the point that stands for a day's week.
+func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
+	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
+	if n < 0 {
+		return nil
+	}
+	return &m.stored[n]
+}
+
+// step is a day on which the counts that are known last change.
+type step struct {
+	day db.Date
+	store.Counts
+}
+
+func (s *storedPoint) step() step {
+	day := s.Day
+	if s.Weekly {
+		day = day.Week()
+	}
+	return step{day: day, Counts: s.Counts}
+}
+
+// steps are the points that were there, and with all true those that are added as well, the oldest first. A week that is
+// rolled up counts from its Monday on: what was known within it is in the sums of its days already.
+func (m *mergedVideo) steps(all bool) []step {
+	out := make([]step, 0, len(m.stored)+len(m.added))
+	for _, s := range m.stored {
+		out = append(out, s.step())
+	}
+	if !all {
+		for _, s := range m.gone {
+			out = append(out, s.step())
+		}
+	}
+	if all {
+		for _, p := range m.added {
+			out = append(out, step{day: p.At.Day(), Counts: p.Counts})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b step) int { return cmp.Compare(a.day, b.day) })
+	return out
+}
+
+// count gives the video the latest counts and the increases that follow from all of its points.
+func (m *mergedVideo) count() {
+	v := &m.after
+	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
+		v.LatestUpdatedAt = nil
+		for n := range m.stored {
+			if at := m.stored[n].FetchedAt; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+				v.LatestUpdatedAt = &at
+			}
+		}
+	}
+	for n := range m.added {
+		if at := m.added[n].At; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+			v.LatestUpdatedAt = &at
+		}
+	}
+	if v.LatestUpdatedAt == nil || len(m.added) == 0 {
+		return
+	}
+	points := make([]LoadPoint, 0, len(m.stored)+len(m.added))
+	for _, s := range m.stored {
+		points = append(points, LoadPoint{At: db.InstantOf(s.Day.Time()), Counts: s.Counts})
+	}
+	points = append(points, m.added...)
+	slices.SortFunc(points, func(a, b LoadPoint) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
+	var was, is, newer store.Counts
+	for _, s := range m.stored {
+		was.Update(s.Counts)
+	}
+	for _, p := range points {
+		is.Update(p.Counts)
+		if n := len(m.stored); n == 0 || p.At.Day() > m.stored[n-1].Day {
+			newer.Update(p.Counts)
+		}
+	}
+	latest := func(to **int64, was, is, newer *int64) {
+		if *to != nil && was == nil {
+			is = newer // the point that it is from is no longer there, so that its day is not known
+		}
+		db.AssignPointer(to, is)
+	}
+	latest(&v.LatestViews, was.Views, is.Views, newer.Views)
+	latest(&v.LatestLikes, was.Likes, is.Likes, newer.Likes)
+	latest(&v.LatestComments, was.Comments, is.Comments, newer.Comments)
+	latest(&v.LatestShares, was.Shares, is.Shares, newer.Shares)
+	latest(&v.LatestBookmarks, was.Bookmarks, is.Bookmarks, newer.Bookmarks)
+	v.LatestEngagement = v.LatestCounts().Engagement()
+	day := v.LatestUpdatedAt.Day()
+	increase := func(days db.Date) float64 { return ingest.Increase(v.LatestViews, viewsOn(points, day-days)) }
+	v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d = increase(1), increase(7), increase(14), increase(30)
+}

@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// merge makes one record of two that turned out to be the same account, a being the one that was asked for, and returns the
+// one that stays: see past. Everything of the other comes over, its days too. The account goes on being tracked as whoever of the
+// two was tracked first is, as if the later link had been known for the same account when it was tracked: an account that
+// is tracked already keeps its tracking type, one that was stopped is tracked anew.
+func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
+	into, from, tracking := a, other, *a
+	if past(other, a) < 0 {
+		into, from = other, a
+	}
+	var began, otherBegan db.Instant
+	db.Assign(&began, a.TrackedAt)
+	db.Assign(&otherBegan, other.TrackedAt)
+	if other.Tracked && otherBegan < began {
+		tracking = *other
+	}
+	if err := d.countMerged(a, other); err != nil {
+		return nil, err
+	}
+	if err := d.moveAll(from.ID, into.ID); err != nil {
+		return nil, err
+	}
+	before := *into
+	into.Tracked, into.Removed = true, false
+	into.TrackingType, into.TrackedAt, into.DiscoveredAt = tracking.TrackingType, tracking.TrackedAt, tracking.DiscoveredAt
+	adopt(into, from)
+	err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{
+		"tracked": true, "removed": false, "tracking_type": into.TrackingType, "tracked_at": into.TrackedAt,
+		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name}).Error
+	if err != nil {
+		return nil, err
+	}
+	if err := d.addFollowers(*from, store.Account{}); err != nil {
+		return nil, err
+	}
+	return into, d.addFollowers(before, *into)
+}
+
+// past orders records by what would be lost with their ids: first those that were ever tracked, whose ids were given out as such,
+// then those that have been fetched, then the older ones.
+func past(a, b *store.Account) int {
+	first := func(a, b bool) int {
+		switch {
+		case a == b:
+			return 0
+		case a:
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(first(a.Tracked || a.Removed, b.Tracked || b.Removed), first(a.CheckedAt != nil, b.CheckedAt != nil),
+		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
+}
+
+// adopt takes over into a what another record of the account knows: all of its profile when that was fetched later, else what is
+// missing.
+func adopt(a, from *store.Account) {
+	older, newer := *from, *a
+	if from.CheckedAt != nil && (a.CheckedAt == nil || *from.CheckedAt > *a.CheckedAt) {
+		older, newer = *a, *from
+		a.CheckedAt, a.Private, a.Empty = from.CheckedAt, from.Private, from.Empty
+	}
+	a.ExternalID = cmp.Or(a.ExternalID, from.ExternalID)
+	a.SourceID = cmp.Or(a.SourceID, from.SourceID)
+	a.Name = cmp.Or(newer.Name, older.Name)
+	a.Bio = cmp.Or(newer.Bio, older.Bio)
+	a.ProfileLink = cmp.Or(newer.ProfileLink, older.ProfileLink)
+	a.LatestFollowersCount = cmp.Or(newer.LatestFollowersCount, older.LatestFollowersCount)
+	a.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
+}
+
+// countMerged counts two records as the one tracked account that they are.
+func (d discovery) countMerged(records ...*store.Account) error {
+	tracked, removed := 0, 0
+	for _, r := range records {
+		switch {
+		case r.Tracked:
+			tracked++
+		case r.Removed:
+			removed++
+		}
+	}
+	return d.tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
+		tracked-1, removed, d.org).Error
+}
+
+// moveAll moves everything that names a record to another of the same account, and drops the record. Of days that both have, the
+// other's stay, with the followers of the record where they have none. One subscription is left.
+func (d discovery) moveAll(from, to uuid.UUID) error {
+	// Two subscriptions are one too many, by which the target of the one that goes may lose its lane.
+	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
+ AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, from, d.org, store.KindAccount, to)
+	if err != nil {
+		return err
+	}
+	named := map[string]any{"org": d.org, "from": from, "to": gorm.Expr("CAST(? AS "+db.UUIDType(d.tx)+")", to)}
+	for _, statement := range []string{
+		`UPDATE fetch_subscriptions SET subject_id = @to WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
+		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
+		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
+SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
+ON CONFLICT (organisation_id, collection_id, account_id) DO NOTHING`,
+		`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
+SELECT d.organisation_id, @to, d.day, d.followers, d.following, d.videos, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetched_at, d.source
+  FROM account_days d WHERE d.organisation_id = @org AND d.account_id = @from
+ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = COALESCE(account_days.followers, excluded.followers),
+  following = COALESCE(account_days.following, excluded.following)`,
+		`DELETE FROM accounts WHERE organisation_id = @org AND id = @from`,
+	} {
+		if err := d.tx.Exec(statement, named).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}

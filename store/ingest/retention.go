@@ -1,0 +1,218 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// Retention: every day's point for DailyDays, then one of each week until WeeklyDays: the last, in which a count that it
+// lacks is the week's last known one. So a source that is silent on a Sunday takes nothing away.
+//
+// A week's point is written before the days that it stands for are dropped: in the same transaction where rows are
+// deleted, and where months are dropped whole, in transactions of its own that a last look before the drop checks again.
+// Each step can be repeated. So whatever is interrupted, no point is lost, and a history reads the same from both tables.
+
+// retentionBatch is how many videos or accounts one transaction takes.
+const retentionBatch = 500
+
+// Retained says what ApplyRetention did.
+type Retained struct {
+	Weeks   int64    // weekly points written
+	Days    int64    // daily points deleted one by one
+	Months  []string // dropped whole
+	Busy    []string // months that somebody was using, so that they have to be dropped another time
+	Expired int64    // points of videos, accounts and organisations deleted for their age
+}
+
+// ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
+// stops if alive returns an error. It may be interrupted and repeated at any time, and may run while points are written. Two concurrent
+// runs only repeat work. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
+	var done Retained
+	if err := s.db.SeeClock(ctx); err != nil {
+		return done, err
+	}
+	if err := s.prepareDaysWithin(ctx); err != nil {
+		return done, err
+	}
+	today := s.db.Now().Day()
+	orgs, err := s.organisationIDs(ctx)
+	if err != nil {
+		return done, err
+	}
+	// Whole weeks, so that the last point of a week is known when it is rolled up.
+	daily := (today - db.DailyDays).Week()
+	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
+		return done, err
+	}
+	return done, s.expire(ctx, orgs, today-db.WeeklyDays-db.RetentionMargin, &done, alive)
+}
+
+// prepareDaysWithin calls PrepareDays with a time limit, so that the caller's lease does not run out.
+func (s *Writer) prepareDaysWithin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return s.db.PrepareDays(ctx)
+}
+
+// rollUp turns the daily points of the days before one into weekly ones, and deletes the daily ones.
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *Retained, alive func() error) error {
+	ranges, err := s.db.DayRanges(ctx, before)
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		if err := s.rollUpDays(ctx, orgs, r, done, alive); err != nil {
+			return err
+		}
+		if !r.Partition {
+			continue
+		}
+		month := r.From.Time().Format("2006-01")
+		err := s.db.DropMonth(ctx, orgs, r.From, func(tx *gorm.DB) error { return checkRolledUp(tx, orgs, r) })
+		switch {
+		case errors.Is(err, db.ErrMonthGone):
+		case errors.Is(err, db.ErrMonthBusy):
+			done.Busy = append(done.Busy, month)
+		case err != nil:
+			return err
+		default:
+			done.Months = append(done.Months, month)
+		}
+		if err := alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRolledUp returns an error if a point of the days r is not covered by a weekly point that is at least as recent and has the same
+// kinds of counts.
+func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
+	for _, org := range orgs {
+		var missing int64
+		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
+SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
+   AND (d.views IS NULL OR w.views IS NOT NULL) AND (d.likes IS NULL OR w.likes IS NOT NULL) AND (d.comments IS NULL OR w.comments IS NOT NULL)
+   AND (d.shares IS NULL OR w.shares IS NOT NULL) AND (d.bookmarks IS NULL OR w.bookmarks IS NOT NULL))`,
+			org, r.From, r.Before).Scan(&missing).Error
+		if err != nil {
+			return err
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d points from %s to %s in organisation %s are not rolled up: %w", missing, r.From, r.Before-1, org, db.ErrMonthBusy)
+		}
+	}
+	return nil
+}
+
+// upsertWeeks writes the points of the weeks of some days. Where a week's point is there already, from its part in another
+// month, the later part's counts go before the earlier one's, whichever comes first; one that has all of this changes nothing.
+var upsertWeeks = func() string {
+	var columns, last, set, changed strings.Builder
+	for _, c := range store.CountColumns {
+		columns.WriteString(", " + c)
+		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
+		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)
+		fmt.Fprintf(&changed, " OR (snapshots_weekly.%[1]s IS NULL AND excluded.%[1]s IS NOT NULL) OR (snapshots_weekly.day = excluded.day AND snapshots_weekly.%[1]s <> excluded.%[1]s)", c)
+	}
+	for _, c := range []string{"fetched_at", "source", "day"} {
+		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN snapshots_weekly.%[1]s ELSE excluded.%[1]s END, ", c)
+	}
+	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day` + columns.String() + `, fetched_at, source)
+SELECT r.organisation_id, r.video_id, r.week, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
+  SELECT d.organisation_id, d.video_id, d.week, d.day, d.fetched_at, d.source` + last.String() + `,
+    ROW_NUMBER() OVER (PARTITION BY d.video_id, d.week ORDER BY d.day DESC) AS place
+    FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id > ? AND d.video_id <= ? AND d.day >= ? AND d.day < ?) AS r
+ WHERE r.place = 1
+ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuffix(set.String(), ", ") + `
+ WHERE snapshots_weekly.day < excluded.day` + changed.String()
+}()
+
+// rollUpDays writes the weekly points of the days r. It deletes the daily points unless their partition is dropped afterwards.
+func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *Retained, alive func() error) error {
+	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
+		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
+		if weeks.Error != nil {
+			return weeks.Error
+		}
+		batch.Weeks = weeks.RowsAffected
+		if r.Partition {
+			return nil
+		}
+		days := tx.Exec(`DELETE FROM snapshots_daily WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day >= ? AND day < ?`,
+			org, after, last, r.From, r.Before)
+		batch.Days = days.RowsAffected
+		return days.Error
+	})
+}
+
+// inBatches runs f in a transaction for each batch of the rows of a table, by organisation and id: those after an id, up
+// to and with the last. It adds up what f says it did.
+func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *Retained, alive func() error,
+	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error) error {
+	for _, org := range orgs {
+		after := uuid.Nil
+		for {
+			var ids []uuid.UUID
+			err := db.Scoped(s.db.Read(ctx), table, org).Where(table+".id > ?", after).Order(table+".id").Limit(retentionBatch).Pluck("id", &ids).Error
+			if err != nil {
+				return db.Translate(err)
+			}
+			if len(ids) == 0 {
+				break
+			}
+			last := ids[len(ids)-1]
+			var batch Retained
+			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) })
+			if err != nil {
+				return err
+			}
+			done.Weeks, done.Days, done.Expired = done.Weeks+batch.Weeks, done.Days+batch.Days, done.Expired+batch.Expired
+			if err := alive(); err != nil {
+				return err
+			}
+			after = last
+		}
+	}
+	return nil
+}
+
+// expire deletes the points of the days before one: of videos, accounts and organisations.
+func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *Retained, alive func() error) error {
+	for table, statement := range map[string]string{
+		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
+		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
+	} {
+		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
+			deleted := tx.Exec(statement, org, after, last, before)
+			batch.Expired = deleted.RowsAffected
+			return deleted.Error
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, org := range orgs {
+		var expired int64
+		err := s.db.Change(ctx, org, func(tx *gorm.DB) error {
+			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
+			expired = deleted.RowsAffected
+			return deleted.Error
+		})
+		if err != nil {
+			return err
+		}
+		done.Expired += expired
+	}
+	return alive()
+}

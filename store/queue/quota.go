@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// ReserveQuota takes units from a source's budget in a window, before they are spent, and says whether there were
+// enough. All collectors share the budget; it is never overdrawn. A limit of 0 means that none is known: what is used
+// is counted all the same.
+func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
+	if limit > 0 && units > limit {
+		return false, nil
+	}
+	var used []int64
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		used = nil
+		return tx.Raw(`INSERT INTO quota_windows (source, win, used, updated_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used, updated_at = excluded.updated_at
+ WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, s.db.Now(), limit, limit).Scan(&used).Error
+	})
+	return len(used) == 1, err
+}
+
+// ReturnQuota gives units back that were reserved in a window and not spent. A window that is forgotten stays so.
+func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units int64) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
+			units, units, source, window).Error
+	})
+}
+
+// QuotaUsed returns what has been reserved of a source's budget in a window.
+func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
+	var used []int64
+	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
+	if err != nil || len(used) == 0 {
+		return 0, db.Translate(err)
+	}
+	return used[0], nil
+}
+
+// Pause says until when a source is left alone, and why.
+type Pause struct {
+	Source       string `gorm:"primaryKey"`
+	Class        string
+	Detail       string
+	BlockedUntil db.Instant
+	Strikes      int // pauses in a row, without a call that succeeded in between; 0 when no call failed, but our own count has reached the limit
+}
+
+// TableName tells GORM the table.
+func (Pause) TableName() string { return "source_pauses" }
+
+// PauseSource makes all collectors leave a source alone until the time given. A longer pause that is there already stays.
+func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{
+			Columns:   db.Columns([]string{"source"}),
+			DoUpdates: clause.AssignmentColumns([]string{"class", "detail", "blocked_until", "strikes"}),
+			Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("source_pauses.blocked_until < excluded.blocked_until")}},
+		}).Create(&p).Error
+	})
+}
+
+// Pauses returns the pauses of all sources, also those that are over, by source.
+func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
+	var rows []Pause
+	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {
+		return nil, db.Translate(err)
+	}
+	pauses := make(map[string]Pause, len(rows))
+	for _, p := range rows {
+		pauses[p.Source] = p
+	}
+	return pauses, nil
+}
+
+// ResumeSource forgets a source's pauses, since it has answered a call that began at asOf, and says whether there were any. One
+// that lasts longer stays: another call was refused meanwhile.
+func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant) (resumed bool, err error) {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
+		resumed = done.RowsAffected > 0
+		return done.Error
+	})
+	return resumed, err
+}
+
+// LiftPause ends the pause of a source that our own count has set: units have come back.
+func (s *Queue) LiftPause(ctx context.Context, source string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
+}
+
+// ForgetQuota deletes the counts of windows that were last used before the time given.
+func (s *Queue) ForgetQuota(ctx context.Context, source, before string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
+	})
+}
+
+// Wait is how long until an instant, at least 0.
+func (s *Queue) Wait(until db.Instant) time.Duration { return max(0, until.Sub(s.db.Now())) }

@@ -1,0 +1,523 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/migrations"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// newOrg makes an organisation and returns its view.
+func NewOrg(t *testing.T, db *DB) *store.Org {
+	t.Helper()
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	return db.Org(o.ID)
+}
+
+func ParseLink(t *testing.T, raw string) link.Link {
+	t.Helper()
+	l, err := link.Parse(raw)
+	require.NoError(t, err)
+	return l
+}
+
+// clip is the link of one of many TikTok videos of @someone.
+func Clip(t *testing.T, n int) link.Link {
+	t.Helper()
+	return ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/73012345678%08d", n))
+}
+
+// clips are the first n of them.
+func Clips(t *testing.T, n int) []link.Link {
+	t.Helper()
+	return ClipsFrom(t, 0, n)
+}
+
+// clipsFrom are n of them from the first-th on. Organisations with the same links share their fetches.
+func ClipsFrom(t *testing.T, first, n int) []link.Link {
+	t.Helper()
+	links := make([]link.Link, n)
+	for i := range links {
+		links[i] = Clip(t, first+i)
+	}
+	return links
+}
+
+// track tracks links with immediate fetches.
+func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
+	t.Helper()
+	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	require.NoError(t, err)
+	return tracked
+}
+
+// follow tracks accounts with immediate fetches and returns their ids.
+func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
+	t.Helper()
+	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	require.NoError(t, err)
+	return tracked
+}
+
+// claim takes what is due in all lanes of a platform and kind, one claim a lane.
+func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
+	t.Helper()
+	var claims []queue.Claim
+	for _, lane := range queue.Lanes {
+		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: kind, Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Minute})
+		require.NoError(t, err)
+		if len(c.Targets) > 0 {
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// claimOne claims the only target that is due.
+func ClaimOne(t *testing.T, db *DB, p link.Platform, kind string) queue.Claim {
+	t.Helper()
+	claims := Claim(t, db, p, kind)
+	require.Len(t, claims, 1)
+	require.Len(t, claims[0].Targets, 1)
+	return claims[0]
+}
+
+// outcome is a fetch that succeeded; the target is due again in a day.
+func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcome {
+	return ingest.Outcome{Target: target, Facts: &facts, Details: true, Source: "test",
+		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
+}
+
+// deliver fetches everything that is due on a platform with the facts given, and returns how many targets that were.
+func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
+	t.Helper()
+	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
+}
+
+// deliverBy is deliver with facts for each target.
+func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
+	t.Helper()
+	n := 0
+	for _, c := range Claim(t, db, p, "video") {
+		outcomes := make([]ingest.Outcome, len(c.Targets))
+		for i, target := range c.Targets {
+			outcomes[i] = Outcome(db, target, facts(target))
+		}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+		n += len(outcomes)
+	}
+	return n
+}
+
+// deliverAccount fetches the only TikTok account that is due.
+func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
+	t.Helper()
+	c := ClaimOne(t, db, link.TikTok, "account")
+	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{AccountOutcome(db, c.Targets[0], facts)}))
+}
+
+func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) ingest.AccountOutcome {
+	return ingest.AccountOutcome{Account: &facts, Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
+		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}}
+}
+
+func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
+
+func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
+	t.Helper()
+	v, err := o.Video(t.Context(), store.VideoRef{Link: l})
+	require.NoError(t, err)
+	return v
+}
+
+func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
+	t.Helper()
+	a, err := o.Account(t.Context(), store.AccountRef{Link: l})
+	require.NoError(t, err)
+	return a
+}
+
+// today is the UTC day of the database's clock.
+func Today(db *DB) store.Date { return store.DateOf(db.Clock.Now()) }
+
+// all asks for every video in an order.
+func OrderedBy(column string, descending bool) store.VideoQuery {
+	return store.VideoQuery{Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
+}
+
+func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage {
+	t.Helper()
+	if q.Order.Column == "" {
+		q.Order, q.Window.Limit = OrderedBy("created_at", false).Order, 5000
+	}
+	page, err := o.Videos(t.Context(), q)
+	require.NoError(t, err)
+	return page
+}
+
+// fullOrg makes an organisation with rows in every table that organisations own.
+func FullOrg(t *testing.T, db *DB) *store.Org {
+	t.Helper()
+	ctx, o := t.Context(), NewOrg(t, db)
+	root, err := o.CreateCollection(ctx, store.NewCollection{Name: "Root", Access: store.AccessPublic, Hashtags: []string{"dog"}})
+	require.NoError(t, err)
+	_, err = o.CreateCollection(ctx, store.NewCollection{Name: "Below", Access: store.AccessPrivate, ParentID: &root.ID})
+	require.NoError(t, err)
+	tracked, err := o.Track(ctx, store.TrackRequest{Links: Clips(t, 3), CollectionIDs: []uuid.UUID{root.ID}, Lane: queue.LaneBasic, Immediate: 3, Enqueue: 3})
+	require.NoError(t, err)
+	Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(1)), Title: new("A #dog"), Username: new("someone"),
+		AccountID: new("42"), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -3))})
+	a := Follow(t, o, store.TrackLatest30, ParseLink(t, "https://www.tiktok.com/@someone"))[0]
+	DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(7))})
+	_, err = o.AddAccounts(ctx, root.ID, []uuid.UUID{a.AccountID})
+	require.NoError(t, err)
+	_, err = o.BeginKey(ctx, "TrackVideo", "key", []byte("fingerprint"))
+	require.NoError(t, err)
+	day := Today(db) - 100
+	db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 5, 0, 'test')`,
+		o.ID(), tracked[0].VideoID, day.Week(), day)
+	return o
+}
+
+func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) store.Collection {
+	t.Helper()
+	c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: name, ParentID: parent, Access: store.AccessPrivate, CreatedBy: store.NewID()})
+	require.NoError(t, err)
+	return c
+}
+
+func TargetIDs(c queue.Claim) []string {
+	ids := make([]string, len(c.Targets))
+	for i, target := range c.Targets {
+		ids[i] = target.ExternalID
+	}
+	return ids
+}
+
+// due returns the external ids of the TikTok videos that a collector could claim now.
+func DueTargets(t *testing.T, db *DB) []string {
+	t.Helper()
+	return Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE source = ? AND kind = 'video' AND next_at <= ?",
+		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
+}
+
+// meanwhile has another process do f at the worst moment, just before the next statement that contains the fragment, which
+// goes on when f is done or has to wait for us. Call the function returned to wait for f.
+func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
+	t.Helper()
+	other, done := db.Open(t), make(chan struct{})
+	db.Guard.Before(fragment, func() {
+		go func() {
+			defer close(done)
+			f(other)
+		}()
+		for !Waits(t, db) {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	return func() { <-done }
+}
+
+// waits says whether a transaction waits for another. Where one writes at a time, each other one does.
+func Waits(t *testing.T, db *DB) bool {
+	t.Helper()
+	return !db.SharedByProcesses() ||
+		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0
+}
+
+// measure writes what a source said at a time of videos, past the queue.
+func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
+	t.Helper()
+	var outcomes []ingest.Outcome
+	for l, f := range facts {
+		outcomes = append(outcomes, Outcome(db, queue.Target{Platform: l.Platform, Kind: "video", ExternalID: l.ID}, f))
+	}
+	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
+}
+
+// stored returns all rows of an organisation as text, by table.
+func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
+	t.Helper()
+	rows := map[string][]string{}
+	for name, described := range store.Tables {
+		if described.Class != store.Distributed {
+			continue
+		}
+		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"
+		if name == "organisation_totals" { // except its version, which rises even if nothing else changes
+			rows[name] = append(rows[name], Column[string](t, db, `SELECT videos || ' ' || videos_removed || ' ' || views || ' ' || likes || ' ' || comments || ' ' || shares || ' ' ||
+ bookmarks || ' ' || accounts || ' ' || accounts_removed || ' ' || followers || ' ' || following FROM organisation_totals WHERE organisation_id = ?`, o.ID())...)
+			continue
+		}
+		if db.Engine != "sqlite" {
+			rows[name] = Column[string](t, db, "SELECT CAST(x AS text) FROM "+name+" x WHERE organisation_id = ? ORDER BY 1", o.ID())
+			continue
+		}
+		var columns []string
+		for _, c := range Column[string](t, db, "SELECT name FROM pragma_table_info(?)", name) {
+			columns = append(columns, "'"+c+"', quote("+c+")")
+		}
+		rows[name] = Column[string](t, db, fmt.Sprintf(query, strings.Join(columns, ", ")), o.ID())
+	}
+	return rows
+}
+
+// authored are the facts of a video by an author; "" is what the source does not say.
+func Authored(id, handle string) ingest.VideoFacts {
+	f := ingest.VideoFacts{Views: new(int64(1))}
+	if id != "" {
+		f.AccountID = &id
+	}
+	if handle != "" {
+		f.Username = &handle
+	}
+	return f
+}
+
+func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
+	t.Helper()
+	id := VideoOf(t, o, l).LinkedAccountID
+	require.NotNil(t, id)
+	a, err := o.Account(t.Context(), store.AccountRef{ID: *id})
+	require.NoError(t, err)
+	return a
+}
+
+const Someone = "https://www.tiktok.com/@someone"
+
+// found are n videos of @someone, the newest first, the first of them uploaded at a time and each other an hour earlier.
+func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
+	t.Helper()
+	videos := make([]ingest.FoundVideo, n)
+	for i, l := range Clips(t, n) {
+		at := store.InstantOf(newest.Add(-time.Duration(i) * time.Hour))
+		videos[i] = ingest.FoundVideo{ID: l.ID, Link: l.Canonical, UploadedAt: &at}
+	}
+	return videos
+}
+
+// listed is an account with its videos.
+func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
+	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
+}
+
+func TrackedVideos(t *testing.T, o *store.Org) int {
+	t.Helper()
+	return int(ListVideos(t, o, store.VideoQuery{}).Total)
+}
+
+// series is what is stored of a video: the points of days, and those of weeks.
+type Series struct {
+	Daily, Weekly map[store.Date]store.Counts
+}
+
+// bare are points without what tells where they come from; only what nobody measured stays marked.
+func Bare(points []store.Point) []store.Point {
+	out := slices.Clone(points)
+	for i := range out {
+		interpolated := out[i].Quality == store.QualityInterpolated
+		if out[i].Provenance = (store.Provenance{}); interpolated {
+			out[i].Quality = store.QualityInterpolated
+		}
+	}
+	return out
+}
+
+// room makes sure that points of so many days ago can be stored.
+func Room(t *testing.T, db *DB, days int) {
+	t.Helper()
+	nobody := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
+	for d := 0; d <= days; d += 28 {
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{nobody}))
+	}
+}
+
+// keep stores a series past the store.
+func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
+	t.Helper()
+	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
+		if len(points) == 0 {
+			continue
+		}
+		var args []any
+		for day, c := range points {
+			args = append(args, o.ID(), video, day, day.Week(), c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks)
+		}
+		row := "(?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 'test')"
+		db.Exec(t, "INSERT INTO "+table+" (organisation_id, video_id, day, week, views, likes, comments, shares, bookmarks, fetched_at, source) VALUES "+
+			row+strings.Repeat(", "+row, len(points)-1), args...)
+	}
+}
+
+// over are counts, and where they are silent, those under them.
+func Over(c, under store.Counts) store.Counts {
+	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
+		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
+}
+
+// points are those of both tables: a day that is in both counts once, with all that is known of it.
+func (s Series) Points() map[store.Date]store.Counts {
+	known := map[store.Date]store.Counts{}
+	maps.Copy(known, s.Weekly)
+	for day, c := range s.Daily {
+		known[day] = Over(c, s.Weekly[day])
+	}
+	return known
+}
+
+// read is the plain reading of the rules, one day after the other.
+func (s Series) Read(from, to store.Date) []store.Point {
+	known, before := s.Points(), map[store.Date]store.Counts{}
+	days := slices.Sorted(maps.Keys(known))
+	for i := 1; i < len(days); i++ {
+		before[days[i]] = Over(known[days[i-1]], before[days[i-1]])
+	}
+	out := []store.Point{}
+	for day := to; day >= from; day-- {
+		later, _ := slices.BinarySearch(days, day)
+		if c, ok := known[day]; ok {
+			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
+			if lower(c, before[day]) {
+				p.Quality = store.QualityCorrected
+			}
+			out = append(out, p)
+			continue
+		}
+		if later == 0 || later == len(days) {
+			continue
+		}
+		a, b := days[later-1], days[later]
+		line := func(x, y *int64) *int64 {
+			if x == nil || y == nil {
+				return nil
+			}
+			n := new(big.Int).Sub(big.NewInt(*y), big.NewInt(*x))
+			n.Mul(n, big.NewInt(int64(day-a))).Quo(n, big.NewInt(int64(b-a)))
+			return new(n.Int64() + *x)
+		}
+		ca, cb := known[a], known[b]
+		out = append(out, store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
+			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}})
+	}
+	return out
+}
+
+// lower says whether some count fell.
+func lower(now, before store.Counts) bool {
+	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
+	for i, n := range values(now) {
+		if b := values(before)[i]; n != nil && b != nil && *n < *b {
+			return true
+		}
+	}
+	return false
+}
+
+// migrations gives the engine's migrations, to go back as the program never does.
+func Migrations(t *testing.T, db *DB) *goose.Provider {
+	t.Helper()
+	dialect := goose.DialectPostgres
+	if db.Engine == "sqlite" {
+		dialect = goose.DialectSQLite3
+	}
+	files, err := fs.Sub(migrations.Files, db.Engine)
+	require.NoError(t, err)
+	p, err := goose.NewProvider(dialect, db.Raw(t), files, goose.WithDisableGlobalRegistry(true))
+	require.NoError(t, err)
+	return p
+}
+
+// The cases here begin one transaction between two statements of another, at the worst moment. They hold whether the one
+// runs through there or has to wait for the other.
+
+// short has no author in its link, so that tracking it touches no account.
+const Short = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
+
+// consistent says that each video that is tracked, and no other, has a subscription, and that the totals count them.
+func Consistent(t *testing.T, db *DB, o *store.Org) {
+	t.Helper()
+	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
+	require.EqualValues(t, len(all.Videos), all.Total)
+	page := ListVideos(t, o, store.VideoQuery{})
+	require.EqualValues(t, len(page.Videos), page.Total)
+	var fetched []string
+	for _, v := range page.Videos {
+		if !v.Pending {
+			fetched = append(fetched, v.ID.String())
+		}
+	}
+	require.ElementsMatch(t, fetched, Column[string](t, db, "SELECT CAST(subject_id AS text) FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'video'", o.ID()))
+}
+
+func GoOn() error { return nil }
+
+// reduced is the plain reading of what is kept of a series: all days from one on, and of each week before it a point on its
+// last day with each count as it was known last in the week, unless that is too old.
+func (s Series) Reduced(daily, oldest store.Date) Series {
+	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
+	last, known := map[store.Date]store.Date{}, s.Points() // by week
+	for day, c := range s.Daily {
+		if day >= daily {
+			kept.Daily[day] = c
+		}
+	}
+	for day := range known {
+		if _, stays := kept.Daily[day]; !stays {
+			last[day.Week()] = max(last[day.Week()], day)
+		}
+	}
+	for week, day := range last {
+		if day < oldest {
+			continue
+		}
+		for d := week; d <= day; d++ {
+			kept.Weekly[day] = Over(known[d], kept.Weekly[day])
+		}
+	}
+	return kept
+}
+
+// silentSunday is a week of which the last day has likes alone, long ago, cut by the end of a month if that is wanted.
+func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
+	monday = (Today(db) - 150).Week()
+	for ((monday + 6).Time().Day() < 7) != cut {
+		monday -= 7
+	}
+	days = map[store.Date]store.Counts{monday + 6: {Likes: new(int64(70))}}
+	for n := range store.Date(6) {
+		days[monday+n] = store.Counts{Views: new(1000 + 100*int64(n)), Likes: new(int64(n))}
+	}
+	return monday, days
+}
+
+// stop stops the videos of links.
+func Stop(t *testing.T, o *store.Org, links ...link.Link) {
+	t.Helper()
+	refs := make([]store.VideoRef, len(links))
+	for i, l := range links {
+		refs[i].Link = l
+	}
+	unmatched, err := o.StopVideos(t.Context(), refs, true)
+	require.NoError(t, err)
+	require.Empty(t, unmatched)
+}
