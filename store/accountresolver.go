@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// author is an account as a source names it.
+// Author is an account as a source names it.
 type Author struct {
 	Platform   link.Platform
 	ExternalID string // "" when the source does not say
@@ -22,7 +22,7 @@ type Author struct {
 	Name       *string
 }
 
-// accountBook decides which account an author is. The platform's own id decides, then the source's; a handle counts only for
+// AccountResolver decides which account an author is. The platform's own id decides, then the source's; a handle counts only for
 // an account of which no id is known that says otherwise.
 type AccountResolver struct {
 	Org     uuid.UUID
@@ -82,12 +82,12 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// is says whether an id tells the account to be an author.
+// Matches says whether an id tells the account to be an author.
 func (a *Account) Matches(an Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == an.ExternalID || a.SourceID != nil && *a.SourceID == an.SourceID && !a.IsOtherThan(an)
 }
 
-// isAnother says whether an id tells the account from an author. Where the two have no id of one kind in common, nothing does.
+// IsOtherThan says whether an id tells the account from an author. Where the two have no id of one kind in common, nothing does.
 func (a *Account) IsOtherThan(than Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
@@ -119,7 +119,7 @@ func (b *AccountResolver) MarkChanged(a *Account) {
 	}
 }
 
-// save writes what changed, and what follows from it.
+// Save writes what changed, and what follows from it.
 func (b *AccountResolver) Save(tx *gorm.DB) error {
 	if err := b.SaveRows(tx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *AccountResolver) Save(tx *gorm.DB) error {
 	return b.UpdateHandles(tx)
 }
 
-// saveRows writes the accounts that changed. Those that lost their handle go first, since two cannot bear one at a time.
+// SaveRows writes the accounts that changed. Those that lost their handle go first, since two cannot bear one at a time.
 func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	if len(b.lost) > 0 {
 		ids := make([]uuid.UUID, len(b.lost))
@@ -147,7 +147,7 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	}).CreateInBatches(b.dirty, db.InsertChunk).Error
 }
 
-// follow brings what repeats the handles of renamed accounts up to date.
+// UpdateHandles brings what repeats the handles of renamed accounts up to date.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
 		if err := r.update(tx, b.Org, b.Now, !b.claimed); err != nil {
@@ -161,7 +161,7 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // place in the queue is called by that id as soon as it is known, and who answers to its handle with another id is
 // somebody else.
 
-// sourceIDMark begins the name of a target of which a source's id alone is known, and no handle does.
+// SourceIDMark begins the name of a target of which a source's id alone is known, and no handle does.
 const SourceIDMark = "~"
 
 // DifferentAccounts says whether two pairs of ids, the platform's own and a source's, each "" where it is not known, are of
@@ -176,7 +176,7 @@ func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 
 func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
 
-// rename is a change of an account's handle; from is the old one.
+// handleChange is a change of an account's handle; from is the old one.
 type handleChange struct {
 	account *Account
 	from    string

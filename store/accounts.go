@@ -66,7 +66,7 @@ type Account struct {
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
 // upsertAccountsByHandle makes sure that each account's current handle has a row and writes the row's id into ids,
-// by accountKey.
+// by AccountKey.
 func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
 	slices.SortFunc(rows, func(a, b Account) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))

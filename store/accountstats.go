@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// linkedAccounts returns the accounts of videos, each once, sorted.
+// LinkedAccounts returns the accounts of videos, each once, sorted.
 func LinkedAccounts(videos []Video) []db.RowKey {
 	accounts := map[db.RowKey]bool{}
 	for i := range videos {
@@ -20,7 +20,7 @@ func LinkedAccounts(videos []Video) []db.RowKey {
 	return db.SortedKeys(accounts)
 }
 
-// accountVideo is what an account's statistics are made from.
+// AccountVideo is what an account's statistics are made from.
 type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	LinkedAccountID uuid.UUID
@@ -32,7 +32,7 @@ type AccountVideo struct {
 	UploadedAt      *db.Date
 }
 
-// refreshAccounts recomputes the statistics of accounts and notes them as the accounts' point of the day.
+// RefreshAccounts recomputes the statistics of accounts and notes them as the accounts' point of the day.
 func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
@@ -45,7 +45,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	return nil
 }
 
-// refreshStatistics recomputes the statistics of accounts from their tracked videos, and how each of these compares with
+// RefreshStatistics recomputes the statistics of accounts from their tracked videos, and how each of these compares with
 // the account's median.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
@@ -170,14 +170,14 @@ func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]
    AND videos.outlier_multiplier <> `+multiplier, args...).Error
 }
 
-// stamp is the day for which numbers are noted, and where they come from; nil when nothing was fetched.
+// DayStamp is the day for which numbers are noted, and where they come from; nil when nothing was fetched.
 type DayStamp struct {
 	Day       db.Date
 	FetchedAt *db.Instant
 	Source    *string
 }
 
-// saveAccountDays notes the accounts' numbers as the day's or, like saveOrganisationDays, as those of the last day after it. The
+// saveAccountDays notes the accounts' numbers as the day's or, like SaveOrganisationDays, as those of the last day after it. The
 // newest fetch is the one that is named.
 func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)

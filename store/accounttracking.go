@@ -40,7 +40,7 @@ type TrackedAccount struct {
 	Already   bool // it was being tracked
 }
 
-// targetAccount is the queue's kind for accounts.
+// KindAccount is the queue's kind for accounts.
 const KindAccount = "account"
 
 // accountTarget is what an account is called in the queue: its own id where it is known, else its source's, else its handle.
@@ -59,7 +59,7 @@ func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
 
-// depths says how many of its newest videos are wanted when an account is first tracked.
+// ListDepths says how many of its newest videos are wanted when an account is first tracked.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
 // TrackAccounts tracks accounts and returns, in the order of the links, what became of each; otherwise as Track. An
@@ -133,7 +133,7 @@ func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Ins
 	return e
 }
 
-// accountRecords returns the account of each link, locked, made where there is none.
+// AccountRecords returns the account of each link, locked, made where there is none.
 func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names := []string{""}, []string{""}
 	for _, l := range links {

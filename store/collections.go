@@ -272,7 +272,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	return c, err
 }
 
-// checkCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
+// CheckCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
 // the organisation's lock, so that concurrent calls cannot pass the limit together.
 func (o *Org) CheckCollectionCount(tx *gorm.DB, n int) error {
 	var have int64

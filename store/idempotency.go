@@ -22,7 +22,7 @@ const (
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the size of a key's row without its name and answer: the other columns and the index entries.
 	idempotencyRowBytes = 400
-	// idempotencyBatch is how many expired keys one transaction deletes.
+	// IdempotencyBatch is how many expired keys one transaction deletes.
 	IdempotencyBatch = 100
 )
 
@@ -234,7 +234,7 @@ func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...a
 	return addKeyBytes(tx, org, -n)
 }
 
-// deleteExpiredKeys deletes up to limit expired keys of an organisation, oldest first. It returns how many it deleted.
+// DeleteExpiredKeys deletes up to limit expired keys of an organisation, oldest first. It returns how many it deleted.
 func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (int64, error) {
 	var freed []int64
 	err := tx.Raw(`DELETE FROM idempotency_keys WHERE organisation_id = ? AND (operation, key) IN (

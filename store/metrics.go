@@ -13,7 +13,7 @@ type Counts struct {
 	Bookmarks *int64
 }
 
-// countColumns are the counts as columns, in that order.
+// CountColumns are the counts as columns, in that order.
 var CountColumns = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
 // Engagement is likes + comments + bookmarks + shares, of those that are known; nil when none is.
@@ -38,7 +38,7 @@ func (c Counts) fellFrom(before Counts) bool {
 		fell(c.Shares, before.Shares) || fell(c.Bookmarks, before.Bookmarks)
 }
 
-// update takes over the counts that are given.
+// Update takes over the counts that are given.
 func (c *Counts) Update(from Counts) {
 	db.AssignPointer(&c.Views, from.Views)
 	db.AssignPointer(&c.Likes, from.Likes)
@@ -56,7 +56,7 @@ func (c Counts) Equal(o Counts) bool {
 	return same(c.Views, o.Views) && same(c.Likes, o.Likes) && same(c.Comments, o.Comments) && same(c.Shares, o.Shares) && same(c.Bookmarks, o.Bookmarks)
 }
 
-// holds says whether all counts that o knows are these.
+// Holds says whether all counts that o knows are these.
 func (c Counts) Holds(o Counts) bool {
 	known := c
 	known.Update(o)

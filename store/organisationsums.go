@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// organisationTotals are the running sums of an organisation; every transaction that changes what they count changes
+// OrganisationTotals are the running sums of an organisation; every transaction that changes what they count changes
 // them too.
 type OrganisationTotals struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
@@ -25,7 +25,7 @@ type OrganisationTotals struct {
 
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
-// sums adds up the latest counts of videos, by organisation.
+// Sums adds up the latest counts of videos, by organisation.
 func Sums(videos []Video) map[uuid.UUID]OrganisationTotals {
 	byOrg := map[uuid.UUID]OrganisationTotals{}
 	add := func(to *int64, n *int64) {
@@ -45,7 +45,7 @@ func Sums(videos []Video) map[uuid.UUID]OrganisationTotals {
 	return byOrg
 }
 
-// saveOrganisationDays notes the organisations' sums as the day's. Of a day after which others were noted already, since an
+// SaveOrganisationDays notes the organisations' sums as the day's. Of a day after which others were noted already, since an
 // answer came before midnight and is written after it, the sums are of the last of those: they hold what came later.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
 	for chunk := range slices.Chunk(db.Distinct(orgs), db.InsertChunk) {

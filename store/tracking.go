@@ -65,14 +65,14 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	return tracked, err
 }
 
-// tracking is one run of Track inside its transaction.
+// Tracking is one run of Track inside its transaction.
 type Tracking struct {
 	*Org
 	Tx  *gorm.DB
 	Now db.Instant
 }
 
-// accounts makes sure that each account that a link names has a record, and returns the records' ids.
+// Accounts makes sure that each account that a link names has a record, and returns the records' ids.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	ids := map[string]uuid.UUID{}
 	rows := make([]Account, 0, len(links))
@@ -91,7 +91,7 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
 }
 
-// videos saves the videos of the links. It returns the outcome of each, and the rows that existed before by targetKey.
+// Videos saves the videos of the links. It returns the outcome of each, and the rows that existed before by targetKey.
 func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.KnownVideos(r.Links)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// knownVideos returns id, external id and state of those of the links' videos that the organisation has, locked
+// KnownVideos returns id, external id and state of those of the links' videos that the organisation has, locked
 // against a stop or a second start at the same time.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	byPlatform := map[link.Platform][]string{}
@@ -201,8 +201,8 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// enqueue adds targets and subscriptions for the videos that are to be fetched. It changes nothing for a video that was tracked already.
-// before has the rows that existed before, by targetKey.
+// Enqueue adds targets and subscriptions for the videos that are to be fetched. It changes nothing for a video that was tracked already.
+// before has the rows that existed before, by TargetKey.
 func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
 	var entries []queue.Entry
 	for i, l := range r.Links {

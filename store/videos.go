@@ -254,7 +254,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	return found[0], db.Translate(err)
 }
 
-// saveNewVideos saves videos and adds the rows to known, by targetKey: where one of that platform and id is there already, its
+// saveNewVideos saves videos and adds the rows to known, by TargetKey: where one of that platform and id is there already, its
 // id and state, and nothing of it changes. The rows must be sorted, so that concurrent requests lock in one order.
 func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {

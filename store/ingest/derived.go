@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// countUploads adds the videos whose upload date has just become known to the day's uploads.
+// CountUploads adds the videos whose upload date has just become known to the day's uploads.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type uploads struct {
 		OrganisationID uuid.UUID
@@ -54,7 +54,7 @@ func (w writer) addToTotals(before, after map[uuid.UUID]store.OrganisationTotals
 	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
-// addSums moves the organisations' sums by what changed.
+// AddSums moves the organisations' sums by what changed.
 func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.OrganisationTotals) error {
 	for chunk := range slices.Chunk(db.Distinct(slices.Collect(maps.Keys(after))), db.InsertChunk) {
 		rows := make([][]any, len(chunk))

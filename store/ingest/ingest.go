@@ -75,7 +75,7 @@ type Outcome struct {
 }
 
 // Acknowledge writes the outcomes of a claim: points, latest counts, everything derived from them, and the targets'
-// next turn, all in one transaction and then acknowledged. fetchedAt is when the source was asked; it decides the
+// next turn, all in one transaction and then acknowledged. FetchedAt is when the source was asked; it decides the
 // day of the points, and numbers that are newer than it stay as they are, so that writing an outcome twice, or late,
 // changes nothing. Targets whose lease was lost to another collector keep what that one decides.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
@@ -197,7 +197,7 @@ func (w writer) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	}
 }
 
-// refreshAccounts recomputes the statistics of accounts and notes them for the day, with the source of the numbers where any
+// RefreshAccounts recomputes the statistics of accounts and notes them for the day, with the source of the numbers where any
 // came: the outcomes of a call have one.
 func (w writer) refreshAccounts(touched map[db.RowKey]bool) error {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
@@ -320,7 +320,7 @@ func (w writer) savePoints(videos []*store.Video) error {
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// saveVideos writes the rows back, all in one statement. They are there and locked: the insert never happens.
+// SaveVideos writes the rows back, all in one statement. They are there and locked: the insert never happens.
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
@@ -331,13 +331,13 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
 
-// retitled is a video whose title is another than before.
+// Retitled is a video whose title is another than before.
 type Retitled struct {
 	*store.Video
 	Before string
 }
 
-// saveHashtags keeps the index of captions' hashtags in step with the titles.
+// SaveHashtags keeps the index of captions' hashtags in step with the titles.
 func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	outdated := map[uuid.UUID][]uuid.UUID{}
 	var rows []store.VideoHashtag

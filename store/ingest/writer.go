@@ -8,5 +8,5 @@ import (
 // Writer writes what sources answer to the data of all organisations that track the target. Its methods may be called concurrently.
 type Writer struct{ db *db.DB }
 
-// NewWriter returns a Writer for a store.
+// New returns a Writer for a store.
 func New(s *store.Store) *Writer { return &Writer{db: s.DB()} }

@@ -24,7 +24,7 @@ const (
 	NoSubscription = "none"
 )
 
-// laneFor returns the lane of the scheduled fetches of an organisation with this tier and subscription. laneOf is the same in SQL.
+// LaneOf returns the lane of the scheduled fetches of an organisation with this tier and subscription. laneOf is the same in SQL.
 func LaneOf(tier, subscription string) Lane {
 	switch {
 	case subscription == NoSubscription:
@@ -39,7 +39,7 @@ func LaneOf(tier, subscription string) Lane {
 var laneOf = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// settleLanes gives the targets of subscriptions the best lane of those who subscribe now. Where somebody waits for one it stays in the interactive
+// SettleLanes gives the targets of subscriptions the best lane of those who subscribe now. Where somebody waits for one it stays in the interactive
 // lane, and one that a collector holds goes to its base lane when it is given back. Targets without a
 // subscription are left to dropOrphans.
 func SettleLanes(tx *gorm.DB, targets []FetchSubscription) error {
@@ -76,7 +76,7 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 	return nil
 }
 
-// unsubscribe deletes those of the organisation's subscriptions that a condition names; their targets go to the lane of who
+// Unsubscribe deletes those of the organisation's subscriptions that a condition names; their targets go to the lane of who
 // remains.
 func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) error {
 	var left []FetchSubscription
@@ -88,7 +88,7 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 	return SettleLanes(tx, left)
 }
 
-// subscriptionsAfter returns the subscriptions of the organisation's next subjects after one, by subject.
+// SubscriptionsAfter returns the subscriptions of the organisation's next subjects after one, by subject.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
 	// Whole subjects: what an account is asked for by may change between two batches, its id does not.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions

@@ -79,7 +79,7 @@ func SlotOf(p link.Platform, externalID string) time.Duration {
 	return time.Duration(h.Sum32()%(db.SecondsPerDay-slotMargin)) * time.Second
 }
 
-// slotAfter returns the target's next slot after now.
+// SlotAfter returns the target's next slot after now.
 func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	at := db.InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
 	if at <= now {
@@ -128,7 +128,7 @@ const (
 	stateParked = "parked" // failed too often; asked rarely
 )
 
-// queueEntry is one organisation's wish to have a target fetched.
+// Entry is one organisation's wish to have a target fetched.
 type Entry struct {
 	Source         link.Platform
 	Kind           string
@@ -210,7 +210,7 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
+// Enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
 // never delayed. A target that had been given up becomes active again. requested_at tells the collector that holds the target that an
 // organisation has joined. It rises with each entry, even if two entries have the same time. An entry that deferServed delayed changes
 // none of this.
@@ -571,5 +571,5 @@ func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
 // Queue is the fetch queue. Its methods may be called concurrently.
 type Queue struct{ db *db.DB }
 
-// NewQueue returns the queue of a database. Callers outside store use Store.Queue.
+// New returns the queue of a database. Callers outside store use Store.Queue.
 func New(d *db.DB) *Queue { return &Queue{db: d} }

@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// newOrg makes an organisation and returns its view.
+// NewOrg makes an organisation and returns its view.
 func NewOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -37,19 +37,19 @@ func ParseLink(t *testing.T, raw string) link.Link {
 	return l
 }
 
-// clip is the link of one of many TikTok videos of @someone.
+// Clip is the link of one of many TikTok videos of @someone.
 func Clip(t *testing.T, n int) link.Link {
 	t.Helper()
 	return ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/73012345678%08d", n))
 }
 
-// clips are the first n of them.
+// Clips are the first n of them.
 func Clips(t *testing.T, n int) []link.Link {
 	t.Helper()
 	return ClipsFrom(t, 0, n)
 }
 
-// clipsFrom are n of them from the first-th on. Organisations with the same links share their fetches.
+// ClipsFrom are n of them from the first-th on. Organisations with the same links share their fetches.
 func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	t.Helper()
 	links := make([]link.Link, n)
@@ -59,7 +59,7 @@ func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// track tracks links with immediate fetches.
+// Track tracks links with immediate fetches.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -67,7 +67,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	return tracked
 }
 
-// follow tracks accounts with immediate fetches and returns their ids.
+// Follow tracks accounts with immediate fetches and returns their ids.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -75,7 +75,7 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 	return tracked
 }
 
-// claim takes what is due in all lanes of a platform and kind, one claim a lane.
+// Claim takes what is due in all lanes of a platform and kind, one claim a lane.
 func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
 	t.Helper()
 	var claims []queue.Claim
@@ -89,7 +89,7 @@ func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
 	return claims
 }
 
-// claimOne claims the only target that is due.
+// ClaimOne claims the only target that is due.
 func ClaimOne(t *testing.T, db *DB, p link.Platform, kind string) queue.Claim {
 	t.Helper()
 	claims := Claim(t, db, p, kind)
@@ -98,19 +98,19 @@ func ClaimOne(t *testing.T, db *DB, p link.Platform, kind string) queue.Claim {
 	return claims[0]
 }
 
-// outcome is a fetch that succeeded; the target is due again in a day.
+// Outcome is a fetch that succeeded; the target is due again in a day.
 func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcome {
 	return ingest.Outcome{Target: target, Facts: &facts, Details: true, Source: "test",
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
 }
 
-// deliver fetches everything that is due on a platform with the facts given, and returns how many targets that were.
+// Deliver fetches everything that is due on a platform with the facts given, and returns how many targets that were.
 func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
 	t.Helper()
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// deliverBy is deliver with facts for each target.
+// DeliverBy is deliver with facts for each target.
 func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0
@@ -125,7 +125,7 @@ func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) i
 	return n
 }
 
-// deliverAccount fetches the only TikTok account that is due.
+// DeliverAccount fetches the only TikTok account that is due.
 func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
 	t.Helper()
 	c := ClaimOne(t, db, link.TikTok, "account")
@@ -153,7 +153,7 @@ func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
-// today is the UTC day of the database's clock.
+// Today is the UTC day of the database's clock.
 func Today(db *DB) store.Date { return store.DateOf(db.Clock.Now()) }
 
 // all asks for every video in an order.
@@ -171,7 +171,7 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage 
 	return page
 }
 
-// fullOrg makes an organisation with rows in every table that organisations own.
+// FullOrg makes an organisation with rows in every table that organisations own.
 func FullOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
@@ -210,14 +210,14 @@ func TargetIDs(c queue.Claim) []string {
 	return ids
 }
 
-// due returns the external ids of the TikTok videos that a collector could claim now.
+// DueTargets returns the external ids of the TikTok videos that a collector could claim now.
 func DueTargets(t *testing.T, db *DB) []string {
 	t.Helper()
 	return Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE source = ? AND kind = 'video' AND next_at <= ?",
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// meanwhile has another process do f at the worst moment, just before the next statement that contains the fragment, which
+// Meanwhile has another process do f at the worst moment, just before the next statement that contains the fragment, which
 // goes on when f is done or has to wait for us. Call the function returned to wait for f.
 func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
@@ -238,14 +238,14 @@ func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (f
 	return func() { <-done }
 }
 
-// waits says whether a transaction waits for another. Where one writes at a time, each other one does.
+// Waits says whether a transaction waits for another. Where one writes at a time, each other one does.
 func Waits(t *testing.T, db *DB) bool {
 	t.Helper()
 	return !db.SharedByProcesses() ||
 		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0
 }
 
-// measure writes what a source said at a time of videos, past the queue.
+// Measure writes what a source said at a time of videos, past the queue.
 func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
 	t.Helper()
 	var outcomes []ingest.Outcome
@@ -255,7 +255,7 @@ func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.Vide
 	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
 }
 
-// stored returns all rows of an organisation as text, by table.
+// StoredRows returns all rows of an organisation as text, by table.
 func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -282,7 +282,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	return rows
 }
 
-// authored are the facts of a video by an author; "" is what the source does not say.
+// Authored are the facts of a video by an author; "" is what the source does not say.
 func Authored(id, handle string) ingest.VideoFacts {
 	f := ingest.VideoFacts{Views: new(int64(1))}
 	if id != "" {
@@ -305,7 +305,7 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 
 const Someone = "https://www.tiktok.com/@someone"
 
-// found are n videos of @someone, the newest first, the first of them uploaded at a time and each other an hour earlier.
+// FoundVideos are n videos of @someone, the newest first, the first of them uploaded at a time and each other an hour earlier.
 func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	t.Helper()
 	videos := make([]ingest.FoundVideo, n)
@@ -316,7 +316,7 @@ func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	return videos
 }
 
-// listed is an account with its videos.
+// ListedAccount is an account with its videos.
 func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
 }
@@ -326,12 +326,12 @@ func TrackedVideos(t *testing.T, o *store.Org) int {
 	return int(ListVideos(t, o, store.VideoQuery{}).Total)
 }
 
-// series is what is stored of a video: the points of days, and those of weeks.
+// Series is what is stored of a video: the points of days, and those of weeks.
 type Series struct {
 	Daily, Weekly map[store.Date]store.Counts
 }
 
-// bare are points without what tells where they come from; only what nobody measured stays marked.
+// Bare are points without what tells where they come from; only what nobody measured stays marked.
 func Bare(points []store.Point) []store.Point {
 	out := slices.Clone(points)
 	for i := range out {
@@ -343,7 +343,7 @@ func Bare(points []store.Point) []store.Point {
 	return out
 }
 
-// room makes sure that points of so many days ago can be stored.
+// Room makes sure that points of so many days ago can be stored.
 func Room(t *testing.T, db *DB, days int) {
 	t.Helper()
 	nobody := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
@@ -352,7 +352,7 @@ func Room(t *testing.T, db *DB, days int) {
 	}
 }
 
-// keep stores a series past the store.
+// Keep stores a series past the store.
 func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	t.Helper()
 	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
@@ -369,13 +369,13 @@ func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// over are counts, and where they are silent, those under them.
+// Over are counts, and where they are silent, those under them.
 func Over(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
 }
 
-// points are those of both tables: a day that is in both counts once, with all that is known of it.
+// Points are those of both tables: a day that is in both counts once, with all that is known of it.
 func (s Series) Points() map[store.Date]store.Counts {
 	known := map[store.Date]store.Counts{}
 	maps.Copy(known, s.Weekly)
@@ -385,7 +385,7 @@ func (s Series) Points() map[store.Date]store.Counts {
 	return known
 }
 
-// read is the plain reading of the rules, one day after the other.
+// Read is the plain reading of the rules, one day after the other.
 func (s Series) Read(from, to store.Date) []store.Point {
 	known, before := s.Points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))
@@ -433,7 +433,7 @@ func lower(now, before store.Counts) bool {
 	return false
 }
 
-// migrations gives the engine's migrations, to go back as the program never does.
+// Migrations gives the engine's migrations, to go back as the program never does.
 func Migrations(t *testing.T, db *DB) *goose.Provider {
 	t.Helper()
 	dialect := goose.DialectPostgres
@@ -450,10 +450,10 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 // The cases here begin one transaction between two statements of another, at the worst moment. They hold whether the one
 // runs through there or has to wait for the other.
 
-// short has no author in its link, so that tracking it touches no account.
+// Short has no author in its link, so that tracking it touches no account.
 const Short = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
-// consistent says that each video that is tracked, and no other, has a subscription, and that the totals count them.
+// Consistent says that each video that is tracked, and no other, has a subscription, and that the totals count them.
 func Consistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
@@ -471,7 +471,7 @@ func Consistent(t *testing.T, db *DB, o *store.Org) {
 
 func GoOn() error { return nil }
 
-// reduced is the plain reading of what is kept of a series: all days from one on, and of each week before it a point on its
+// Reduced is the plain reading of what is kept of a series: all days from one on, and of each week before it a point on its
 // last day with each count as it was known last in the week, unless that is too old.
 func (s Series) Reduced(daily, oldest store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
@@ -497,7 +497,7 @@ func (s Series) Reduced(daily, oldest store.Date) Series {
 	return kept
 }
 
-// silentSunday is a week of which the last day has likes alone, long ago, cut by the end of a month if that is wanted.
+// SilentSunday is a week of which the last day has likes alone, long ago, cut by the end of a month if that is wanted.
 func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {
@@ -510,7 +510,7 @@ func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]stor
 	return monday, days
 }
 
-// stop stops the videos of links.
+// Stop stops the videos of links.
 func Stop(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
 	refs := make([]store.VideoRef, len(links))

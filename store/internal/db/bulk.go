@@ -15,7 +15,7 @@ import (
 
 // The fastest way in of each engine, for Load.
 
-// insertRows writes rows, each with a value a column, into a table.
+// InsertRows writes rows, each with a value a column, into a table.
 type InsertRows func(table string, columns []string, rows [][]any) error
 
 // bulkLoader is a dialect with a way in that is faster than INSERT.

@@ -49,7 +49,7 @@ func (d *DB) CheckClock(ctx context.Context) error {
 	return err
 }
 
-// seeClock does the same as CheckClock and writes the sighting to the database.
+// SeeClock does the same as CheckClock and writes the sighting to the database.
 func (d *DB) SeeClock(ctx context.Context) error {
 	state, err := d.judgeClock(ctx)
 	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockSeenEvery {

@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// DBOptions say where the data is and what the DB may use.
+// Options say where the data is and what the DB may use.
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
@@ -41,7 +41,7 @@ type DB struct {
 	partitions partitionCache
 }
 
-// OpenDB connects to the database. It neither creates nor changes a table: see Migrate and CheckSchema.
+// Open connects to the database. It neither creates nor changes a table: see Migrate and CheckSchema.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Now == nil {
 		return nil, errors.New("store: Options.Now is required")
@@ -100,7 +100,7 @@ func (d *DB) Read(ctx context.Context) *gorm.DB { return d.read.WithContext(ctx)
 func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithContext(ctx) }
 
 const (
-	// maxAttempts is how often a transaction is run at most if it meets deadlocks.
+	// MaxAttempts is how often a transaction is run at most if it meets deadlocks.
 	MaxAttempts = 5
 	// repeatTimeout bounds how long a transaction is repeated, above all while another process has the SQLite file locked.
 	repeatTimeout = 30 * time.Second
@@ -139,7 +139,7 @@ func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// repeatOnDuplicate runs a transaction again if it fails with ErrDuplicate. Two collectors may insert the same new account at once: the
+// RepeatOnDuplicate runs a transaction again if it fails with ErrDuplicate. Two collectors may insert the same new account at once: the
 // second attempt finds the account.
 func RepeatOnDuplicate(transaction func() error) error {
 	for attempt := 1; ; attempt++ {
@@ -155,7 +155,7 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // This file deletes the rows, other than points, that accumulate over time. Each transaction deletes one batch. So no statement holds
 // locks for long, and an interrupted run loses nothing.
 
-// expiryBatch is how many rows one transaction deletes.
+// DeleteBatch is how many rows one transaction deletes.
 const DeleteBatch = 500
 
 // DeleteInBatches calls f until f deletes fewer than batch rows, each time in a transaction of its own. f deletes up to batch rows of a

@@ -304,7 +304,7 @@ func unreachable(err error) bool {
 	return false
 }
 
-// uuidType is the type of an identifier's column, for a CAST of a parameter.
+// UUIDType is the type of an identifier's column, for a CAST of a parameter.
 func UUIDType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"
@@ -312,7 +312,7 @@ func UUIDType(db *gorm.DB) string {
 	return "uuid"
 }
 
-// dateType is the type of a day's column, for a CAST of a parameter.
+// DateType is the type of a day's column, for a CAST of a parameter.
 func DateType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"

@@ -34,7 +34,7 @@ func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
 func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
-// translate turns what GORM and the drivers say into the store's own errors, at the border.
+// Translate turns what GORM and the drivers say into the store's own errors, at the border.
 func Translate(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

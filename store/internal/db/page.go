@@ -272,7 +272,7 @@ func (l *List[R]) Next() *Position {
 	return &l.keys[len(l.keys)-1].position
 }
 
-// worstEscape is the most bytes that one character takes in JSON: \u and four digits.
+// WorstEscape is the most bytes that one character takes in JSON: \u and four digits.
 const WorstEscape = 6
 
 // MaxTextBytes returns an upper bound of the bytes that the texts and labels of all rows take in JSON.
@@ -320,7 +320,7 @@ func (l *List[R]) All(ctx context.Context) ([]R, error) {
 	return all, nil
 }
 
-// likePattern returns a LIKE pattern (with ESCAPE '\') that finds s anywhere.
+// LikePattern returns a LIKE pattern (with ESCAPE '\') that finds s anywhere.
 func LikePattern(s string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
 }

@@ -13,15 +13,15 @@ import (
 	"gorm.io/gorm"
 )
 
-// dayRange is a range of days of snapshots_daily that is rolled up at once.
+// DayRange is a range of days of snapshots_daily that is rolled up at once.
 type DayRange struct {
 	From, Before Date
-	// Partition is true if the range is a month with a partition of its own: dropMonth deletes the month's points. Otherwise they are deleted
+	// Partition is true if the range is a month with a partition of its own: DropMonth deletes the month's points. Otherwise they are deleted
 	// row by row.
 	Partition bool
 }
 
-// dayRanges returns the ranges of all days before one, the oldest first.
+// DayRanges returns the ranges of all days before one, the oldest first.
 func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	if !d.dialect.partitioned() {
 		return []DayRange{{Before: before}}, nil
@@ -63,9 +63,9 @@ func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 }
 
 var (
-	// errMonthBusy: dropMonth did not get the locks that it needs, or the month has new points.
+	// ErrMonthBusy: dropMonth did not get the locks that it needs, or the month has new points.
 	ErrMonthBusy = errors.New("month in use")
-	// errMonthGone: another process has dropped the month.
+	// ErrMonthGone: another process has dropped the month.
 	ErrMonthGone = errors.New("month gone")
 )
 
@@ -76,9 +76,9 @@ const (
 	dropTimeout = 10 * time.Minute
 )
 
-// dropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction, before the drop,
-// and can refuse it with an error. If dropMonth does not get the locks, it tries again a few times, with pauses in which others can use the
-// tables. It returns errMonthBusy or errMonthGone if the month was not dropped.
+// DropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction, before the drop,
+// and can refuse it with an error. If DropMonth does not get the locks, it tries again a few times, with pauses in which others can use the
+// tables. It returns ErrMonthBusy or ErrMonthGone if the month was not dropped.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, check)
@@ -153,7 +153,7 @@ func (d *DB) PrepareDays(ctx context.Context) error {
 	return d.MakeDays(ctx, today-31, today+62)
 }
 
-// makeDays calls ensureDays until it gets all locks or ctx ends.
+// MakeDays calls ensureDays until it gets all locks or ctx ends.
 func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	for {
 		err := d.EnsureDays(ctx, from, to)
@@ -166,7 +166,7 @@ func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	}
 }
 
-// ensureDays makes sure that snapshots_daily has partitions for the days from..to. If it does not get a lock at once, the error is an
+// EnsureDays makes sure that snapshots_daily has partitions for the days from..to. If it does not get a lock at once, the error is an
 // ErrUnavailable.
 func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	if !d.dialect.partitioned() {

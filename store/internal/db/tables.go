@@ -45,12 +45,12 @@ const (
 	DailyDays = 90
 	// WeeklyDays is for how many days the point of each week is kept.
 	WeeklyDays = 730
-	// retentionMargin is for how many more days weekly points are kept. The oldest day that a caller can request may lie between two points,
+	// RetentionMargin is for how many more days weekly points are kept. The oldest day that a caller can request may lie between two points,
 	// and the earlier of them is up to 13 days older.
 	RetentionMargin = 14
-	// idempotencyLife is how long an answer is kept for its idempotency key.
+	// IdempotencyLife is how long an answer is kept for its idempotency key.
 	IdempotencyLife = 24 * time.Hour
-	// shortLinkLife is how long the target of a short link is kept.
+	// ShortLinkLife is how long the target of a short link is kept.
 	ShortLinkLife = 30 * Day
 )
 

@@ -14,10 +14,10 @@ import (
 // Statements over several organisations. Each row is named with its organisation, in a list of parameters that the statement
 // joins, so that none reads or changes a row of an organisation that it was not given.
 
-// rowKey names a row of a distributed table: an id without its organisation never does.
+// RowKey names a row of a distributed table: an id without its organisation never does.
 type RowKey struct{ Org, ID uuid.UUID }
 
-// keysOf names rows of one organisation.
+// KeysOf names rows of one organisation.
 func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	keys := make([]RowKey, len(ids))
 	for i, id := range ids {
@@ -26,7 +26,7 @@ func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	return keys
 }
 
-// sortedKeys returns keys in the order in which all writers lock rows.
+// SortedKeys returns keys in the order in which all writers lock rows.
 func SortedKeys[V any](m map[RowKey]V) []RowKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b RowKey) int {
 		return cmp.Or(slices.Compare(a.Org[:], b.Org[:]), slices.Compare(a.ID[:], b.ID[:]))
@@ -42,7 +42,7 @@ func OrgsOf(keys []RowKey) []uuid.UUID {
 }
 
 // with returns "WITH name(…) AS (VALUES …)" for rows of parameters, and these. A column is a name and its type, as
-// "day date". There is at least one row, and no more than insertChunk.
+// "day date". There is at least one row, and no more than InsertChunk.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, casts := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
@@ -64,7 +64,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (VALUES " + strings.Join(values, ", ") + ")\n", args
 }
 
-// withKeys is with of "wanted": the rows' keys.
+// WithKeys is with of "wanted": the rows' keys.
 func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
 	rows := make([][]any, len(keys))
 	for i, k := range keys {
@@ -73,7 +73,7 @@ func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
 	return WithRows(tx, "wanted", []string{"organisation_id uuid", "id uuid"}, rows)
 }
 
-// withOrgs is with of "wanted": organisations.
+// WithOrgs is with of "wanted": organisations.
 func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
@@ -85,7 +85,7 @@ func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
 // hasRowLocks returns true if the engine of tx locks rows. Otherwise only one transaction at a time can write.
 func hasRowLocks(tx *gorm.DB) bool { return tx.Name() != "sqlite" }
 
-// forUpdate makes a query lock the rows that it reads, on engines with row locks.
+// ForUpdate makes a query lock the rows that it reads, on engines with row locks.
 func ForUpdate(q *gorm.DB) *gorm.DB {
 	if !hasRowLocks(q) {
 		return q
@@ -93,7 +93,7 @@ func ForUpdate(q *gorm.DB) *gorm.DB {
 	return q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 }
 
-// forUpdateOf returns the clause with which a SELECT locks the rows of a table. It is empty on engines without row locks.
+// ForUpdateOf returns the clause with which a SELECT locks the rows of a table. It is empty on engines without row locks.
 func ForUpdateOf(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
@@ -101,7 +101,7 @@ func ForUpdateOf(tx *gorm.DB, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// skipLocked returns the clause with which a SELECT locks rows and leaves out those that other transactions have locked. It is empty on
+// SkipLocked returns the clause with which a SELECT locks rows and leaves out those that other transactions have locked. It is empty on
 // engines without row locks.
 func SkipLocked(tx *gorm.DB) string {
 	if !hasRowLocks(tx) {
@@ -110,7 +110,7 @@ func SkipLocked(tx *gorm.DB) string {
 	return " FOR UPDATE SKIP LOCKED"
 }
 
-// lockRows runs a SELECT that locks rows of a table in the order of the SELECT. It does nothing on engines without row locks.
+// LockRows runs a SELECT that locks rows of a table in the order of the SELECT. It does nothing on engines without row locks.
 func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	if !hasRowLocks(tx) {
 		return nil
@@ -130,7 +130,7 @@ func Columns(names []string) []clause.Column {
 	return out
 }
 
-// distinct returns ids sorted and each once, the order in which all writers lock rows.
+// Distinct returns ids sorted and each once, the order in which all writers lock rows.
 func Distinct(ids []uuid.UUID) []uuid.UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return cmp.Compare(a.String(), b.String()) }))
 }
@@ -147,5 +147,5 @@ func AssignPointer[T any](to **T, from *T) {
 	}
 }
 
-// insertChunk bounds the rows of one INSERT: PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.
+// InsertChunk bounds the rows of one INSERT: PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.
 const InsertChunk = 1000

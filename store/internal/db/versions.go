@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// scoped is the one place where the condition on the organisation is written for queries built by GORM.
+// Scoped is the one place where the condition on the organisation is written for queries built by GORM.
 func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
@@ -39,7 +39,7 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 // version is used twice, even if a database is restored from a backup.
 const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
-// raiseVersions locks the organisations in the order of their ids and raises their versions.
+// RaiseVersions locks the organisations in the order of their ids and raises their versions.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	for chunk := range slices.Chunk(Distinct(orgs), InsertChunk) {
 		if len(chunk) == 1 { // a single row needs no lock order
