@@ -75,6 +75,7 @@ var laneWeights = map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremiu
 type Collector struct {
 	id      uuid.UUID
 	store   *store.Store
+	writer  *ingest.Writer
 	sources []Source
 	windows sync.Map // the window of each budget that was last spent from
 	large   sync.Map // and the one in which it was last said that a call is too large
@@ -101,7 +102,7 @@ func New(o Options) (*Collector, error) {
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so that nothing could be collected")
 	}
-	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
+	c := &Collector{id: store.NewID(), store: o.Store, writer: ingest.New(o.Store), sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
 		beats: o.Heartbeat, panics: o.Panicked}
 	for _, s := range o.Sources {
 		c.patience = max(c.patience, s.Patience())
@@ -322,7 +323,7 @@ func (c *Collector) putOff(ctx context.Context, claim queue.Claim) ([]queue.Targ
 		}
 		return !due
 	})
-	return due, ingest.New(c.store).Acknowledge(ctx, claim, claim.At, early)
+	return due, c.writer.Acknowledge(ctx, claim, claim.At, early)
 }
 
 // outcome is outcome with the stretch that is in force.

@@ -125,7 +125,7 @@ func (c *Collector) write(ctx context.Context, claim queue.Claim, outcomes []lac
 	}
 	var errs []error
 	for at, together := range byTime {
-		errs = append(errs, ingest.New(c.store).Acknowledge(ctx, claim, store.InstantOf(at), together))
+		errs = append(errs, c.writer.Acknowledge(ctx, claim, store.InstantOf(at), together))
 	}
 	return errors.Join(errs...)
 }

@@ -46,7 +46,7 @@ func TestStrands_keepOrganisationsApart(t *testing.T) {
 func TestAwaitPaused_countsNoRefusal(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	c := &Collector{store: db.Store, now: db.Clock.Now, sources: []Source{takes(1)}}
+	c := &Collector{store: db.Store, writer: db.Writer, now: db.Clock.Now, sources: []Source{takes(1)}}
 	until := store.InstantOf(db.Clock.Now().Add(time.Hour))
 	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "takes", Class: string(RateLimited), Strikes: 1, BlockedUntil: until}))
 	target := queue.Target{ExternalID: "1", RefusedAs: gone, Refusals: 1}

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Fairness between organisations, where somebody waits. The queue serves them by turns (store/turns.go), so that who comes new
+// Fairness between organisations, where somebody waits. The queue serves them by turns (store/queue/fairqueue.go), so that who comes new
 // comes next. That is not enough where sources are slow: all workers may be busy with one organisation's links for long. So
 //
 //   - while all workers are busy, what an organisation waits for that has nothing in hand is claimed besides (welcome);

@@ -70,8 +70,8 @@ func (c *Collector) handle(ctx, writing context.Context, claim queue.Claim, w wa
 		if a, err = c.call(ctx, w, behind, batch, searches); err != nil {
 			return err
 		}
-		return errors.Join(ingest.New(c.store).Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
-			ingest.New(c.store).AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
+		return errors.Join(c.writer.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
+			c.writer.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
 	}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch))
 	if p, ok := errors.AsType[*panicked](err); ok {
 		a, err = c.failed(writing, w, batch, &Failure{Class: Temporary, Detail: p.Error(), Cause: p})

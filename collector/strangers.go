@@ -31,5 +31,5 @@ func (c *Collector) acknowledge(ctx context.Context, claim queue.Claim, outcomes
 		}
 		return o.HandleLost
 	})
-	return errors.Join(ingest.New(c.store).Acknowledge(ctx, claim, claim.At, outcomes), ingest.New(c.store).AcknowledgeAccounts(ctx, claim, claim.At, lost))
+	return errors.Join(c.writer.Acknowledge(ctx, claim, claim.At, outcomes), c.writer.AcknowledgeAccounts(ctx, claim, claim.At, lost))
 }

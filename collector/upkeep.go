@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -70,7 +69,7 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 
 func (c *Collector) applyRetention(ctx context.Context, alive func() error) (time.Time, error) {
 	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
-	done, err := ingest.New(c.store).ApplyRetention(ctx, alive)
+	done, err := c.writer.ApplyRetention(ctx, alive)
 	if len(done.Busy) > 0 {
 		next = c.now().Add(upkeepRetry)
 	}
@@ -85,7 +84,7 @@ func (c *Collector) applyRetention(ctx context.Context, alive func() error) (tim
 }
 
 func (c *Collector) deleteExpired(ctx context.Context, alive func() error) (time.Time, error) {
-	deleted, err := ingest.New(c.store).DeleteExpired(ctx, alive)
+	deleted, err := c.writer.DeleteExpired(ctx, alive)
 	c.logDeleted(ctx, deleted)
 	return c.now().Add(expiryEvery), err
 }

@@ -257,7 +257,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 				return err
 			}
 		}
-		if err := o.CheckCollectionCount(tx, 1); err != nil {
+		if err := CheckCollectionCount(o, tx, 1); err != nil {
 			return err
 		}
 		if err := c.share(); err != nil {
@@ -274,7 +274,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 
 // CheckCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
 // the organisation's lock, so that concurrent calls cannot pass the limit together.
-func (o *Org) CheckCollectionCount(tx *gorm.DB, n int) error {
+func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	var have int64
 	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
 		return err

@@ -9,29 +9,29 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Org is one organisation's view of the store, the only way to a tenant's data. Every method works on that
-// organisation alone: another's id, link or name is answered exactly as one that does not exist.
+// Org is one organisation's view of the store, the only way to a tenant's data. Every method reads and writes the data of that organisation
+// only. The id, link or name of something that another organisation has is answered exactly like an unknown one.
 type Org struct {
 	s  *Store
 	id uuid.UUID
 }
 
-// Org returns the view of one organisation. It does not check that the organisation exists: one that does not has no
-// data.
+// Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
 func (s *Store) Org(id uuid.UUID) *Org { return &Org{s: s, id: id} }
 
 // ID returns the organisation's id.
 func (o *Org) ID() uuid.UUID { return o.id }
 
-// DB returns the database for the packages below store.
-func (o *Org) DB() *db.DB { return o.s.db }
+// DatabaseOf returns the database of o for store/backfill. It is not a method of Org, because the methods of Org must not reach the data of
+// other organisations.
+func DatabaseOf(o *Org) *db.DB { return o.s.db }
 
-// Organisation returns the organisation's own record, or ErrNotFound.
-func (o *Org) Organisation(ctx context.Context) (Organisation, error) {
+// OrganisationOf returns the organisation of o, or ErrNotFound.
+func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
 	return o.s.Organisation(ctx, o.id)
 }
 
-// q begins a reading query on a table, with the organisation's condition in place.
+// q begins a query that reads a table, with the condition on the organisation.
 func (o *Org) q(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }

@@ -52,7 +52,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{Queue: queue.New(d), db: d, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
-// DB returns the database for the packages below store, which write for several organisations in one transaction.
+// DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.
 func (s *Store) DB() *db.DB { return s.db }
 
 // Close closes all connections. It may be called twice.

@@ -375,7 +375,7 @@ var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", 
 func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	methods := reflect.TypeFor[*store.Org]()
-	var names []string
+	names := []string{"Import", "Load"} // functions of backfill
 	for method := range methods.Methods() {
 		names = append(names, method.Name)
 	}

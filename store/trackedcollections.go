@@ -63,7 +63,7 @@ func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	if len(fresh) == 0 {
 		return ids, nil
 	}
-	if err := t.CheckCollectionCount(t.Tx, len(fresh)); err != nil {
+	if err := CheckCollectionCount(t.Org, t.Tx, len(fresh)); err != nil {
 		return nil, err
 	}
 	return ids, t.Tx.Create(&fresh).Error

@@ -66,17 +66,17 @@ type ImportedVideo struct {
 // and what comes back is what would be. The videos of a call are different ones. ErrNotFound when there is no such
 // organisation.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
-	org, err := o.Organisation(ctx)
+	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	i := importing{in: videos, dry: dry, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
-	i.Org, i.Now = o, o.DB().Now()
+	i.Org, i.Now = o, store.DatabaseOf(o).Now()
 	if err := i.check(); err != nil {
 		return nil, err
 	}
 	if !dry {
-		if err := o.DB().MakeDays(ctx, i.oldestDaily(), i.Now.Day()); err != nil {
+		if err := store.DatabaseOf(o).MakeDays(ctx, i.oldestDaily(), i.Now.Day()); err != nil {
 			return nil, err
 		}
 	}
@@ -89,9 +89,9 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 			return err
 		}
 		if dry {
-			return o.DB().BulkTx(ctx, run)
+			return store.DatabaseOf(o).BulkTx(ctx, run)
 		}
-		return o.DB().ChangeInBulk(ctx, o.ID(), run)
+		return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), run)
 	})
 	return out, err
 }

@@ -73,15 +73,15 @@ type LoadPoint struct {
 // ErrDuplicate when it has a video or an account of the batch under another id. The days of the organisation are right
 // when all that it has was loaded.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
-	org, err := o.Organisation(ctx)
+	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
 		return err
 	}
-	l := loading{Org: o, lane: store.LaneOf(org), source: b.Source, now: o.DB().Now()}
+	l := loading{Org: o, lane: store.LaneOf(org), source: b.Source, now: store.DatabaseOf(o).Now()}
 	if err := l.ensurePartitions(ctx, b); err != nil {
 		return err
 	}
-	return o.DB().ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
+	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
 		l := l // from its start when it is run again
 		l.tx, l.insert = tx, insert
 		if err := l.collections(b.Collections); err != nil {
@@ -130,7 +130,7 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return l.DB().MakeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
+	return store.DatabaseOf(l.Org).MakeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
 }
 
 func (l *loading) collections(collections []LoadCollection) error {
@@ -157,7 +157,7 @@ func (l *loading) collections(collections []LoadCollection) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	if err := l.CheckCollectionCount(l.tx, len(rows)); err != nil {
+	if err := store.CheckCollectionCount(l.Org, l.tx, len(rows)); err != nil {
 		return err
 	}
 	if err := l.tx.CreateInBatches(rows, db.InsertChunk).Error; err != nil || len(tags) == 0 {
@@ -399,7 +399,7 @@ func (l *loading) write() error {
 			return err
 		}
 		if t.name == "videos" {
-			if err := l.DB().Grown(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
+			if err := store.DatabaseOf(l.Org).Grown(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
 				return err
 			}
 		}
