@@ -24,11 +24,7 @@ func LinkedAccounts(videos []Video) []db.RowKey {
 type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	LinkedAccountID uuid.UUID
-	LatestViews     *int64
-	LatestLikes     *int64
-	LatestComments  *int64
-	LatestBookmarks *int64
-	LatestShares    *int64
+	Counts          // the latest counts
 	UploadedAt      *db.Date
 }
 
@@ -51,7 +47,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
 		list, args := db.WithKeys(tx, chunk)
 		var rows []AccountVideo
-		err := tx.Raw(list+`SELECT v.organisation_id, v.linked_account_id, v.latest_views, v.latest_likes, v.latest_comments, v.latest_bookmarks, v.latest_shares, v.uploaded_at
+		err := tx.Raw(list+`SELECT v.organisation_id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Scan(&rows).Error
 		if err != nil {
 			return err
@@ -74,7 +70,7 @@ type AccountStats struct {
 	MeanViews, MedianViews, MedianViewsNonZero *float64
 	MostViewed                                 *int64
 	PercentOutperform10x, PercentOutperform25x *float64
-	Views, Likes, Comments, Bookmarks, Shares  *int64
+	Counts                                     // sums of the latest counts
 	LastUploadedAt                             *db.Date
 }
 
@@ -82,13 +78,9 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	s := AccountStats{Videos: int64(len(videos))}
 	var views []int64
 	for _, v := range videos {
-		AddCount(&s.Views, v.LatestViews)
-		AddCount(&s.Likes, v.LatestLikes)
-		AddCount(&s.Comments, v.LatestComments)
-		AddCount(&s.Bookmarks, v.LatestBookmarks)
-		AddCount(&s.Shares, v.LatestShares)
-		if v.LatestViews != nil {
-			views = append(views, *v.LatestViews)
+		s.Add(v.Counts)
+		if v.Views != nil {
+			views = append(views, *v.Views)
 		}
 		if v.UploadedAt != nil && (s.LastUploadedAt == nil || *v.UploadedAt > *s.LastUploadedAt) {
 			s.LastUploadedAt = v.UploadedAt
@@ -120,17 +112,6 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-func AddCount(sum **int64, n *int64) {
-	if n == nil {
-		return
-	}
-	total := *n
-	if *sum != nil {
-		total += **sum
-	}
-	*sum = &total
-}
-
 // Median returns the middle of sorted numbers, or the mean of the middle two; 0 of none.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
@@ -149,16 +130,19 @@ func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
 		s := StatsOf(videos[account])
-		stats[i] = []any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x, s.PercentOutperform25x,
-			s.Views, s.Likes, s.Comments, s.Bookmarks, s.Shares, s.LastUploadedAt}
+		stats[i] = append([]any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x,
+			s.PercentOutperform25x, s.LastUploadedAt}, s.Counts.Values()...)
 		medians[i] = []any{account.Org, account.ID, s.MedianViews}
 	}
-	list, args := db.WithRows(tx, "s", []string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
-		"most bigint", "over10 double precision", "over25 double precision", "views bigint", "likes bigint", "comments bigint", "bookmarks bigint", "shares bigint",
-		"last_uploaded date"}, stats)
+	columns := []string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
+		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}
+	for _, name := range MetricNames("") {
+		columns = append(columns, name+" bigint")
+	}
+	list, args := db.WithRows(tx, "s", columns, stats)
 	err := tx.Exec(list+`UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
- most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, total_views = s.views, total_likes = s.likes,
- total_comments = s.comments, total_bookmarks = s.bookmarks, total_shares = s.shares, last_uploaded_at = s.last_uploaded
+ most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
+ `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = s.organisation_id AND accounts.id = s.id`, args...).Error
 	if err != nil {
 		return err
@@ -182,14 +166,14 @@ type DayStamp struct {
 func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
+	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
   COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
-  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.total_views, a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks,
+  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,
   CAST(? AS bigint), CAST(? AS text)
   FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = wanted.organisation_id AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
-  views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks,
+  `+MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
 		append(args, of.Day, of.Day, of.FetchedAt, of.Source)...).Error
 }

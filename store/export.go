@@ -45,7 +45,7 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 	}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		// All of a video's points in one statement, so that a roll-up in between shows them once.
-		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
+		columns := "video_id, day, " + MetricColumns("{m}") + ", fetched_at, source"
 		var rows []struct {
 			VideoID uuid.UUID
 			Point

@@ -106,7 +106,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 ) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
 	var lasts []string
 	var args []any
-	for _, count := range CountColumns {
+	for _, count := range MetricNames("") {
 		lasts = append(lasts, fmt.Sprintf(last, count))
 		args = append(args, o.id, video, points[0].Day, o.id, video, points[0].Day)
 	}
@@ -116,12 +116,11 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 
 // storedPoints is the union of the daily and the weekly points of a video in a range of days. A week's point that is
 // still there as a daily one as well (between roll-up and drop) counts once, with what it has from days that are dropped.
-const storedPoints = `SELECT d.day, COALESCE(d.views, w.views) AS views, COALESCE(d.likes, w.likes) AS likes, COALESCE(d.comments, w.comments) AS comments,
- COALESCE(d.shares, w.shares) AS shares, COALESCE(d.bookmarks, w.bookmarks) AS bookmarks, d.source, d.fetched_at FROM snapshots_daily d
+var storedPoints = `SELECT d.day, ` + MetricColumns("COALESCE(d.{m}, w.{m}) AS {m}") + `, d.source, d.fetched_at FROM snapshots_daily d
  LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
  WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
 UNION
-SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.fetched_at FROM snapshots_weekly w
+SELECT w.day, ` + MetricColumns("w.{m}") + `, w.source, w.fetched_at FROM snapshots_weekly w
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
    AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
 
@@ -170,7 +169,10 @@ func between(a, b Point, day db.Date) Point {
 		n := *x + diff/span*passed + diff%span*passed/span
 		return &n
 	}
-	return Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}, Counts: Counts{
-		Views: at(a.Views, b.Views), Likes: at(a.Likes, b.Likes), Comments: at(a.Comments, b.Comments),
-		Shares: at(a.Shares, b.Shares), Bookmarks: at(a.Bookmarks, b.Bookmarks)}}
+	p := Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}}
+	before, after := a.All(), b.All()
+	for i, count := range p.Fields() {
+		*count = at(before[i], after[i])
+	}
+	return p
 }

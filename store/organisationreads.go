@@ -51,11 +51,7 @@ type OrganisationPoint struct {
 	Uploads   int64 // of tracked videos, on that day
 	Followers int64
 	Following int64
-	Views     int64
-	Likes     int64
-	Comments  int64
-	Shares    int64
-	Bookmarks int64
+	Sums
 }
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.

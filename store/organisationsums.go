@@ -12,35 +12,22 @@ import (
 // OrganisationTotals are the running sums of an organisation; every transaction that changes what they count changes
 // them too.
 type OrganisationTotals struct {
-	OrganisationID uuid.UUID `gorm:"primaryKey"`
-	Videos         int64     // tracked now
-	VideosRemoved  int64     // tracked once, stopped
-	Views          int64     // of the latest counts of all videos, also the stopped ones
-	Likes          int64
-	Comments       int64
-	Shares         int64
-	Bookmarks      int64
+	OrganisationID uuid.UUID  `gorm:"primaryKey"`
+	Videos         int64      // tracked now
+	VideosRemoved  int64      // tracked once, stopped
+	Sums                      // of the latest counts of all videos, also the stopped ones
 	Version        db.Instant // see Org.Version
 }
 
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
-// Sums adds up the latest counts of videos, by organisation.
-func Sums(videos []Video) map[uuid.UUID]OrganisationTotals {
-	byOrg := map[uuid.UUID]OrganisationTotals{}
-	add := func(to *int64, n *int64) {
-		if n != nil {
-			*to += *n
-		}
-	}
+// SumsByOrganisation returns the sums of the latest counts of videos, by organisation.
+func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
+	byOrg := map[uuid.UUID]Sums{}
 	for i := range videos {
-		t := byOrg[videos[i].OrganisationID]
-		add(&t.Views, videos[i].LatestViews)
-		add(&t.Likes, videos[i].LatestLikes)
-		add(&t.Comments, videos[i].LatestComments)
-		add(&t.Shares, videos[i].LatestShares)
-		add(&t.Bookmarks, videos[i].LatestBookmarks)
-		byOrg[videos[i].OrganisationID] = t
+		sums := byOrg[videos[i].OrganisationID]
+		sums.Add(videos[i].LatestCounts())
+		byOrg[videos[i].OrganisationID] = sums
 	}
 	return byOrg
 }
@@ -50,13 +37,12 @@ func Sums(videos []Video) map[uuid.UUID]OrganisationTotals {
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
 	for chunk := range slices.Chunk(db.Distinct(orgs), db.InsertChunk) {
 		list, args := db.WithOrgs(tx, chunk)
-		err := tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, views, likes, comments, shares, bookmarks)
+		err := tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = t.organisation_id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
-  t.accounts, t.videos, t.followers, t.following, t.views, t.likes, t.comments, t.shares, t.bookmarks
+  t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
- following = excluded.following, views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares,
- bookmarks = excluded.bookmarks`, append(args, day, day)...).Error
+ following = excluded.following, `+MetricColumns("{m} = excluded.{m}"), append(args, day, day)...).Error
 		if err != nil {
 			return err
 		}

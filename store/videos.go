@@ -276,8 +276,5 @@ func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	return nil
 }
 
-func (v *Video) LatestCounts() Counts {
-	return Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}
-}
-
+// Key returns the organisation and the id of the video.
 func (v *Video) Key() db.RowKey { return db.RowKey{Org: v.OrganisationID, ID: v.ID} }

@@ -187,7 +187,7 @@ func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]
 	points := map[uuid.UUID][]storedPoint{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var rows []storedPoint
-		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
+		columns := "video_id, day, " + store.MetricColumns("{m}") + ", fetched_at, source"
 		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
@@ -342,7 +342,7 @@ func (i *importing) merge(m *mergedVideo) {
 	for n, p := range m.added {
 		day := p.At.Day()
 		row := func(c store.Counts) []any {
-			return []any{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks, p.At, ImportSource}
+			return append(c.Values(), p.At, ImportSource)
 		}
 		switch {
 		case day >= oldest:
@@ -374,7 +374,7 @@ func (i *importing) write() error {
 			return err
 		}
 	}
-	counts := []string{"views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}
+	counts := append(store.MetricNames(""), "fetched_at", "source")
 	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
 		return err
 	}
@@ -409,7 +409,7 @@ func (i *importing) write() error {
 	if err := i.addDays(); err != nil {
 		return err
 	}
-	return ingest.AddSums(i.Tx, store.Sums(before), store.Sums(after))
+	return ingest.AddSums(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))
 }
 
 // describe fills in what nobody had said of the video, and says whether there was anything.

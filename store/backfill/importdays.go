@@ -17,7 +17,7 @@ import (
 // dayChange is what a day's sums change by, against those of the day before: the counts, how many more videos bear each of
 // them, and how many more videos there are.
 type dayChange struct {
-	counts, bearers [5]int64
+	counts, bearers [store.MetricCount]int64
 	videos          int64
 }
 
@@ -150,13 +150,13 @@ func (i *importing) addOrganisationDays(h *history) error {
 		}
 		d.Day = day
 		d.Videos += c.videos
-		for n, to := range []*int64{&d.Views, &d.Likes, &d.Comments, &d.Shares, &d.Bookmarks} {
+		for n, to := range d.Sums.Fields() {
 			*to += c.counts[n]
 		}
 		out = append(out, d)
 	})
 	return i.saveDays("organisation_days", []string{"organisation_id", "day"},
-		[]string{"videos", "views", "likes", "comments", "shares", "bookmarks"}, out, len(out))
+		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
 type accountDay struct {
@@ -195,7 +195,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 			}
 			d.Day = day
 			d.Videos += c.videos
-			for n, to := range []**int64{&d.Views, &d.Likes, &d.Comments, &d.Shares, &d.Bookmarks} {
+			for n, to := range d.Counts.Fields() {
 				if *to != nil || c.bearers[n] > 0 {
 					sum := value(*to) + c.counts[n]
 					*to = &sum
@@ -205,7 +205,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 		})
 	}
 	return i.saveDays("account_days", []string{"organisation_id", "account_id", "day"},
-		[]string{"videos", "views", "likes", "comments", "shares", "bookmarks"}, out, len(out))
+		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
 func (i *importing) saveDays(table string, key, sums []string, rows any, n int) error {

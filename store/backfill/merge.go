@@ -218,17 +218,14 @@ func (m *mergedVideo) count() {
 			newer.Update(p.Counts)
 		}
 	}
-	latest := func(to **int64, was, is, newer *int64) {
-		if *to != nil && was == nil {
-			is = newer // the point that it is from is no longer there, so that its day is not known
+	for n, latest := range v.LatestFields() {
+		if *latest != nil && was.All()[n] == nil {
+			is := newer.All()[n] // the latest count's own point was deleted, so the day of the count is unknown
+			db.AssignPointer(latest, is)
+			continue
 		}
-		db.AssignPointer(to, is)
+		db.AssignPointer(latest, is.All()[n])
 	}
-	latest(&v.LatestViews, was.Views, is.Views, newer.Views)
-	latest(&v.LatestLikes, was.Likes, is.Likes, newer.Likes)
-	latest(&v.LatestComments, was.Comments, is.Comments, newer.Comments)
-	latest(&v.LatestShares, was.Shares, is.Shares, newer.Shares)
-	latest(&v.LatestBookmarks, was.Bookmarks, is.Bookmarks, newer.Bookmarks)
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	day := v.LatestUpdatedAt.Day()
 	increase := func(days db.Date) float64 { return ingest.Increase(v.LatestViews, viewsOn(points, day-days)) }

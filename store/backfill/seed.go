@@ -215,8 +215,7 @@ func (l *loading) account(in *LoadAccount) error {
 		}
 		videos[i] = v
 		if !v.Removed {
-			measured = append(measured, store.AccountVideo{LatestViews: v.LatestViews, LatestLikes: v.LatestLikes, LatestComments: v.LatestComments,
-				LatestBookmarks: v.LatestBookmarks, LatestShares: v.LatestShares, UploadedAt: v.UploadedAt})
+			measured = append(measured, store.AccountVideo{Counts: v.LatestCounts(), UploadedAt: v.UploadedAt})
 		}
 	}
 	stats := store.StatsOf(measured)
@@ -230,21 +229,19 @@ func (l *loading) account(in *LoadAccount) error {
 	for _, c := range in.Collections {
 		l.accountsInCollections = append(l.accountsInCollections, []any{l.ID(), c, a.ID, a.CreatedAt})
 	}
-	l.accounts = append(l.accounts, []any{l.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
+	l.accounts = append(l.accounts, append([]any{l.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
 		a.Tracked, a.Removed, a.TrackingType, a.TrackedAt, a.DiscoveredAt, a.CheckedAt, a.Private, a.Empty, a.Bio, a.ProfileLink,
 		a.LatestFollowersCount, a.LatestFollowingCount, stats.MeanViews, stats.MedianViews, stats.MedianViewsNonZero, stats.MostViewed,
-		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.Views, stats.Likes, stats.Comments, stats.Bookmarks,
-		stats.Shares, stats.LastUploadedAt})
+		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt}, stats.Counts.Values()...))
 	l.countAccount(&a)
 	l.addDays(&a, in)
 	return nil
 }
 
-var accountColumns = []string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
+var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
-	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "total_views", "total_likes", "total_comments",
-	"total_bookmarks", "total_shares", "last_uploaded_at"}
+	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at"}, store.MetricNames("total_")...)
 
 func (l *loading) countAccount(a *store.Account) {
 	switch {
@@ -282,11 +279,9 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 			return v, fmt.Errorf("point %d of video %s is at %s: points come in order, one a day, and none from the future", i, v.ID, p.At.Time())
 		}
 		v.LatestUpdatedAt = &in.Points[i].At
-		db.AssignPointer(&v.LatestViews, p.Views)
-		db.AssignPointer(&v.LatestLikes, p.Likes)
-		db.AssignPointer(&v.LatestComments, p.Comments)
-		db.AssignPointer(&v.LatestShares, p.Shares)
-		db.AssignPointer(&v.LatestBookmarks, p.Bookmarks)
+		for n, latest := range v.LatestFields() {
+			db.AssignPointer(latest, p.All()[n])
+		}
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	if n := len(in.Points); n > 0 {
@@ -307,17 +302,18 @@ func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	return nil
 }
 
-var videoColumns = []string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
+var videoColumns = append([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
-	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares",
-	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}
+	"ad_info_shop", "ad_is_ad", "ad_product_id_shop",
+	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)
 
 // video turns a video whose numbers are complete into rows, sums and a target.
 func (l *loading) video(v *store.Video, in *LoadVideo) {
-	l.videos = append(l.videos, []any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
+	latest := v.LatestCounts()
+	l.videos = append(l.videos, append([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
-		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, v.LatestViews, v.LatestLikes, v.LatestComments, v.LatestBookmarks, v.LatestShares,
-		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier, v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d})
+		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop,
+		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier, v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d}, latest.Values()...))
 	for _, tag := range ingest.Hashtags(v.Title) {
 		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
 	}
@@ -325,9 +321,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 		l.inCollections = append(l.inCollections, []any{l.ID(), c, v.ID, v.CreatedAt})
 	}
 	l.points(v.ID, in.Points)
-	s := store.Sums([]store.Video{*v})[v.OrganisationID]
-	l.totals.Views, l.totals.Likes, l.totals.Comments = l.totals.Views+s.Views, l.totals.Likes+s.Likes, l.totals.Comments+s.Comments
-	l.totals.Shares, l.totals.Bookmarks = l.totals.Shares+s.Shares, l.totals.Bookmarks+s.Bookmarks
+	l.totals.Add(latest)
 	if v.UploadedAt != nil {
 		if l.uploads == nil {
 			l.uploads = map[db.Date]int64{}
@@ -356,12 +350,12 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
-			l.daily = append(l.daily, []any{l.ID(), video, day, day.Week(), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks, p.At, l.source})
+			l.daily = append(l.daily, slices.Concat([]any{l.ID(), video, day, day.Week()}, p.Values(), []any{p.At, l.source}))
 			continue
 		}
 		known.Update(p.Counts)
 		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
-			l.weekly = append(l.weekly, []any{l.ID(), video, day.Week(), day, known.Views, known.Likes, known.Comments, known.Shares, known.Bookmarks, p.At, l.source})
+			l.weekly = append(l.weekly, slices.Concat([]any{l.ID(), video, day.Week(), day}, known.Values(), []any{p.At, l.source}))
 			known = store.Counts{}
 		}
 	}
@@ -376,6 +370,7 @@ type fetchedTarget struct {
 }
 
 func (l *loading) write() error {
+	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
 		name    string
 		columns []string
@@ -384,11 +379,11 @@ func (l *loading) write() error {
 		{"accounts", accountColumns, l.accounts},
 		{"videos", videoColumns, l.videos},
 		{"video_hashtags", []string{"organisation_id", "tag", "video_id"}, l.hashtags},
-		{"snapshots_daily", []string{"organisation_id", "video_id", "day", "week", "views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}, l.daily},
-		{"snapshots_weekly", []string{"organisation_id", "video_id", "week", "day", "views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}, l.weekly},
+		{"snapshots_daily", slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, counts), l.daily},
+		{"snapshots_weekly", slices.Concat([]string{"organisation_id", "video_id", "week", "day"}, counts), l.weekly},
 		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, l.inCollections},
 		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, l.accountsInCollections},
-		{"account_days", []string{"organisation_id", "account_id", "day", "followers", "following", "videos", "views", "likes", "comments", "shares", "bookmarks", "fetched_at", "source"}, l.accountDays},
+		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, counts), l.accountDays},
 	}
 	var before store.OrganisationTotals
 	if err := db.Scoped(l.tx, "organisation_totals", l.ID()).Take(&before).Error; err != nil {

@@ -14,19 +14,11 @@ import (
 
 // daySums are sums of a day: of an account's videos, or of an organisation.
 type daySums struct {
-	videos                                    int64
-	views, likes, comments, shares, bookmarks *int64
-	accounts, followers, following            int64
+	videos                         int64
+	counts                         store.Counts
+	accounts, followers, following int64
 
 	fetchedAt *db.Instant // the last of the day
-}
-
-func (d *daySums) add(c store.Counts) {
-	store.AddCount(&d.views, c.Views)
-	store.AddCount(&d.likes, c.Likes)
-	store.AddCount(&d.comments, c.Comments)
-	store.AddCount(&d.shares, c.Shares)
-	store.AddCount(&d.bookmarks, c.Bookmarks)
 }
 
 // addDays makes an account's days, and adds them to the organisation's: as each day ended, what was known last of every
@@ -52,7 +44,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 			if next == 0 {
 				continue
 			}
-			days[at].add(known)
+			days[at].counts.Add(known)
 			if !v.Removed {
 				days[at].videos++
 			}
@@ -70,7 +62,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 			db.AssignPointer(&known.Following, in.Days[next].Following)
 			next++
 		}
-		row := []any{l.ID(), a.ID, day, known.Followers, known.Following, d.videos, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetchedAt, nil}
+		row := slices.Concat([]any{l.ID(), a.ID, day, known.Followers, known.Following, d.videos}, d.counts.Values(), []any{d.fetchedAt, nil})
 		if d.fetchedAt != nil {
 			row[len(row)-1] = l.source
 		}
@@ -81,7 +73,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 			l.days[day] = of
 		}
 		of.videos += d.videos
-		of.add(store.Counts{Views: d.views, Likes: d.likes, Comments: d.comments, Shares: d.shares, Bookmarks: d.bookmarks})
+		of.counts.Add(d.counts)
 		if a.Tracked {
 			of.accounts++
 			of.followers, of.following = of.followers+value(known.Followers), of.following+value(known.Following)
@@ -105,18 +97,17 @@ func firstDay(a *LoadAccount) db.Date {
 
 func (l *loading) addToTotals() error {
 	t := l.totals
-	return l.tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed + ?, views = views + ?, likes = likes + ?,
- comments = comments + ?, shares = shares + ?, bookmarks = bookmarks + ?, accounts = accounts + ?, accounts_removed = accounts_removed + ?,
- followers = followers + ?, following = following + ? WHERE organisation_id = ?`,
-		t.Videos, t.VideosRemoved, t.Views, t.Likes, t.Comments, t.Shares, t.Bookmarks, l.trackedAccounts, l.stoppedAccounts,
-		l.followers, l.following, l.ID()).Error
+	args := append(t.Sums.Values(), t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
+	return l.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, videos = videos + ?, videos_removed = videos_removed + ?,
+ accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
 type organisationDay struct {
-	OrganisationID                                    uuid.UUID
-	Day                                               db.Date
-	Videos, Views, Likes, Comments, Shares, Bookmarks int64
-	Accounts, Followers, Following                    int64
+	OrganisationID uuid.UUID
+	Day            db.Date
+	Videos         int64
+	store.Sums
+	Accounts, Followers, Following int64
 }
 
 type organisationUploads struct {
@@ -130,11 +121,11 @@ func (l *loading) addToDays() error {
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
 		d := l.days[day]
-		days = append(days, organisationDay{OrganisationID: l.ID(), Day: day, Videos: d.videos, Views: value(d.views), Likes: value(d.likes),
-			Comments: value(d.comments), Shares: value(d.shares), Bookmarks: value(d.bookmarks), Accounts: d.accounts,
-			Followers: d.followers, Following: d.following})
+		row := organisationDay{OrganisationID: l.ID(), Day: day, Videos: d.videos, Accounts: d.accounts, Followers: d.followers, Following: d.following}
+		row.Sums.Add(d.counts)
+		days = append(days, row)
 	}
-	if err := l.addRows("organisation_days", days, "videos", "views", "likes", "comments", "shares", "bookmarks", "accounts", "followers", "following"); err != nil {
+	if err := l.addRows("organisation_days", days, append(store.MetricNames(""), "videos", "accounts", "followers", "following")...); err != nil {
 		return err
 	}
 	var uploads []organisationUploads

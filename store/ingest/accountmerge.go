@@ -113,8 +113,8 @@ func (d discovery) moveAll(from, to uuid.UUID) error {
 		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
 SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
 ON CONFLICT (organisation_id, collection_id, account_id) DO NOTHING`,
-		`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
-SELECT d.organisation_id, @to, d.day, d.followers, d.following, d.videos, d.views, d.likes, d.comments, d.shares, d.bookmarks, d.fetched_at, d.source
+		`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, ` + store.MetricColumns("{m}") + `, fetched_at, source)
+SELECT d.organisation_id, @to, d.day, d.followers, d.following, d.videos, ` + store.MetricColumns("d.{m}") + `, d.fetched_at, d.source
   FROM account_days d WHERE d.organisation_id = @org AND d.account_id = @from
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = COALESCE(account_days.followers, excluded.followers),
   following = COALESCE(account_days.following, excluded.following)`,

@@ -47,24 +47,28 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 }
 
 // addToTotals moves the organisations' sums by what changed and notes them as the day's.
-func (w writer) addToTotals(before, after map[uuid.UUID]store.OrganisationTotals) error {
+func (w writer) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	if err := AddSums(w.tx, before, after); err != nil {
 		return err
 	}
 	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
-// AddSums moves the organisations' sums by what changed.
-func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.OrganisationTotals) error {
+// AddSums adds the difference between after and before to the sums of each organisation.
+func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
+	columns := []string{"organisation_id uuid"}
+	for _, name := range store.MetricNames("") {
+		columns = append(columns, name+" bigint")
+	}
 	for chunk := range slices.Chunk(db.Distinct(slices.Collect(maps.Keys(after))), db.InsertChunk) {
 		rows := make([][]any, len(chunk))
 		for i, org := range chunk {
-			from, to := before[org], after[org]
-			rows[i] = []any{org, to.Views - from.Views, to.Likes - from.Likes, to.Comments - from.Comments, to.Shares - from.Shares, to.Bookmarks - from.Bookmarks}
+			change := after[org]
+			change.Subtract(before[org])
+			rows[i] = append([]any{org}, change.Values()...)
 		}
-		list, args := db.WithRows(tx, "grown", []string{"organisation_id uuid", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}, rows)
-		err := tx.Exec(list+`UPDATE organisation_totals SET views = organisation_totals.views + grown.views, likes = organisation_totals.likes + grown.likes,
- comments = organisation_totals.comments + grown.comments, shares = organisation_totals.shares + grown.shares, bookmarks = organisation_totals.bookmarks + grown.bookmarks
+		list, args := db.WithRows(tx, "grown", columns, rows)
+		err := tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + grown.{m}")+`
  FROM grown WHERE organisation_totals.organisation_id = grown.organisation_id`, args...).Error
 		if err != nil {
 			return err

@@ -145,7 +145,7 @@ func (w writer) write(keys []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	before, touched := store.Sums(videos), map[db.RowKey]bool{}
+	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
 	w.touch(touched, videos)
 	var measured []*store.Video
 	var renamed []Retitled
@@ -183,7 +183,7 @@ func (w writer) write(keys []db.RowKey) error {
 	if err := w.refreshAccounts(touched); err != nil {
 		return err
 	}
-	return w.addToTotals(before, store.Sums(videos))
+	return w.addToTotals(before, store.SumsByOrganisation(videos))
 }
 
 // touch notes the accounts of videos, and whether numbers came for any of an account's.
@@ -244,11 +244,10 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	if f.HiddenStats != nil && *f.HiddenStats {
 		setCount = func(to **int64, from *int64) { *to = from } // what is hidden now is not what it was before
 	}
-	setCount(&v.LatestViews, f.Views)
-	setCount(&v.LatestLikes, f.Likes)
-	setCount(&v.LatestComments, f.Comments)
-	setCount(&v.LatestShares, f.Shares)
-	setCount(&v.LatestBookmarks, f.Bookmarks)
+	counts := f.counts()
+	for i, latest := range v.LatestFields() {
+		setCount(latest, counts.All()[i])
+	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	db.Assign(&v.Title, f.Title)
 	v.TitleFolded = strings.ToLower(v.Title)
@@ -286,6 +285,11 @@ func isWhole(known *string, seconds float64) bool {
 	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
 }
 
+// counts returns the counts that the source gave.
+func (f *VideoFacts) counts() store.Counts {
+	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
+}
+
 type snapshot struct {
 	OrganisationID uuid.UUID
 	VideoID        uuid.UUID
@@ -304,13 +308,13 @@ func (w writer) savePoints(videos []*store.Video) error {
 	for i, v := range videos {
 		o := w.outcomes[v.Key()]
 		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
-			Counts: store.Counts{Views: o.Facts.Views, Likes: o.Facts.Likes, Comments: o.Facts.Comments, Shares: o.Facts.Shares, Bookmarks: o.Facts.Bookmarks}}
+			Counts: o.Facts.counts()}
 	}
 	if len(rows) == 0 {
 		return nil
 	}
 	assignments := clause.AssignmentColumns([]string{"fetched_at", "source"})
-	for _, c := range store.CountColumns {
+	for _, c := range store.MetricNames("") {
 		assignments = append(assignments, clause.Assignments(map[string]any{c: gorm.Expr("COALESCE(excluded." + c + ", snapshots_daily." + c + ")")})...)
 	}
 	return w.tx.Table("snapshots_daily").Clauses(clause.OnConflict{
@@ -324,10 +328,9 @@ func (w writer) savePoints(videos []*store.Video) error {
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
-		DoUpdates: clause.AssignmentColumns([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
+		DoUpdates: clause.AssignmentColumns(append([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
 			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
-			"latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement", "latest_updated_at",
-			"increase_1d", "increase_7d", "increase_14d", "increase_30d"}),
+			"latest_engagement", "latest_updated_at", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)),
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
 

@@ -102,8 +102,7 @@ func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 		var missing int64
 		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
 SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
-   AND (d.views IS NULL OR w.views IS NOT NULL) AND (d.likes IS NULL OR w.likes IS NOT NULL) AND (d.comments IS NULL OR w.comments IS NOT NULL)
-   AND (d.shares IS NULL OR w.shares IS NOT NULL) AND (d.bookmarks IS NULL OR w.bookmarks IS NOT NULL))`,
+   AND `+store.JoinMetrics("(d.{m} IS NULL OR w.{m} IS NOT NULL)", " AND ")+`)`,
 			org, r.From, r.Before).Scan(&missing).Error
 		if err != nil {
 			return err
@@ -119,7 +118,7 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 // month, the later part's counts go before the earlier one's, whichever comes first; one that has all of this changes nothing.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
-	for _, c := range store.CountColumns {
+	for _, c := range store.MetricNames("") {
 		columns.WriteString(", " + c)
 		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
 		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)

@@ -119,8 +119,8 @@ func TestOrganisationHistory_keepsEachDayAsItEnded(t *testing.T) {
 		points, err := o.OrganisationHistory(t.Context(), first-1, first+30)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{
-			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Views: 50},
-			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Views: 20},
+			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Sums: store.Sums{Views: 50}},
+			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Sums: store.Sums{Views: 20}},
 		}, points, "the newest first; a day on which nothing was fetched has no point")
 		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
 		require.NoError(t, err)
