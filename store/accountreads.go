@@ -10,19 +10,6 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// AccountRef names an account by our id or, when ID is the zero id, by a link of kind account.
-type AccountRef struct {
-	ID   uuid.UUID
-	Link link.Link
-}
-
-func (r AccountRef) String() string {
-	if r.ID != uuid.Nil {
-		return r.ID.String()
-	}
-	return r.Link.Canonical
-}
-
 // AccountQuery says which accounts are wanted; zero values ask for nothing. All conditions hold together.
 type AccountQuery struct {
 	Platform       *link.Platform

@@ -225,30 +225,11 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 		if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
-		if err := o.stopDiscovered(tx, ids); err != nil {
+		if err := o.endVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids); err != nil {
 			return err
 		}
 		return tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
 			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 	})
 	return unmatched, err
-}
-
-// stopDiscovered stops the videos that are tracked for their accounts' sake alone.
-func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
-	err := queue.Unsubscribe(tx, o.id, `subject_id IN
- (SELECT v.id FROM videos v WHERE v.organisation_id = ? AND v.linked_account_id IN ? AND NOT v.direct AND NOT v.removed)`, o.id, accounts)
-	if err != nil {
-		return err
-	}
-	stopped := db.Scoped(tx, "videos", o.id).Where("videos.linked_account_id IN ? AND NOT videos.direct AND NOT videos.removed", accounts).
-		Updates(map[string]any{"removed": true, "pending": false})
-	if stopped.Error != nil {
-		return stopped.Error
-	}
-	if err := RefreshAccounts(tx, db.KeysOf(o.id, accounts), DayStamp{Day: o.s.db.Now().Day()}); err != nil {
-		return err
-	}
-	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 }

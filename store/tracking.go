@@ -237,9 +237,8 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos ends the tracking of videos and returns those refs, in order, that name none that is being tracked:
-// unknown ones, another organisation's and those stopped before. History stays. With all true, one such ref makes
-// the call stop nothing at all.
+// StopVideos ends the tracking of videos. It keeps their history. It returns the refs, in order, that name no tracked video: unknown videos,
+// videos of another organisation, and videos that were stopped before. If all is true and there is such a ref, it stops nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
@@ -249,21 +248,28 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 		if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
 			return err
 		}
-		stopped := db.Scoped(tx, "videos", o.id).Where("videos.id IN ? AND NOT videos.removed", ids).
-			Updates(map[string]any{"removed": true, "pending": false})
-		if stopped.Error != nil {
-			return stopped.Error
-		}
-		if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
-			return err
-		}
-		if err := RefreshAccounts(tx, accounts, DayStamp{Day: t.Now.Day()}); err != nil {
-			return err
-		}
-		return tx.Exec(`UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?`,
-			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+		return o.endVideos(tx, accounts, "videos.id IN ?", ids)
 	})
 	return unmatched, err
+}
+
+// endVideos stops the tracked videos that match a condition. It deletes their subscriptions and updates the statistics of their accounts and
+// the totals of the organisation.
+func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
+	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
+		append([]any{o.id}, args...)...)
+	if err != nil {
+		return err
+	}
+	stopped := db.Scoped(tx, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(map[string]any{"removed": true, "pending": false})
+	if stopped.Error != nil {
+		return stopped.Error
+	}
+	if err := RefreshAccounts(tx, accounts, DayStamp{Day: o.s.db.Now().Day()}); err != nil {
+		return err
+	}
+	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 }
 
 // trackedIDs splits refs into the ids of videos being tracked, each once and locked, with their accounts, and the refs

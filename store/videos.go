@@ -65,13 +65,20 @@ type Label struct {
 	Name string
 }
 
-// VideoRef names a video by our id or, when ID is the zero id, by a link of kind video.
-type VideoRef struct {
+// Ref names a video or an account by our id or, if ID is the zero id, by a link.
+type Ref struct {
 	ID   uuid.UUID
 	Link link.Link
 }
 
-func (r VideoRef) String() string {
+// VideoRef names a video.
+type VideoRef = Ref
+
+// AccountRef names an account.
+type AccountRef = Ref
+
+// String returns the id, or the canonical form of the link.
+func (r Ref) String() string {
 	if r.ID != uuid.Nil {
 		return r.ID.String()
 	}
