@@ -7,19 +7,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Demand is how many targets of a platform and kind are fetched by the schedule in a lane and at a pace.
+// Demand is the number of scheduled targets of a platform and kind in a lane and at a pace.
 type Demand struct {
 	Platform link.Platform
 	Kind     string
 	Lane     Lane
 	Pace     Pace
 	Targets  int64
-	// Sample is one of them, whatever its lane and pace: what it costs to ask for such a target.
+	// Sample is one target of the platform and kind, of any lane and pace. It shows which calls such a target needs.
 	Sample Target
 }
 
-// Demand counts the targets that are fetched by the schedule, in the order of platform, kind, lane and pace. Those that are
-// gone or parked do not count. It reads the whole queue.
+// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. Targets that are gone or parked do not count. It reads
+// the whole queue.
 func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform

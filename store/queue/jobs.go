@@ -14,7 +14,7 @@ import (
 // ErrLeaseLost reports that a lease has run out and that another process has the job.
 var ErrLeaseLost = errors.New("lease lost")
 
-// JobLease is one process's right to do a job: it runs out, so that another takes over where this one died.
+// JobLease is the right of one process to run a job. If the process dies, the lease runs out and another process can claim the job.
 type JobLease struct {
 	s     *Queue
 	name  string
@@ -40,12 +40,12 @@ ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.to
 	return held, len(taken) == 1, err
 }
 
-// Extend holds the job for another lease. ErrLeaseLost when it has run out and another process has the job.
+// Extend renews the lease. It returns ErrLeaseLost if the lease has run out and another process has the job.
 func (l JobLease) Extend(ctx context.Context) error {
 	return l.set(ctx, l.s.db.Now().Add(l.lease), &l.token)
 }
 
-// Finish gives the job back, due again at the time given. ErrLeaseLost as Extend.
+// Finish ends the lease. The job is due again at next. It returns ErrLeaseLost if another process has the job.
 func (l JobLease) Finish(ctx context.Context, next time.Time) error {
 	return l.set(ctx, db.InstantOf(next), nil)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A target's base lane is the best of those who subscribe to it. Whoever joins brings theirs (enqueue); here it is found anew
-// when somebody leaves, and when an organisation's own lane changes.
+// A target's base lane is the best lane of its subscribers. Enqueue improves it when an organisation subscribes. The functions below
+// recompute it when an organisation unsubscribes, or when the organisation's own lane changes.
 
 // RefreshPause is how long after a fetch an organisation can request the next one.
 const RefreshPause = 4 * time.Hour
@@ -39,11 +39,10 @@ func LaneOf(tier, subscription string) Lane {
 var laneOf = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// SettleLanes gives the targets of subscriptions the best lane of those who subscribe now. Where somebody waits for one it stays in the interactive
-// lane, and one that a collector holds goes to its base lane when it is given back. Targets without a
-// subscription are left to dropOrphans.
+// SettleLanes gives the targets of subscriptions the best lane of their current subscribers. A target in the interactive lane stays there.
+// A target that is claimed gets its base lane when the claim ends. Targets without a subscription do not change: Claim deletes them.
 func SettleLanes(tx *gorm.DB, targets []FetchSubscription) error {
-	// In the order in which enqueue writes them.
+	// Enqueue locks targets in the same order.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
@@ -53,8 +52,8 @@ func SettleLanes(tx *gorm.DB, targets []FetchSubscription) error {
 			rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
 		}
 		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
-		// A statement of its own locks the targets. A statement that begins after it has the locks sees all changes of the transactions that
-		// held them before: who joined, who left, whose tier changed.
+		// Lock the targets with a statement of their own. The statement below then sees all changes of the transactions that held these locks
+		// before.
 		err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
  WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t",
 			append(slices.Clone(args), Bucket)...)
@@ -76,8 +75,7 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 	return nil
 }
 
-// Unsubscribe deletes those of the organisation's subscriptions that a condition names; their targets go to the lane of who
-// remains.
+// Unsubscribe deletes the organisation's subscriptions that match a condition, and settles the lanes of their targets.
 func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) error {
 	var left []FetchSubscription
 	err := tx.Raw(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND `+condition+` RETURNING source, kind, external_id`,
@@ -88,9 +86,9 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 	return SettleLanes(tx, left)
 }
 
-// SubscriptionsAfter returns the subscriptions of the organisation's next subjects after one, by subject.
+// SubscriptionsAfter returns the subscriptions of the organisation's next subjects after the subject after, ordered by subject.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
-	// Whole subjects: what an account is asked for by may change between two batches, its id does not.
+	// The result has all subscriptions of each subject. An account's external_id may change between two batches, but its subject id does not.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions
  WHERE organisation_id = ? AND subject_id > ? AND subject_id <= (
   SELECT p.subject_id FROM (SELECT n.subject_id FROM fetch_subscriptions n WHERE n.organisation_id = ? AND n.subject_id > ? ORDER BY n.subject_id LIMIT ?) p

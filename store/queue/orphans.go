@@ -11,8 +11,9 @@ import (
 )
 
 // DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day
-// ago. Usually a collector deletes such a target when it claims it, but nothing claims the targets of a platform without a source.
-// DeleteOrphans reads the whole queue. alive and errors are as for DeleteExpired.
+// ago. Usually Claim deletes such a target, but nothing claims the targets of a platform without a source. DeleteOrphans reads the whole
+// queue. It returns the number of deleted rows by table. It calls alive after each transaction and stops if alive returns an error. If the
+// clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota takes units from a source's budget in a window, before they are spent, and says whether there were
-// enough. All collectors share the budget; it is never overdrawn. A limit of 0 means that none is known: what is used
-// is counted all the same.
+// ReserveQuota reserves units of a source's budget in a window before a call spends them. It returns false if the budget does not have
+// enough. All collectors share the budget, and it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted,
+// but never refused.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
@@ -27,7 +27,7 @@ ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.use
 	return len(used) == 1, err
 }
 
-// ReturnQuota gives units back that were reserved in a window and not spent. A window that is forgotten stays so.
+// ReturnQuota gives back units that were reserved in a window and not spent. It does nothing if the window's count was deleted.
 func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units int64) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
@@ -35,7 +35,7 @@ func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units in
 	})
 }
 
-// QuotaUsed returns what has been reserved of a source's budget in a window.
+// QuotaUsed returns the units that are reserved of a source's budget in a window.
 func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
 	var used []int64
 	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
@@ -45,19 +45,19 @@ func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, er
 	return used[0], nil
 }
 
-// Pause says until when a source is left alone, and why.
+// Pause says until when a source must not be called, and why.
 type Pause struct {
 	Source       string `gorm:"primaryKey"`
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
-	Strikes      int // pauses in a row, without a call that succeeded in between; 0 when no call failed, but our own count has reached the limit
+	Strikes      int // number of pauses since the last successful call; 0 if no call failed, but our own count reached the limit
 }
 
-// TableName tells GORM the table.
+// TableName returns the name of the table for GORM.
 func (Pause) TableName() string { return "source_pauses" }
 
-// PauseSource makes all collectors leave a source alone until the time given. A longer pause that is there already stays.
+// PauseSource stops all calls of a source until p.BlockedUntil. A longer pause stays unchanged.
 func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Clauses(clause.OnConflict{
@@ -68,7 +68,7 @@ func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	})
 }
 
-// Pauses returns the pauses of all sources, also those that are over, by source.
+// Pauses returns the pauses of all sources, by source. Pauses that have ended are included.
 func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	var rows []Pause
 	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {
@@ -81,8 +81,8 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource forgets a source's pauses, since it has answered a call that began at asOf, and says whether there were any. One
-// that lasts longer stays: another call was refused meanwhile.
+// ResumeSource deletes a source's pause after a successful call that began at asOf, and returns true if there was one. A pause that ends
+// after asOf stays, because another call was refused meanwhile.
 func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
@@ -92,17 +92,17 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant
 	return resumed, err
 }
 
-// LiftPause ends the pause of a source that our own count has set: units have come back.
+// LiftPause deletes a pause of a source that our own count caused, because units were given back.
 func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
-// ForgetQuota deletes the counts of windows that were last used before the time given.
+// ForgetQuota deletes the counts of a source's windows whose names sort before the name before.
 func (s *Queue) ForgetQuota(ctx context.Context, source, before string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
 	})
 }
 
-// Wait is how long until an instant, at least 0.
+// Wait returns how long it is until an instant, at least 0.
 func (s *Queue) Wait(until db.Instant) time.Duration { return max(0, until.Sub(s.db.Now())) }

@@ -9,20 +9,20 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// SourceToken is a source's credential that changes with its use: whoever exchanges it gets a new one, and the old one
-// may be worth nothing from then on. The store keeps it sealed, as the source hands it in, and never reads it.
+// SourceToken is a credential of a source that changes with its use. Exchanging it returns a new token, and the old one may become
+// invalid. The source encrypts the token, and the store never reads it.
 type SourceToken struct {
 	Source  string `gorm:"primaryKey"`
-	Account string `gorm:"primaryKey"` // whose it is, in the source's own words
+	Account string `gorm:"primaryKey"` // the account that the token belongs to, as the source names it
 	Sealed  []byte
-	// Version grows with every exchange: what was done with an older one is no longer of interest.
+	// Version rises with every exchange. Changes to an older version are ignored.
 	Version   int64
 	HeldUntil db.Instant
 	UpdatedAt db.Instant `gorm:"autoUpdateTime:false"`
 }
 
-// KeepSourceToken returns the token of a source's account; where there is none yet, it keeps the given one. Of several
-// processes at once, all get the same.
+// KeepSourceToken returns the token of a source's account. If there is none, it stores the given one. Concurrent calls all return the same
+// token.
 func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (SourceToken, error) {
 	var kept SourceToken
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -35,8 +35,8 @@ func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sea
 	return kept, err
 }
 
-// HoldSourceToken lets the caller alone exchange a token for the time given. False means that another holds it, or has
-// exchanged it already. A holder that dies holds it no longer than that time.
+// HoldSourceToken reserves the exchange of a token for the caller for the duration d. It returns false if another process holds the token
+// or has exchanged it.
 func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
 	now := s.db.Now()
 	t.HeldUntil = now.Add(d)
@@ -44,8 +44,8 @@ func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Durat
 	return t, held, err
 }
 
-// ReplaceSourceToken puts what a held token was exchanged for in its place and ends the hold. False means that it was
-// exchanged by another in the meantime, whose token stays.
+// ReplaceSourceToken stores the new token after an exchange and ends the hold. It returns false if another process has exchanged the token
+// meanwhile, and keeps that process's token.
 func (s *Queue) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
 	return s.changeSourceToken(ctx, t, "version = ?", t.Version,
 		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": db.Instant(0), "updated_at": s.db.Now()})
@@ -57,7 +57,7 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	return err
 }
 
-// changeSourceToken changes the row if nobody has exchanged it since and the condition holds.
+// changeSourceToken changes the row if its version is still t.Version and the condition holds. It returns true if it changed the row.
 func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -11,13 +11,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// What operators are told of collecting, over all organisations. It names nobody and nothing that is tracked.
+// This file holds what operators see of the queue. It contains no names of organisations, videos or accounts.
 
-// FreshWithin are the ages by which QueueCounts tells how old numbers are, the youngest first.
+// FreshWithin are the ages for which QueueCounts.Fresh counts targets, in rising order.
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// FetchedBy is the age by which whatever is asked for should have been fetched: a turn a day, and half a day to spare.
+// FetchedBy is the age by which a requested target should have been fetched: one fetch a day, and half a day to spare.
 const FetchedBy = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.
@@ -28,35 +28,35 @@ type QueueCounts struct {
 	State     string
 	Targets   int64
 	Failing   int64       // the last fetch failed
-	Due       int64       // the turn has come
-	OldestDue *db.Instant // since when the first of these waits; nil when none is due
+	Due       int64       // next_at has come
+	OldestDue *db.Instant // next_at of the longest due target; nil if none is due
 	Never     int64       // never fetched
-	Overdue   int64       // of these, those that were asked for longer than FetchedBy ago
-	// Fresh counts those fetched within each of FreshWithin.
+	Overdue   int64       // never fetched and requested longer than FetchedBy ago
+	// Fresh counts the targets that were fetched within each age of FreshWithin.
 	Fresh [len(FreshWithin)]int64
 }
 
-// QuotaUse is what was reserved of a budget in a window.
+// QuotaUse is the number of units that are reserved of a budget in a window.
 type QuotaUse struct {
-	Source string // the source's name, a slash and the budget's
+	Source string // the name of the source, a slash, and the name of the budget
 	Window string `gorm:"column:win"`
 	Used   int64
 }
 
-// Collecting is the state of all collecting at a moment.
+// Collecting is the state of the queue and of the collectors at one moment.
 type Collecting struct {
 	At db.Instant
-	// Queue is by platform, kind, lane and state; a combination without targets is left out.
+	// Queue has one entry for each platform, kind, lane and state that has targets.
 	Queue []QueueCounts
-	// Pauses are those of sources and budgets, by name; one whose BlockedUntil has passed is over, but its source has not answered since.
+	// Pauses are the pauses of sources and budgets, by name. If BlockedUntil has passed, the pause is over, but no call has succeeded since.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
-	// Collectors say when each collector was last seen, the latest first.
+	// Collectors are the times at which each collector was last seen, the latest first.
 	Collectors []db.Instant
 }
 
-// Collecting reads the state of all collecting. It reads the whole queue: for a million targets some tenths of a second, on SQLite seconds. Callers keep
-// the answer for a while.
+// Collecting reads the state of the queue and of the collectors. It reads the whole queue. For a million targets that takes some tenths of
+// a second, on SQLite seconds. So callers cache the result.
 func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	c := Collecting{At: s.db.Now()}
 	var err error
@@ -103,8 +103,8 @@ func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) 
 	return counts, rows.Err()
 }
 
-// WhyFailing is what was said last of one of a platform's targets that are parked or whose last fetch failed, "" when there is none.
-// It reads until it finds one: ask where they are many.
+// WhyFailing returns the last error of one target of a platform that is parked or whose last fetch failed, or "" if there is none. It
+// reads until it finds such a target, so call it only if there are many.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, stateParked).Scan(&detail).Error

@@ -13,20 +13,21 @@ import (
 	"gorm.io/gorm"
 )
 
-// The fastest way in of each engine, for Load.
+// This file holds the fastest way to insert many rows on each engine.
 
-// InsertRows writes rows, each with a value a column, into a table.
+// InsertRows inserts rows into a table. Each row has one value for each column.
 type InsertRows func(table string, columns []string, rows [][]any) error
 
-// bulkLoader is a dialect with a way in that is faster than INSERT.
+// bulkLoader is a dialect that can insert rows faster than by INSERT.
 type bulkLoader interface {
-	// bulkTx is DB.Tx with that way in.
+	// bulkTx does the same as DB.BulkTx.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// grown tells the engine's planner that a table has at least so many rows now.
+	// grown does the same as DB.Grown.
 	grown(tx *gorm.DB, table string, rows int64) error
 }
 
-// Grown is what Load calls once rows are in that others will refer to.
+// Grown tells the engine's query planner that a table now has at least this number of rows. A bulk load calls it before it inserts rows
+// that refer to the table.
 func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.grown(tx, table, rows)
@@ -34,7 +35,7 @@ func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	return nil
 }
 
-// BulkTx runs f in one transaction, as Tx does.
+// BulkTx runs f in one transaction, as Tx does, and gives f the engine's fastest way to insert rows.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
@@ -46,7 +47,7 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 	})
 }
 
-// inserted says which table an error is about, in the errors that GORM's own statements have.
+// inserted adds the table's name to an error of an INSERT and translates the error as GORM does.
 func inserted(tx *gorm.DB, table string, err error) error {
 	if err == nil {
 		return nil
@@ -57,10 +58,10 @@ func inserted(tx *gorm.DB, table string, err error) error {
 	return fmt.Errorf("load %s: %w", table, err)
 }
 
-// parametersAtOnce is how many parameters one INSERT gets: more makes it no faster.
+// parametersAtOnce is the number of parameters of one INSERT. More parameters do not make it faster.
 const parametersAtOnce = 4000
 
-// insertMany inserts many rows a statement.
+// insertMany inserts rows with as few statements as parametersAtOnce allows.
 func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -90,7 +91,7 @@ func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns [
 	return nil
 }
 
-// bulkTx holds one connection, whose transaction GORM's statements and COPY share.
+// bulkTx uses one connection for the whole transaction, so that GORM's statements and COPY share it.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	conn, err := d.pools[0].Conn(ctx)
 	if err != nil {
@@ -107,9 +108,8 @@ func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, in
 	})
 }
 
-// grown analyses a table that has doubled since it was last looked at. Until then, a foreign key into it may be checked by
-// a plan that was made while it was empty, along an index of the organisation alone: each row that refers to it
-// then costs a walk through all that the organisation has.
+// grown analyses a table that has at least doubled since its last ANALYZE. Without it, PostgreSQL may check foreign keys into the table
+// with a plan for an empty table, which uses an index of the organisation only. Each check would then read all rows of the organisation.
 func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {
@@ -142,7 +142,7 @@ func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []strin
 	})
 }
 
-// binary turns our own types into those that pgx has a binary form for; by way of text it takes several times as long.
+// binary converts the store's own types to types that pgx sends in binary form. The text form takes several times as long.
 func binary(v any) any {
 	switch v := v.(type) {
 	case uuid.UUID:

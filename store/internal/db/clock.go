@@ -17,7 +17,7 @@ import (
 const (
 	// clockDrift is how far our clock may differ from that of the database, and how far it may go back.
 	clockDrift = Day
-	// clockJump is how far the clock may go ahead between two sightings. More than that is a jump, or a long time without a collector.
+	// clockJump is how far the clock may move ahead between two sightings. A larger step is a jump, or no collector has run for a long time.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day

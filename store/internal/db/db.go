@@ -12,21 +12,21 @@ import (
 	"gorm.io/gorm"
 )
 
-// Options say where the data is and what the DB may use.
+// Options are the settings of a DB.
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// Now gives the time; the only clock that the DB reads.
+	// Now returns the time. It is the only clock that the DB reads.
 	Now func() time.Time
-	// RealTime says that Now is meant to be the real time: jobs and retention are then refused while it and the clock of
-	// PostgreSQL are apart. Tests set their own time.
+	// RealTime is true if Now returns the real time. Jobs and retention then fail while Now and the clock of PostgreSQL differ too much. Tests
+	// set their own time.
 	RealTime bool
 	// Timeout bounds each transaction whose context has no deadline. PostgreSQL itself ends a statement or an idle transaction a little later.
 	// If Timeout is set, the wait for a connection to PostgreSQL is bounded too. Zero means no limit.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
-	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
+	// Inspect, if set, is called with each statement before it runs, and an error stops the statement. Tests check the rules for SQL with it.
 	Inspect func(statement string) error
 }
 
@@ -118,7 +118,7 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver only reports that the transaction has ended
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver's error only says that the transaction has ended
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case ctx.Err() == nil && own.Err() != nil:
 			return fmt.Errorf("%w: transaction not done within %s: %w", ErrUnavailable, d.timeout, err)
@@ -152,8 +152,6 @@ func RepeatOnDuplicate(transaction func() error) error {
 // NewID returns a new identifier, a UUIDv7. Identifiers that are made later sort later.
 func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// This file deletes the rows, other than points, that accumulate over time. Each transaction deletes one batch. So no statement holds
-// locks for long, and an interrupted run loses nothing.
 
 // DeleteBatch is how many rows one transaction deletes.
 const DeleteBatch = 500

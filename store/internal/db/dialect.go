@@ -27,29 +27,29 @@ import (
 	"modernc.org/sqlite/lib"
 )
 
-// dialect is everything in which SQLite and PostgreSQL differ. The rest of the store is written once.
+// dialect holds everything in which SQLite and PostgreSQL differ.
 type dialect interface {
 	name() string
-	// open connects; what was opened is in the connections also when it fails half-way.
+	// open connects to the database. If it fails, the connections that it has opened are returned too, so that they can be closed.
 	open(ctx context.Context, o Options) (connections, error)
 	goose() (goose.Dialect, string, []goose.ProviderOption, error)
 	// worthRepeating returns true if the transaction may succeed when it is run again. err is its error at this attempt.
 	worthRepeating(err error, attempt int) bool
 	// rowLocks returns true if transactions lock rows. Otherwise only one transaction at a time can write.
 	rowLocks() bool
-	// partitioned says whether snapshots_daily is cut into months that have to be made ahead.
+	// partitioned returns true if snapshots_daily has a partition for each month, which must be created in advance.
 	partitioned() bool
-	// aboutQuery asks the engine for its version and its clock.
+	// aboutQuery returns a query for the engine's version and clock.
 	aboutQuery() string
 	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
 	readyQuery() string
 }
 
-// connections are what a dialect opened.
+// connections are the connections that a dialect has opened.
 type connections struct {
-	read, write *gorm.DB  // the same one where the engine needs no difference
-	pools       []*sql.DB // the connection pools of read and write: the first may write, the last is for reads
-	below       func()    // closes what the pools stand on, after them; may be nil
+	read, write *gorm.DB  // the same on engines that need no separate connection for reads
+	pools       []*sql.DB // the pools of write and read: the first can write, the last is for reads
+	below       func()    // closes what the pools use, after the pools; may be nil
 }
 
 func dialectOf(rawURL string) (dialect, error) {
@@ -63,7 +63,7 @@ func dialectOf(rawURL string) (dialect, error) {
 	case strings.HasPrefix(rawURL, "postgres://"), strings.HasPrefix(rawURL, "postgresql://"):
 		return postgresDialect{url: rawURL}, nil
 	}
-	scheme, _, _ := strings.Cut(rawURL, ":") // the rest may hold a password
+	scheme, _, _ := strings.Cut(rawURL, ":") // the rest of the URL may contain a password
 	return nil, fmt.Errorf("database URL begins with %q; it must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme+":")
 }
 
@@ -96,8 +96,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, err
 		}
 	}
-	// The busy timeout comes first, since the switch to WAL may already have to wait for another process. FULL makes
-	// an acknowledged write outlive a power cut, not only the death of the process.
+	// The busy timeout comes first, because the switch to WAL may have to wait for another process. With synchronous=FULL, acknowledged writes
+	// survive a power failure.
 	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
 	open := func(txlock string, conns int) (*gorm.DB, error) {
 		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
@@ -139,7 +139,7 @@ func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, err
 
 func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
 
-// modernc is GORM's SQLite dialector with the pure-Go driver: only the translation of errors is that driver's own.
+// modernc is GORM's SQLite dialector with the pure-Go driver. Only the translation of errors differs.
 type modernc struct{ *sqlite.Dialector }
 
 // Translate maps the driver's constraint errors to GORM's.
@@ -236,8 +236,8 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
-	// Several processes may migrate at once: one does, the others wait and find nothing to do.
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // a try a second, for five minutes
+	// Several processes may migrate at once. One applies the migrations. The others wait and then find nothing to apply.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // one attempt a second, for five minutes
 	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
@@ -275,7 +275,7 @@ func gormConfig(o Options) *gorm.Config {
 	}
 }
 
-// unreachable says whether err means that the database is away or overloaded rather than that the statement is wrong.
+// unreachable returns true if err means that the database cannot be reached or is overloaded.
 func unreachable(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return true
@@ -304,7 +304,7 @@ func unreachable(err error) bool {
 	return false
 }
 
-// UUIDType is the type of an identifier's column, for a CAST of a parameter.
+// UUIDType returns the type of a column for identifiers, for CAST(? AS …).
 func UUIDType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"
@@ -312,7 +312,7 @@ func UUIDType(db *gorm.DB) string {
 	return "uuid"
 }
 
-// DateType is the type of a day's column, for a CAST of a parameter.
+// DateType returns the type of a column for days, for CAST(? AS …).
 func DateType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"

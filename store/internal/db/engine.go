@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Engine is the database as a program.
+// Engine describes the database engine.
 type Engine struct {
 	Name    string // sqlite or postgres
 	Version string
-	Now     *time.Time // its clock; nil where it has none of its own
+	Now     *time.Time // the engine's clock; nil for SQLite, which uses the clock of the process
 }
 
-// Engine asks the database what it is. It names no table and goes beside the rules for statements, which allow for no clock of
-// the database's.
+// Engine returns name, version and clock of the database engine. Its query bypasses Options.Inspect, because the rules for SQL forbid the
+// database's clock.
 func (d *DB) Engine(ctx context.Context) (Engine, error) {
 	e := Engine{Name: d.dialect.name()}
 	err := d.pools[0].QueryRowContext(ctx, d.dialect.aboutQuery()).Scan(&e.Version, &e.Now)

@@ -9,17 +9,17 @@ import (
 	"gorm.io/gorm"
 )
 
-// The errors of the store. Compare with errors.Is; anything else is a fault of the database or of the program.
+// The errors of all packages of the store. Compare with errors.Is. Any other error is a fault of the database or of the program.
 var (
-	// ErrNotFound: no such thing in this organisation. A *NotFoundError says what was looked for.
+	// ErrNotFound reports that the organisation has no such thing. A *NotFoundError names what was not found.
 	ErrNotFound = errors.New("not found")
-	// ErrDuplicate: a thing of that key is there already.
+	// ErrDuplicate reports that a row with that key exists already.
 	ErrDuplicate = errors.New("already exists")
-	// ErrUnavailable: the database cannot be reached or is too busy; the same call may succeed later.
+	// ErrUnavailable reports that the database cannot be reached or is too busy. The same call may succeed later.
 	ErrUnavailable = errors.New("database unavailable")
 )
 
-// NotFoundError names what was not found, as the caller named it.
+// NotFoundError is an ErrNotFound with the kind and the names of what was not found, as the caller wrote them.
 type NotFoundError struct {
 	Kind  string // "video", "collection", "organisation", "token"
 	Names []string
@@ -29,12 +29,13 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no such %s: %s", e.Kind, strings.Join(e.Names, ", "))
 }
 
-// Is makes every NotFoundError an ErrNotFound.
+// Is returns true for ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
+// NotFound returns a *NotFoundError.
 func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
-// Translate turns what GORM and the drivers say into the store's own errors, at the border.
+// Translate converts errors of GORM and the drivers to the errors of this package.
 func Translate(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

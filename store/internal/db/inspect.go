@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// statements is what a pool and a transaction have in common.
+// statements are the methods that a pool and a transaction have in common.
 type statements interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -23,7 +23,7 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// inspected returns pool, or pool behind inspect when there is one.
+// inspected returns pool. If inspect is not nil, the returned pool calls inspect before each statement.
 func inspected(pool *sql.DB, inspect func(string) error) gorm.ConnPool {
 	if inspect == nil {
 		return pool
@@ -53,7 +53,7 @@ func (s inspectedStatements) QueryContext(ctx context.Context, query string, arg
 func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := s.inspect(query); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // *sql.Row has no other way to carry an error
+		cancel(err) // *sql.Row cannot carry an error in another way
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	return s.statements.QueryRowContext(ctx, query, args...)
@@ -64,7 +64,7 @@ type inspectedPool struct {
 	pool *sql.DB
 }
 
-// BeginTx lets GORM open transactions, whose statements are inspected as well.
+// BeginTx opens a transaction for GORM whose statements are inspected too.
 func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	tx, err := p.pool.BeginTx(ctx, opts)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.
 	return &inspectedTx{inspectedStatements{tx, versionGuard(p.inspect)}, tx}, nil
 }
 
-// GetDBConn gives GORM the pool below.
+// GetDBConn returns the underlying pool to GORM.
 func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
 // inspectedTx refuses a statement that writes an organisation's data before the transaction has raised the organisation's version.
@@ -84,11 +84,11 @@ type inspectedTx struct {
 
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversioned are the tables of an organisation that no answer shows, and the table with the version itself.
+// unversioned are the tables of an organisation whose data no answer shows, and the table that holds the version.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// versionGuard returns an inspect function for the statements of one transaction. It refuses a write of data that answers show if the
-// transaction has not raised the organisation's version first.
+// versionGuard returns an inspect function for the statements of one transaction. It refuses a statement that writes an organisation's
+// data before the transaction has raised the organisation's version.
 func versionGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	var done atomic.Bool
@@ -110,7 +110,7 @@ func (t *inspectedTx) Commit() error { return t.tx.Commit() }
 
 func (t *inspectedTx) Rollback() error { return t.tx.Rollback() }
 
-// sqlLog sends GORM's log to slog: failed and slow statements, never their values, which are the tenants' data.
+// sqlLog writes GORM's failed and slow statements to slog. It leaves out the values, because they are the organisations' data.
 type sqlLog struct{ logger *slog.Logger }
 
 func newSQLLog(l *slog.Logger) logger.Interface { return sqlLog{l} }
@@ -131,7 +131,7 @@ func (l sqlLog) Error(ctx context.Context, msg string, _ ...any) {
 	l.logger.ErrorContext(ctx, "gorm reports an error", "detail", msg)
 }
 
-// ParamsFilter keeps the values out of the logged statement.
+// ParamsFilter removes the values from the logged statement.
 func (sqlLog) ParamsFilter(_ context.Context, query string, _ ...any) (string, []any) {
 	return query, nil
 }

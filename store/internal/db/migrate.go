@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/migrations"
 )
 
-// SchemaError says that the database's schema is not the one this program was built for.
+// SchemaError reports that the schema of the database is not the one that this program was built for.
 type SchemaError struct{ Have, Want int64 }
 
 func (e *SchemaError) Error() string {
@@ -38,8 +38,7 @@ func (d *DB) provider() (*goose.Provider, error) {
 	return goose.NewProvider(dialect, d.pools[0], files, append(opts, goose.WithDisableGlobalRegistry(true))...)
 }
 
-// Migrate brings the schema to this program's version, forward only, and returns the numbers of the migrations that
-// it applied. Several processes may call it at once.
+// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes may call it at once.
 func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 	p, err := d.provider()
 	if err != nil {
@@ -64,8 +63,8 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 			}
 			continue
 		}
-		// SQLite has no lock that outlasts a transaction: two processes may begin the same migration, and the one that
-		// comes later fails, and finds it done when it looks again.
+		// SQLite has no lock that lasts longer than a transaction. Two processes may begin the same migration: the later one fails and finds the
+		// migration applied at its next attempt.
 		if failures++; failures == MaxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
@@ -73,7 +72,7 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 	return applied, d.PrepareDays(ctx)
 }
 
-// CheckSchema returns a *SchemaError when the schema is older or newer than this program.
+// CheckSchema returns a *SchemaError if the schema is older or newer than this program.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	p, err := d.provider()
 	if err != nil {

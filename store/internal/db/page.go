@@ -16,8 +16,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Order is the order of a list. Rows without a value come last in both directions; ties break by id, so that pages
-// neither overlap nor skip.
+// Order is the order of a list. Rows without a value come last in both directions. Rows with equal values are ordered by id, so that pages
+// neither overlap nor skip rows.
 type Order struct {
 	Column     string // a name of the list's SortColumns
 	Descending bool
@@ -30,14 +30,14 @@ func (o Order) direction() string {
 	return "ASC"
 }
 
-// Window is which part of a list is wanted: after a position when there is one, else from an offset.
+// Window is the part of a list that is wanted. If After is set, it begins after that position, otherwise at Offset.
 type Window struct {
 	Offset int
 	Limit  int
 	After  *Position
 }
 
-// Position is a place in an ordered list: just behind the row with this value and id.
+// Position is a place in an ordered list: just after the row with this value and id.
 type Position struct {
 	Null  bool      `json:"n,omitempty"` // the row has no value in the ordering column
 	Value string    `json:"v,omitempty"`
@@ -52,7 +52,7 @@ const (
 	IntegerColumn ColumnType = iota
 	DateColumn
 	TextColumn
-	FloatColumn // a position holds the bits of the number
+	FloatColumn // a position holds the bits of the number, because rounded text would not match the row
 )
 
 func (t ColumnType) parse(s string) (any, error) {
@@ -100,8 +100,8 @@ func SortByNullable(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, true)
 }
 
-// SortByCount returns an order of a table by counted.n, of a joined query that counts something for each row. A row that the query does not
-// have counts as 0.
+// SortByCount returns an order by counted.n. The list's query must join counted, which counts something for each row of the table. A row
+// without a count has 0.
 func SortByCount(table string) SortColumn {
 	c := sortColumn(table, "id", IntegerColumn, false)
 	c.expression = "COALESCE(counted.n, 0)"
@@ -213,7 +213,7 @@ func (p *Position) Scan(value any) error {
 // listChunk is how many rows of a list are read at a time.
 const listChunk = 200
 
-// ListSpec describes the rows of a list: how they are ordered, and how they are read.
+// ListSpec describes how the rows of a list are ordered and read.
 type ListSpec[R any] struct {
 	Columns SortColumns
 	// TextLength is SQL for the number of characters of a row's texts without its labels.
@@ -254,7 +254,7 @@ func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], 
 	return l, nil
 }
 
-// Len returns how many rows the window has.
+// Len returns the number of rows of the window.
 func (l *List[R]) Len() int { return len(l.keys) }
 
 // Cut ends the window after n rows.
@@ -264,7 +264,7 @@ func (l *List[R]) Cut(n int) {
 	}
 }
 
-// Next returns where the next page begins; nil on the last page.
+// Next returns the position after the window, or nil if the window ends with the last row of the list.
 func (l *List[R]) Next() *Position {
 	if !l.more || len(l.keys) == 0 {
 		return nil
@@ -272,7 +272,7 @@ func (l *List[R]) Next() *Position {
 	return &l.keys[len(l.keys)-1].position
 }
 
-// WorstEscape is the most bytes that one character takes in JSON: \u and four digits.
+// WorstEscape is the highest number of bytes that JSON needs for one character: \u and four digits.
 const WorstEscape = 6
 
 // MaxTextBytes returns an upper bound of the bytes that the texts and labels of all rows take in JSON.
@@ -320,7 +320,7 @@ func (l *List[R]) All(ctx context.Context) ([]R, error) {
 	return all, nil
 }
 
-// LikePattern returns a LIKE pattern (with ESCAPE '\') that finds s anywhere.
+// LikePattern returns a LIKE pattern (with ESCAPE '\') that matches texts that contain s.
 func LikePattern(s string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
 }

@@ -63,9 +63,9 @@ func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 }
 
 var (
-	// ErrMonthBusy: dropMonth did not get the locks that it needs, or the month has new points.
+	// ErrMonthBusy reports that DropMonth did not get the locks that it needs, or that the month has new points.
 	ErrMonthBusy = errors.New("month in use")
-	// ErrMonthGone: another process has dropped the month.
+	// ErrMonthGone reports that another process has dropped the month.
 	ErrMonthGone = errors.New("month gone")
 )
 
@@ -153,7 +153,7 @@ func (d *DB) PrepareDays(ctx context.Context) error {
 	return d.MakeDays(ctx, today-31, today+62)
 }
 
-// MakeDays calls ensureDays until it gets all locks or ctx ends.
+// MakeDays calls EnsureDays until it gets all locks or ctx ends.
 func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	for {
 		err := d.EnsureDays(ctx, from, to)

@@ -4,17 +4,17 @@ import (
 	"time"
 )
 
-// TableClass says how a table would be laid out on a sharded PostgreSQL, and thereby which rules its keys and
-// statements follow on every engine.
+// TableClass says how a table would be stored in a sharded PostgreSQL. The rules for its keys and statements follow from the class, on
+// every engine.
 type TableClass string
 
 // The classes.
 const (
-	// Reference tables are copied to every node: small, rarely written.
+	// Reference tables are copied to every node. They are small and rarely written.
 	Reference TableClass = "reference"
-	// Distributed tables are sharded by organisation_id: it begins every key and stands in every WHERE and JOIN.
+	// Distributed tables are sharded by organisation_id. It must be the first column of every key and be set in every WHERE and JOIN.
 	Distributed TableClass = "distributed"
-	// Coordinator tables belong to no organisation and are referred to by no other table.
+	// Coordinator tables belong to no organisation, and no other table refers to them.
 	Coordinator TableClass = "coordinator"
 )
 
@@ -55,18 +55,19 @@ const (
 )
 
 const (
+	// Day is 24 hours.
 	Day = 24 * time.Hour
 
 	// dailyRetention includes up to a month, because PostgreSQL drops whole months, and up to a week, because weeks are rolled up whole.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
-	// tokenRetention is how long an expired or revoked token is still listed for operators.
+	// tokenRetention is how long operators still see an expired or revoked token in lists.
 	tokenRetention = 90 * Day
 	// quotaRetention is how long a window's count is kept after its last change. It is longer than any window.
 	quotaRetention = 100 * Day
-	// leftoverRetention is how long rows are kept that are no longer referred to, such as a pause that has ended.
+	// leftoverRetention is how long rows are kept that nothing needs any more, such as a pause that has ended.
 	leftoverRetention = 30 * Day
-	// collectorRetention is how long a collector that stopped without notice stays in the list: see Heartbeat.
+	// collectorRetention is how long a collector that crashed stays in the list: see queue.Queue.Heartbeat.
 	collectorRetention = 10 * time.Second
 )
 

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Instant is a point in time, in microseconds since 1970 UTC: the precision that both engines keep.
+// Instant is a point in time, in microseconds since 1970 UTC. Both engines keep this precision.
 type Instant int64
 
-// InstantOf cuts t to microseconds.
+// InstantOf returns t as an Instant. It drops everything below a microsecond.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
 // Time returns the instant in UTC.
@@ -27,6 +27,7 @@ func (i Instant) Day() Date { return DateOf(i.Time()) }
 // Date is a UTC day, counted in days since 1970-01-01. It is written YYYY-MM-DD in the database and to callers.
 type Date int32
 
+// SecondsPerDay is the number of seconds of a UTC day.
 const SecondsPerDay = 86400
 
 // DateOf returns the UTC day of t.
@@ -36,10 +37,10 @@ func DateOf(t time.Time) Date {
 	if s%SecondsPerDay < 0 {
 		d--
 	}
-	return Date(d) //nolint:gosec // days of any year that a time can be in fit
+	return Date(d) //nolint:gosec // nolint:gosec // the day of every time.Time fits
 }
 
-// ParseDate reads YYYY-MM-DD; a day that does not exist is an error.
+// ParseDate reads a day of the form YYYY-MM-DD. A day that does not exist is an error.
 func ParseDate(s string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
@@ -62,7 +63,7 @@ func (d Date) Week() Date {
 	return d - Date(sinceMonday)
 }
 
-// Value writes the day as text, which both engines compare rightly.
+// Value writes the day as text. Both engines compare this text in the order of the days.
 func (d Date) Value() (driver.Value, error) { return d.String(), nil }
 
 // Scan reads a day from a date column (PostgreSQL gives a time) or a text column (SQLite).
@@ -91,5 +92,5 @@ func (d *Date) scanText(s string) error {
 	return nil
 }
 
-// GormDataType keeps GORM from taking the day for a number.
+// GormDataType tells GORM that a Date is not a number.
 func (Date) GormDataType() string { return "date" }

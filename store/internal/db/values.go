@@ -11,13 +11,13 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Statements over several organisations. Each row is named with its organisation, in a list of parameters that the statement
-// joins, so that none reads or changes a row of an organisation that it was not given.
+// A statement about several organisations gets its rows as a list of parameters, each with its organisation, and joins that list. So it
+// cannot read or change a row of any other organisation.
 
-// RowKey names a row of a distributed table: an id without its organisation never does.
+// RowKey names a row of a distributed table. An id is only valid together with its organisation.
 type RowKey struct{ Org, ID uuid.UUID }
 
-// KeysOf names rows of one organisation.
+// KeysOf returns the keys of rows of one organisation.
 func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	keys := make([]RowKey, len(ids))
 	for i, id := range ids {
@@ -26,13 +26,14 @@ func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	return keys
 }
 
-// SortedKeys returns keys in the order in which all writers lock rows.
+// SortedKeys returns the keys of m in the order in which all transactions lock rows.
 func SortedKeys[V any](m map[RowKey]V) []RowKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b RowKey) int {
 		return cmp.Or(slices.Compare(a.Org[:], b.Org[:]), slices.Compare(a.ID[:], b.ID[:]))
 	})
 }
 
+// OrgsOf returns the organisations of keys, sorted and without duplicates.
 func OrgsOf(keys []RowKey) []uuid.UUID {
 	orgs := make([]uuid.UUID, len(keys))
 	for i, k := range keys {
@@ -41,8 +42,8 @@ func OrgsOf(keys []RowKey) []uuid.UUID {
 	return Distinct(orgs)
 }
 
-// with returns "WITH name(…) AS (VALUES …)" for rows of parameters, and these. A column is a name and its type, as
-// "day date". There is at least one row, and no more than InsertChunk.
+// WithRows returns "WITH name(…) AS (VALUES …)" for rows of parameters, and the parameters. Each column is a name and a type, such as "day
+// date". There must be at least one row and at most InsertChunk rows.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, casts := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
@@ -64,7 +65,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (VALUES " + strings.Join(values, ", ") + ")\n", args
 }
 
-// WithKeys is with of "wanted": the rows' keys.
+// WithKeys returns WithRows for keys, with the name "wanted".
 func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
 	rows := make([][]any, len(keys))
 	for i, k := range keys {
@@ -73,7 +74,7 @@ func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
 	return WithRows(tx, "wanted", []string{"organisation_id uuid", "id uuid"}, rows)
 }
 
-// WithOrgs is with of "wanted": organisations.
+// WithOrgs returns WithRows for organisations, with the name "wanted".
 func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
@@ -118,10 +119,12 @@ func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
 }
 
+// DoNothing returns the clause ON CONFLICT (key) DO NOTHING.
 func DoNothing(key ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: Columns(key), DoNothing: true}
 }
 
+// Columns returns names as columns of a GORM clause.
 func Columns(names []string) []clause.Column {
 	out := make([]clause.Column, len(names))
 	for i, n := range names {
@@ -130,22 +133,24 @@ func Columns(names []string) []clause.Column {
 	return out
 }
 
-// Distinct returns ids sorted and each once, the order in which all writers lock rows.
+// Distinct returns ids sorted and without duplicates. All transactions lock rows in this order.
 func Distinct(ids []uuid.UUID) []uuid.UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return cmp.Compare(a.String(), b.String()) }))
 }
 
+// Assign sets *to to *from. It does nothing if from is nil.
 func Assign[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
+// AssignPointer sets *to to from. It does nothing if from is nil.
 func AssignPointer[T any](to **T, from *T) {
 	if from != nil {
 		*to = from
 	}
 }
 
-// InsertChunk bounds the rows of one INSERT: PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.
+// InsertChunk is the highest number of rows of one INSERT. A statement can have 65,535 parameters on PostgreSQL and 32,766 on SQLite.
 const InsertChunk = 1000

@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Scoped is the one place where the condition on the organisation is written for queries built by GORM.
+// Scoped begins a query on a table with the condition on the organisation. All queries that GORM builds get the condition here.
 func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
