@@ -31,13 +31,13 @@ type ImportVideo struct {
 	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
 }
 
-// PointFate is what became of a point.
-type PointFate int
+// ImportResult is what became of a point.
+type ImportResult int
 
-// The fates.
+// The results.
 const (
 	// PointAdded: it is in the history now.
-	PointAdded PointFate = iota
+	PointAdded ImportResult = iota
 	// PointFolded: it is older than DailyDays, and a later one of its week stands for the week.
 	PointFolded
 	// PointThere: the day has the same counts already.
@@ -55,7 +55,7 @@ const (
 type ImportedVideo struct {
 	New     bool        // it was not there before, and is tracked from now on
 	Stopped bool        // it was stopped before, and stays so
-	Fates   []PointFate // of its points, in their order
+	Results   []ImportResult // of its points, in their order
 }
 
 // Import adds points of the past to the histories of videos, in one transaction, and returns, in the videos' order, what
@@ -153,7 +153,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 		v, there := known[queue.TargetKey(links[n].Platform, links[n].ID)]
 		out[n].New, out[n].Stopped = !there, v.Removed
 		m := &mergedVideo{in: &i.in[n], isNew: !there, before: v, stored: stored[v.ID]}
-		out[n].Fates = m.judge(i.Now.Day())
+		out[n].Results = m.classify(i.Now.Day())
 		judged[n] = m
 	}
 	if i.dry {

@@ -169,7 +169,7 @@ func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
 					require.Equal(t, dry, done)
 				}
 				for _, v := range done {
-					for _, fate := range v.Fates {
+					for _, fate := range v.Results {
 						require.Equal(t, backfill.PointAdded, fate)
 					}
 				}
@@ -182,7 +182,7 @@ func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
 			require.Equal(rt, once, storetest.StoredRows(t, db, imported), "the same import again changes nothing")
 			for _, v := range again {
 				require.False(t, v.New)
-				for _, fate := range v.Fates {
+				for _, fate := range v.Results {
 					require.Equal(t, backfill.PointThere, fate)
 				}
 			}
@@ -198,12 +198,12 @@ func loadPoint(day store.Date, views int64) backfill.LoadPoint {
 	return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
 }
 
-func fates(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.PointFate {
+func results(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.ImportResult {
 	t.Helper()
 	done, err := backfill.Import(t.Context(), o, videos, false)
 	require.NoError(t, err)
 	require.Len(t, done, 1)
-	return done[0].Fates
+	return done[0].Results
 }
 
 func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
@@ -212,9 +212,9 @@ func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
-		require.Equal(t, []backfill.PointFate{backfill.PointAdded, backfill.PointKept}, fates(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 7))))
-		require.Equal(t, []backfill.PointFate{backfill.PointThere, backfill.PointThere}, fates(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 100))))
-		require.Equal(t, []backfill.PointFate{backfill.PointKept}, fates(t, o, importOf(l, loadPoint(day-1, 81))), "an imported point does not change silently either")
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 7))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 100))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 81))), "an imported point does not change silently either")
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.InDelta(t, 25, v.Increase1d, 1e-9)
@@ -222,7 +222,7 @@ func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
 
 		// What is measured later on an imported day is the day's last.
 		next := storetest.Clip(t, 2)
-		require.Equal(t, []backfill.PointFate{backfill.PointAdded}, fates(t, o, importOf(next, loadPoint(day, 5))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded}, results(t, o, importOf(next, loadPoint(day, 5))))
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{next: storetest.Views(9)})
 		require.EqualValues(t, 9, *storetest.VideoOf(t, o, next).LatestViews)
 	})
@@ -243,16 +243,16 @@ func TestImport_replacesPointsThatSayNothing(t *testing.T) {
 			{[]backfill.LoadPoint{blank(monday), blank(day)}, []backfill.LoadPoint{loadPoint(monday, 5), loadPoint(day, 9)}},
 		} {
 			o, clean, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
-			fates(t, o, importOf(l, c.before...))
-			got := fates(t, o, importOf(l, c.after...))
+			results(t, o, importOf(l, c.before...))
+			got := results(t, o, importOf(l, c.after...))
 			require.NotContains(t, got, backfill.PointKept, n)
 			require.Contains(t, got, backfill.PointAdded, n)
 			for _, p := range c.before {
 				if p.Views != nil {
-					fates(t, clean, importOf(l, p))
+					results(t, clean, importOf(l, p))
 				}
 			}
-			require.Equal(t, fates(t, clean, importOf(l, c.after...)), got, n)
+			require.Equal(t, results(t, clean, importOf(l, c.after...)), got, n)
 			points := func(o *store.Org) []store.Point {
 				points, err := o.History(t.Context(), store.VideoRef{Link: l}, monday, day)
 				require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestImport_replacesPointsThatSayNothing(t *testing.T) {
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
-			require.NotContains(t, fates(t, o, importOf(l, c.after...)), backfill.PointAdded)
+			require.NotContains(t, results(t, o, importOf(l, c.after...)), backfill.PointAdded)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
 		}
 		// What was measured stays, also when it says nothing.
@@ -280,7 +280,7 @@ func TestImport_replacesPointsThatSayNothing(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {}})
 		if got := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily WHERE organisation_id = ?", o.ID()); got[0] == 1 {
-			require.Equal(t, []backfill.PointFate{backfill.PointKept}, fates(t, o, importOf(l, loadPoint(day, 5))))
+			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day, 5))))
 		}
 	})
 }
@@ -293,7 +293,7 @@ func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
 		for d := day - 140; d <= day; d++ {
 			points = append(points, loadPoint(d, 1000+int64(d)))
 		}
-		got := fates(t, o, importOf(l, points...))
+		got := results(t, o, importOf(l, points...))
 		folded := 0
 		for n, f := range got {
 			if f == backfill.PointFolded {
@@ -318,12 +318,12 @@ func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
 		}
 
 		once := storetest.StoredRows(t, db, o)
-		again := fates(t, o, importOf(l, points...))
+		again := results(t, o, importOf(l, points...))
 		require.NotContains(t, again, backfill.PointAdded)
 		require.NotContains(t, again, backfill.PointKept)
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		db.Clock.Advance(5 * 24 * time.Hour)
-		require.NotContains(t, fates(t, o, importOf(l, points...)), backfill.PointAdded)
+		require.NotContains(t, results(t, o, importOf(l, points...)), backfill.PointAdded)
 		require.Equal(t, once, storetest.StoredRows(t, db, o), "also when more days have become old")
 	})
 }
@@ -339,9 +339,9 @@ func TestImport_continuesAWeek(t *testing.T) {
 			points = append(points, loadPoint(d, 10*int64(d-monday+1)))
 		}
 		for cut := 1; cut < 10; cut++ {
-			fates(t, whole, importOf(storetest.Clip(t, cut), points...))
-			fates(t, halves, importOf(storetest.Clip(t, cut), points[:cut]...))
-			require.NotContains(t, fates(t, halves, importOf(storetest.Clip(t, cut), points[cut:]...)), backfill.PointKept)
+			results(t, whole, importOf(storetest.Clip(t, cut), points...))
+			results(t, halves, importOf(storetest.Clip(t, cut), points[:cut]...))
+			require.NotContains(t, results(t, halves, importOf(storetest.Clip(t, cut), points[cut:]...)), backfill.PointKept)
 		}
 		first, last := monday-10, day
 		require.Equal(t, seen(t, whole, first, last), seen(t, halves, first, last))
@@ -365,8 +365,8 @@ func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
 			views := "SELECT views FROM organisation_days WHERE organisation_id = ? AND day BETWEEN ? AND ? ORDER BY day"
 			require.Equal(t, []int64{40, 48, 49, 50, 60}, storetest.Column[int64](t, db, views, o.ID(), monday-1, monday+7))
 		}()
-		require.Equal(t, []backfill.PointFate{backfill.PointAdded, backfill.PointKept, backfill.PointKept, backfill.PointAdded},
-			fates(t, o, importOf(l, loadPoint(monday-1, 40), loadPoint(monday, 45), loadPoint(monday+6, 55), loadPoint(monday+7, 60))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept, backfill.PointKept, backfill.PointAdded},
+			results(t, o, importOf(l, loadPoint(monday-1, 40), loadPoint(monday, 45), loadPoint(monday+6, 55), loadPoint(monday+7, 60))))
 		require.Equal(t, []int64{40, 50, 60}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_weekly WHERE organisation_id = ? ORDER BY day", o.ID()))
 	})
 }
@@ -386,13 +386,13 @@ func TestImport_refusesWhatCannotBe(t *testing.T) {
 
 		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
 		in[0].UploadedAt = new(day - 2)
-		require.Equal(t, []backfill.PointFate{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, fates(t, o, in))
+		require.Equal(t, []backfill.ImportResult{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, results(t, o, in))
 		in = importOf(l, loadPoint(day-4, 3))
-		require.Equal(t, []backfill.PointFate{backfill.PointBeforeUpload}, fates(t, o, in), "the upload date is known now")
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, results(t, o, in), "the upload date is known now")
 
 		soon := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
-		require.Equal(t, []backfill.PointFate{backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded},
-			fates(t, o, importOf(soon, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the id tells, to a day")
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded},
+			results(t, o, importOf(soon, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the id tells, to a day")
 	})
 }
 
@@ -443,7 +443,7 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 		bring := func(o *store.Org, n int) {
 			in := importOf(watch(n), loadPoint(day-1, 3))
 			in[0].AccountID = id
-			fates(t, o, in)
+			results(t, o, in)
 		}
 		byID, o := storetest.ParseLink(t, "https://www.youtube.com/channel/"+id), storetest.NewOrg(t, db)
 		bring(o, 1)
@@ -481,7 +481,7 @@ func TestImport_takesEachCountByItself(t *testing.T) {
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		p := loadPoint(day-1, 300)
 		p.Shares = new(int64(4))
-		fates(t, o, importOf(l, p))
+		results(t, o, importOf(l, p))
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.EqualValues(t, 4, *v.LatestShares, "as if it had been fetched then")

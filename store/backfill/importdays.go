@@ -17,14 +17,14 @@ import (
 // dayChange is what a day's sums change by, against those of the day before: the counts, how many more videos bear each of
 // them, and how many more videos there are.
 type dayChange struct {
-	counts, bearers [store.MetricCount]int64
+	counts, known [store.MetricCount]int64
 	videos          int64
 }
 
 func (d *dayChange) add(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]
-		d.bearers[n] += o.bearers[n]
+		d.known[n] += o.known[n]
 	}
 	d.videos += o.videos
 }
@@ -56,7 +56,7 @@ func (h *history) count(steps []step, sign int64) {
 		for n, is := range known.All() {
 			c.counts[n] = sign * (value(is) - value(was[n]))
 			if is != nil && was[n] == nil {
-				c.bearers[n] = sign
+				c.known[n] = sign
 			}
 		}
 		h.change(s.day, c)
@@ -75,8 +75,8 @@ func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	return since
 }
 
-// enter adds a video's change; there says whether it counted here before.
-func (h *history) enter(m *mergedVideo, there bool, today db.Date) {
+// addVideo adds a video's change; there says whether it counted here before.
+func (h *history) addVideo(m *mergedVideo, there bool, today db.Date) {
 	h.count(m.steps(true), 1)
 	if there {
 		h.count(m.steps(false), -1)
@@ -96,13 +96,13 @@ func (h *history) enter(m *mergedVideo, there bool, today db.Date) {
 func (i *importing) addDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {
-		org.enter(m, true, today)
+		org.addVideo(m, true, today)
 		// The statistics of an account leave stopped videos out.
 		if id := m.after.LinkedAccountID; id != nil && !m.after.Removed {
 			if accounts[*id] == nil {
 				accounts[*id] = newHistory()
 			}
-			accounts[*id].enter(m, m.before.LinkedAccountID != nil, today)
+			accounts[*id].addVideo(m, m.before.LinkedAccountID != nil, today)
 		}
 	}
 	if err := i.addOrganisationDays(org); err != nil {
@@ -111,9 +111,9 @@ func (i *importing) addDays() error {
 	return i.addAccountDays(accounts)
 }
 
-// along walks the days that have a row or need one, the oldest first, with the change of each against what its row, or the
+// eachDay walks the days that have a row or need one, the oldest first, with the change of each against what its row, or the
 // last row before, says.
-func (h *history) along(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
+func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
 	changed := slices.Sorted(maps.Keys(h.changes))
@@ -143,7 +143,7 @@ func (i *importing) addOrganisationDays(h *history) error {
 		days[n] = rows[n].Day
 	}
 	var out []organisationDay
-	h.along(days, func(day db.Date, row int, c dayChange) {
+	h.eachDay(days, func(day db.Date, row int, c dayChange) {
 		d := organisationDay{OrganisationID: i.ID()}
 		if row >= 0 {
 			d = rows[row]
@@ -188,7 +188,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 		for n := range rows {
 			days[n] = rows[n].Day
 		}
-		accounts[id].along(days, func(day db.Date, row int, c dayChange) {
+		accounts[id].eachDay(days, func(day db.Date, row int, c dayChange) {
 			d := accountDay{OrganisationID: i.ID(), AccountID: id, Source: new(ImportSource)}
 			if row >= 0 {
 				d = rows[row]
@@ -196,7 +196,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 			d.Day = day
 			d.Videos += c.videos
 			for n, to := range d.Counts.Fields() {
-				if *to != nil || c.bearers[n] > 0 {
+				if *to != nil || c.known[n] > 0 {
 					sum := value(*to) + c.counts[n]
 					*to = &sum
 				}

@@ -25,20 +25,20 @@ type mergedVideo struct {
 	account       *uuid.UUID
 }
 
-// judge says what becomes of each point that is brought, and notes those that are added.
-func (m *mergedVideo) judge(today db.Date) []PointFate {
-	fates := make([]PointFate, len(m.in.Points))
+// classify says what becomes of each point that is brought, and notes those that are added.
+func (m *mergedVideo) classify(today db.Date) []ImportResult {
+	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
 	oldest := today - db.DailyDays
 	for n, p := range m.in.Points {
-		if fates[n] = m.fate(p, uploaded, today); fates[n] == PointAdded {
+		if results[n] = m.classifyPoint(p, uploaded, today); results[n] == PointAdded {
 			m.added = append(m.added, p)
 		}
 	}
 	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
 		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
 			day := p.At.Day()
-			return s.givesWayTo(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
+			return s.isReplacedBy(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
 		})
 		if gone {
 			m.gone = append(m.gone, s)
@@ -46,19 +46,19 @@ func (m *mergedVideo) judge(today db.Date) []PointFate {
 		return gone
 	})
 	at := 0
-	for n := range fates {
-		if fates[n] != PointAdded {
+	for n := range results {
+		if results[n] != PointAdded {
 			continue
 		}
 		if m.added[at].At.Day() < oldest && !m.standsForWeek(at, oldest) {
-			fates[n] = PointFolded // it still counts for the days of its account
+			results[n] = PointFolded // it still counts for the days of its account
 		}
 		at++
 	}
-	return fates
+	return results
 }
 
-func (m *mergedVideo) fate(p LoadPoint, uploaded, today db.Date) PointFate {
+func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) ImportResult {
 	day := p.At.Day()
 	switch {
 	case day < today-db.WeeklyDays:
@@ -71,13 +71,13 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today db.Date) PointFate {
 		// What a point that stands for a week has beyond this one's counts is from an earlier day of the week.
 		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
 			return PointThere
-		case !s.givesWayTo(p):
+		case !s.isReplacedBy(p):
 			return PointKept
 		}
 	}
 	for _, s := range m.stored {
 		switch {
-		case s.givesWayTo(p):
+		case s.isReplacedBy(p):
 		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
 		// Which days of a week that is rolled up were measured is not known any more. Only a week that was imported
 		// tells: up to its point.
@@ -90,9 +90,9 @@ func (m *mergedVideo) fate(p LoadPoint, uploaded, today db.Date) PointFate {
 	return PointAdded
 }
 
-// givesWayTo says whether a point that was imported without any count has one to take its place: nobody measured it, and no
+// isReplacedBy says whether a point that was imported without any count has one to take its place: nobody measured it, and no
 // later import could put it right.
-func (s *storedPoint) givesWayTo(p LoadPoint) bool {
+func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 

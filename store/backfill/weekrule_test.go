@@ -55,16 +55,16 @@ func TestImport_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 		for n, cut := range []int{0, 3, 6} { // into two files
 			l := storetest.Clip(t, n)
 			if cut > 0 {
-				fates(t, o, importOf(l, points[:cut]...))
+				results(t, o, importOf(l, points[:cut]...))
 			}
-			fates(t, o, importOf(l, points[cut:]...))
+			results(t, o, importOf(l, points[cut:]...))
 			requireSilentSunday(t, o, store.VideoRef{Link: l}, sunday)
 			once := storetest.StoredRows(t, db, o)
-			again := fates(t, o, importOf(l, points...))
-			require.Equal(t, append(slices.Repeat([]backfill.PointFate{backfill.PointFolded}, 6), backfill.PointThere), again)
+			again := results(t, o, importOf(l, points...))
+			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointFolded}, 6), backfill.PointThere), again)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
 			other := loadPoint(sunday, 1501)
-			require.Equal(t, []backfill.PointFate{backfill.PointKept}, fates(t, o, importOf(l, other)))
+			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, other)))
 		}
 	})
 }

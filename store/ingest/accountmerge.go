@@ -13,12 +13,12 @@ import (
 )
 
 // merge makes one record of two that turned out to be the same account, a being the one that was asked for, and returns the
-// one that stays: see past. Everything of the other comes over, its days too. The account goes on being tracked as whoever of the
+// one that stays: see compareForMerge. Everything of the other comes over, its days too. The account goes on being tracked as whoever of the
 // two was tracked first is, as if the later link had been known for the same account when it was tracked: an account that
 // is tracked already keeps its tracking type, one that was stopped is tracked anew.
 func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	into, from, tracking := a, other, *a
-	if past(other, a) < 0 {
+	if compareForMerge(other, a) < 0 {
 		into, from = other, a
 	}
 	var began, otherBegan db.Instant
@@ -49,9 +49,9 @@ func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	return into, d.addFollowers(before, *into)
 }
 
-// past orders records by what would be lost with their ids: first those that were ever tracked, whose ids were given out as such,
+// compareForMerge orders records by what would be lost with their ids: first those that were ever tracked, whose ids were given out as such,
 // then those that have been fetched, then the older ones.
-func past(a, b *store.Account) int {
+func compareForMerge(a, b *store.Account) int {
 	first := func(a, b bool) int {
 		switch {
 		case a == b:

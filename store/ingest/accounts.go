@@ -122,9 +122,9 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instan
 }
 
 // keepIdentity notes the account's ids in its target, its handle where none was known, and how deep the next list has to go:
-// no deeper than a page, unless an organisation has joined that has seen too few, or has seen none that it knows. Then the
+// no listDepths than a page, unless an organisation has joined that has seen too few, or has seen none that it knows. Then the
 // target is due again at once, which is what a later requested_at means to acknowledge. An answer without a list ends a
-// deeper one too, which would be reserved from the budget each time: the first page that comes asks for it again.
+// listDepths one too, which would be reserved from the budget each time: the first page that comes asks for it again.
 func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -159,9 +159,9 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	a := &found[0]
 	switch {
 	case d.outcome.HandleLost:
-		return 0, d.loseHandle(a)
-	case d.isStranger(a):
-		return 0, d.leave(a)
+		return 0, d.markHandleLost(a)
+	case d.isOtherAccount(a):
+		return 0, d.moveToOwnTarget(a)
 	}
 	f := d.outcome.Account
 	if f != nil {

@@ -13,7 +13,7 @@ import (
 
 // accounts makes sure that each video whose source named an author has an account record, and returns the records by video.
 // What repeats the handles of accounts that have changed theirs is left to follow, for when the videos have been written.
-func (w writer) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, follow func() error, err error) {
+func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, follow func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
 		if f := w.outcomes[videos[i].Key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
@@ -51,7 +51,7 @@ func (w writer) accounts(videos []store.Video) (of map[db.RowKey]*store.Account,
 }
 
 // knownAccounts reads and locks the accounts that bear an author's id or handle, by organisation, in the order of their ids.
-func (w writer) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
+func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
 	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
 	for _, by := range []struct {
 		column, condition string

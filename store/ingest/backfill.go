@@ -15,9 +15,9 @@ const (
 	fewListed    = 10 // fewer are no page of which more could have fallen off
 )
 
-// deeper are the depths of the lists that are asked for, one after the other, while one does not reach back. The last is the end
+// listDepths are the depths of the lists that are asked for, one after the other, while one does not reach back. The last is the end
 // of it, and so is a list that is shorter than it was asked to be.
-var deeper = []int{200, 5000}
+var listDepths = []int{200, 5000}
 
 // reach is the place in the list from which on it shows what was there at the last complete list, past what may be pinned;
 // -1 when it does not go back so far.
@@ -70,7 +70,7 @@ func (d discovery) missing(a *store.Account, reach int) int {
 	if reach >= 0 || d.at <= *a.DiscoveredAt || n < max(asked, fewListed) {
 		return 0
 	}
-	for _, depth := range deeper {
+	for _, depth := range listDepths {
 		if asked < depth && n < depth {
 			return depth
 		}

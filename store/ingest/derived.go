@@ -47,7 +47,7 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 }
 
 // addToTotals moves the organisations' sums by what changed and notes them as the day's.
-func (w writer) addToTotals(before, after map[uuid.UUID]store.Sums) error {
+func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	if err := AddSums(w.tx, before, after); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 }
 
 // increases computes the growth of views against the last point on or before 1, 7, 14 and 30 days ago.
-func (w writer) increases(videos []*store.Video) error {
+func (w videoWriter) increases(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
+// This file deletes rows, other than points, that accumulate over time. Each transaction deletes one batch. So no statement holds locks for
+// long, and an interrupted run loses nothing.
+
 // timedRows are the tables whose rows expire by a condition on a time. The condition's parameter is now minus Table.Retention.
 var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},

@@ -68,8 +68,8 @@ func targetName(o AccountOutcome) string {
 	return name
 }
 
-// isStranger says whether facts are of another account than the organisation's record.
-func (d discovery) isStranger(a *store.Account) bool {
+// isOtherAccount says whether facts are of another account than the organisation's record.
+func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
 		return false
@@ -80,17 +80,17 @@ func (d discovery) isStranger(a *store.Account) bool {
 	return a.IsOtherThan(told)
 }
 
-// loseHandle notes that somebody else bears an account's handle, so that whoever tracks the handle from now on tracks that one.
-func (d discovery) loseHandle(a *store.Account) error {
+// markHandleLost notes that somebody else bears an account's handle, so that whoever tracks the handle from now on tracks that one.
+func (d discovery) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isLate(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
 	}
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// leave gives an account a target of its own, since the one that it was found by turned out to be another's.
-func (d discovery) leave(a *store.Account) error {
-	if err := d.loseHandle(a); err != nil {
+// moveToOwnTarget gives an account a target of its own, since the one that it was found by turned out to be another's.
+func (d discovery) moveToOwnTarget(a *store.Account) error {
+	if err := d.markHandleLost(a); err != nil {
 		return err
 	}
 	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", store.KindAccount, a.ID); err != nil {

@@ -105,7 +105,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			written = append(written, o.Target)
 		}
 	}
-	w := writer{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, undated: map[db.RowKey]bool{}}
+	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, undated: map[db.RowKey]bool{}}
 	for _, g := range queue.ByKind(written) {
 		var subs []queue.FetchSubscription
 		err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", queue.Bucket, g.Platform, g.Kind, g.IDs).Find(&subs).Error
@@ -128,15 +128,15 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	return nil
 }
 
-// writer writes outcomes for the videos of all organisations that have them.
-type writer struct {
+// videoWriter writes outcomes for the videos of all organisations that have them.
+type videoWriter struct {
 	tx        *gorm.DB
 	fetchedAt db.Instant
 	outcomes  map[db.RowKey]*Outcome // by video
 	undated   map[db.RowKey]bool     // videos whose upload date was not known before
 }
 
-func (w writer) write(keys []db.RowKey) error {
+func (w videoWriter) write(keys []db.RowKey) error {
 	videos, err := w.load(keys)
 	if err != nil || len(videos) == 0 {
 		return err
@@ -187,7 +187,7 @@ func (w writer) write(keys []db.RowKey) error {
 }
 
 // touch notes the accounts of videos, and whether numbers came for any of an account's.
-func (w writer) touch(accounts map[db.RowKey]bool, videos []store.Video) {
+func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
 		if v.LinkedAccountID != nil {
@@ -199,7 +199,7 @@ func (w writer) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 
 // RefreshAccounts recomputes the statistics of accounts and notes them for the day, with the source of the numbers where any
 // came: the outcomes of a call have one.
-func (w writer) refreshAccounts(touched map[db.RowKey]bool) error {
+func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, is := range touched {
 		if is {
@@ -222,7 +222,7 @@ func (w writer) refreshAccounts(touched map[db.RowKey]bool) error {
 
 // load reads and locks those of the videos that are still tracked and have nothing newer, in the order of organisation,
 // platform and the platform's id.
-func (w writer) load(keys []db.RowKey) ([]store.Video, error) {
+func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
 	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
@@ -302,7 +302,7 @@ type snapshot struct {
 
 // savePoints writes the day's point of each video: the counts that this fetch gave, and those of an earlier fetch of
 // the same day where this one is silent.
-func (w writer) savePoints(videos []*store.Video) error {
+func (w videoWriter) savePoints(videos []*store.Video) error {
 	day := w.fetchedAt.Day()
 	rows := make([]snapshot, len(videos))
 	for i, v := range videos {

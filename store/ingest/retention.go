@@ -24,8 +24,8 @@ import (
 // retentionBatch is how many videos or accounts one transaction takes.
 const retentionBatch = 500
 
-// Retained says what ApplyRetention did.
-type Retained struct {
+// RetentionReport says what ApplyRetention did.
+type RetentionReport struct {
 	Weeks   int64    // weekly points written
 	Days    int64    // daily points deleted one by one
 	Months  []string // dropped whole
@@ -36,8 +36,8 @@ type Retained struct {
 // ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
 // stops if alive returns an error. It may be interrupted and repeated at any time, and may run while points are written. Two concurrent
 // runs only repeat work. If the clock may be wrong, it deletes nothing and returns a *ClockError.
-func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retained, error) {
-	var done Retained
+func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
+	var done RetentionReport
 	if err := s.db.SeeClock(ctx); err != nil {
 		return done, err
 	}
@@ -65,7 +65,7 @@ func (s *Writer) prepareDaysWithin(ctx context.Context) error {
 }
 
 // rollUp turns the daily points of the days before one into weekly ones, and deletes the daily ones.
-func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *Retained, alive func() error) error {
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
 	ranges, err := s.db.DayRanges(ctx, before)
 	if err != nil {
 		return err
@@ -138,8 +138,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
 }()
 
 // rollUpDays writes the weekly points of the days r. It deletes the daily points unless their partition is dropped afterwards.
-func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *Retained, alive func() error) error {
-	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
+func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
+	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
 		if weeks.Error != nil {
 			return weeks.Error
@@ -157,8 +157,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 
 // inBatches runs f in a transaction for each batch of the rows of a table, by organisation and id: those after an id, up
 // to and with the last. It adds up what f says it did.
-func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *Retained, alive func() error,
-	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error) error {
+func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
+	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
 		after := uuid.Nil
 		for {
@@ -171,8 +171,8 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 				break
 			}
 			last := ids[len(ids)-1]
-			var batch Retained
-			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = Retained{}; return f(tx, org, after, last, &batch) })
+			var batch RetentionReport
+			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = RetentionReport{}; return f(tx, org, after, last, &batch) })
 			if err != nil {
 				return err
 			}
@@ -187,12 +187,12 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 }
 
 // expire deletes the points of the days before one: of videos, accounts and organisations.
-func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *Retained, alive func() error) error {
+func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
 		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
 	} {
-		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *Retained) error {
+		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 			deleted := tx.Exec(statement, org, after, last, before)
 			batch.Expired = deleted.RowsAffected
 			return deleted.Error

@@ -246,7 +246,7 @@ func (r *importing) check(ctx context.Context, s *spool) error {
 		}
 		for n, v := range imported {
 			sum.count(v)
-			for p, fate := range v.Fates {
+			for p, fate := range v.Results {
 				if fate != backfill.PointBeforeUpload {
 					continue
 				}
@@ -275,7 +275,7 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 	if v.Stopped {
 		s.Stopped++
 	}
-	for _, fate := range v.Fates {
+	for _, fate := range v.Results {
 		switch fate {
 		case backfill.PointAdded:
 			s.Added++

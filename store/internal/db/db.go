@@ -152,7 +152,6 @@ func RepeatOnDuplicate(transaction func() error) error {
 // NewID returns a new identifier, a UUIDv7. Identifiers that are made later sort later.
 func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-
 // DeleteBatch is how many rows one transaction deletes.
 const DeleteBatch = 500
 

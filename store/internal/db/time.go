@@ -37,7 +37,7 @@ func DateOf(t time.Time) Date {
 	if s%SecondsPerDay < 0 {
 		d--
 	}
-	return Date(d) //nolint:gosec // nolint:gosec // the day of every time.Time fits
+	return Date(d) //nolint:gosec // the day of every time.Time fits
 }
 
 // ParseDate reads a day of the form YYYY-MM-DD. A day that does not exist is an error.
