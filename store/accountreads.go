@@ -10,20 +10,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// AccountQuery says which accounts are wanted; zero values ask for nothing. All conditions hold together.
+// AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
 	Platform       *link.Platform
 	Username       *string    // folded with link.FoldUsername
 	Link           *link.Link // of kind account
-	Collections    []string   // names or ids; a member of any of them
-	CollectionID   *uuid.UUID // a member of this one; ErrNotFound when there is no such collection
-	IncludeLinked  bool       // also accounts that are only linked from videos
+	Collections    []string   // names or ids; the account is a member of any of them
+	CollectionID   *uuid.UUID // the account is a member of this collection; ErrNotFound if it does not exist
+	IncludeLinked  bool       // also untracked accounts that videos are linked to
 	IncludeRemoved bool
 	Order          db.Order // one of AccountOrders
 	Window         db.Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered. None has an index, so the matching accounts are sorted.
+// AccountOrders are the columns by which accounts can be ordered. None of them has an index, so the database sorts the matching accounts.
 var AccountOrders = db.SortColumns{
 	"created_at":             db.SortBy("accounts", "created_at", db.IntegerColumn),
 	"username":               db.SortBy("accounts", "username", db.TextColumn),
@@ -33,10 +33,10 @@ var AccountOrders = db.SortColumns{
 	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
 }
 
-// accountText counts the characters of an account's texts. The username counts twice, because it is shown in two spellings.
+// accountText is SQL for the number of characters of an account's texts. The username counts twice, because it is shown in two spellings.
 const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)`
 
-// AccountPage is a part of a list of accounts.
+// AccountPage is a page of a list of accounts.
 type AccountPage struct {
 	Accounts []Account
 	Total    int64
@@ -47,7 +47,7 @@ const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts returns a page of accounts, all read at once.
+// Accounts returns a page of accounts with all its rows.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
@@ -106,7 +106,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	}, query.Order, query.Window)
 }
 
-// Account returns one account, also a stopped or only linked one, or ErrNotFound.
+// Account returns one account, or ErrNotFound. It also finds stopped accounts and untracked accounts that videos are linked to.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	found := make([]Account, 0, 1)
 	if err := accountWhere(o.q(ctx, "accounts"), ref).Limit(1).Find(&found).Error; err != nil {
@@ -123,8 +123,8 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// accountWhere adds the condition that the account is the one that ref names. A link names it by the platform's own
-// id, or else by the handle that it bears now.
+// accountWhere adds the condition that the account is the one that ref names. A link names an account by the platform's own id, or
+// otherwise by the account's current handle.
 func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
@@ -137,7 +137,7 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns a page of an account's videos, all read at once. See ListAccountVideos.
+// AccountVideos returns a page of an account's videos with all its rows. See ListAccountVideos.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

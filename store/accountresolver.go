@@ -13,27 +13,28 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Author is an account as a source names it.
+// Author is the account of a video as a source or a link names it.
 type Author struct {
 	Platform   link.Platform
-	ExternalID string // "" when the source does not say
-	SourceID   string // as AccountFacts.SourceID, "" when the source has none
-	Username   string // "" when the source does not say
+	ExternalID string // the platform's own id; "" if unknown
+	SourceID   string // as AccountFacts.SourceID; "" if the source has none
+	Username   string // "" if unknown
 	Name       *string
 }
 
-// AccountResolver decides which account an author is. The platform's own id decides, then the source's; a handle counts only for
-// an account of which no id is known that says otherwise.
+// AccountResolver finds the account record of an author. The platform's own id decides, then the source's id. A handle decides only if no
+// known id contradicts it.
 type AccountResolver struct {
 	Org     uuid.UUID
 	Now     db.Instant
-	claimed bool // the authors come from a caller's links; no source has confirmed them
+	claimed bool // the authors come from links of a caller; no source has confirmed them
 	Rows    []*Account
 	dirty   []*Account // changed or new
-	lost    []*Account // no longer bear their handle
+	lost    []*Account // no longer have their handle
 	renamed []handleChange
 }
 
+// Resolve returns the record of an author. It makes a record if there is none, and updates handle, ids and name of the record.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	row := b.find(func(r *Account) bool {
 		return a.ExternalID != "" && r.ExternalID != nil && *r.ExternalID == a.ExternalID
@@ -50,7 +51,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.Rows = append(b.Rows, row)
 		b.MarkChanged(row)
 	}
-	// An answer that is older than the account's own, and written late, brings no former handle or name back.
+	// An answer that is older than the account's last fetch does not restore an old handle or name.
 	late := row.CheckedAt != nil && *row.CheckedAt > b.Now
 	if a.Username != "" && !late && (row.Username != a.Username || !row.HandleCurrent) {
 		if bearer != nil && bearer != row {
@@ -82,12 +83,12 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches says whether an id tells the account to be an author.
+// Matches returns true if an id shows that the account is the author.
 func (a *Account) Matches(an Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == an.ExternalID || a.SourceID != nil && *a.SourceID == an.SourceID && !a.IsOtherThan(an)
 }
 
-// IsOtherThan says whether an id tells the account from an author. Where the two have no id of one kind in common, nothing does.
+// IsOtherThan returns true if an id shows that the account is not the author. Ids can show that only if both have an id of the same kind.
 func (a *Account) IsOtherThan(than Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
@@ -95,8 +96,8 @@ func (a *Account) IsOtherThan(than Author) bool {
 	return DifferentAccounts(id, sourceID, than.ExternalID, than.SourceID)
 }
 
-// accountLink goes by the account's id where it has no handle: sources then give the id for one, and there is no page of that
-// name.
+// accountLink returns the link of an account. If the account has no handle, the link contains its id: sources then report the id as
+// handle, and no page has that name.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
@@ -113,13 +114,14 @@ func (b *AccountResolver) find(is func(*Account) bool, p link.Platform) *Account
 	return nil
 }
 
+// MarkChanged adds the account to those that Save writes.
 func (b *AccountResolver) MarkChanged(a *Account) {
 	if !slices.Contains(b.dirty, a) {
 		b.dirty = append(b.dirty, a)
 	}
 }
 
-// Save writes what changed, and what follows from it.
+// Save writes the changed accounts, and the handles that other tables contain.
 func (b *AccountResolver) Save(tx *gorm.DB) error {
 	if err := b.SaveRows(tx); err != nil {
 		return err
@@ -127,7 +129,8 @@ func (b *AccountResolver) Save(tx *gorm.DB) error {
 	return b.UpdateHandles(tx)
 }
 
-// SaveRows writes the accounts that changed. Those that lost their handle go first, since two cannot bear one at a time.
+// SaveRows writes the changed accounts. Accounts that lost their handle are written first, because two accounts cannot have a handle at
+// the same time.
 func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	if len(b.lost) > 0 {
 		ids := make([]uuid.UUID, len(b.lost))
@@ -147,7 +150,7 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	}).CreateInBatches(b.dirty, db.InsertChunk).Error
 }
 
-// UpdateHandles brings what repeats the handles of renamed accounts up to date.
+// UpdateHandles updates the handles of renamed accounts in other tables.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
 		if err := r.update(tx, b.Org, b.Now, !b.claimed); err != nil {
@@ -157,16 +160,15 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// Handles change, and are used again by others. An account is therefore asked for by its own id wherever it can be, its
-// place in the queue is called by that id as soon as it is known, and who answers to its handle with another id is
-// somebody else.
+// Handles change, and other accounts use them later. So an account is fetched by its own id as soon as that id is known, and its target
+// gets that id as its name. If the account that has the handle now has another id, it is another account.
 
-// SourceIDMark begins the name of a target of which a source's id alone is known, and no handle does.
+// SourceIDMark is the first character of the name of a target that is known by a source's id only.
 const SourceIDMark = "~"
 
-// DifferentAccounts says whether two pairs of ids, the platform's own and a source's, each "" where it is not known, are of
-// two accounts. Where they have no id of one kind in common, nothing tells them apart. A source's id is one of its issuer,
-// whose name stands before the last slash: those of two issuers have nothing in common either.
+// DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair is the platform's own id and a source's id,
+// "" if unknown. Only ids of the same kind can be compared, and ids of two sources only if the same issuer made them. The issuer's name is
+// the part of a source's id before its last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
@@ -176,15 +178,15 @@ func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 
 func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
 
-// handleChange is a change of an account's handle; from is the old one.
+// handleChange is a change of an account's handle. from is the old handle.
 type handleChange struct {
 	account *Account
 	from    string
 }
 
-// follow updates what contains the old handle: the organisation's videos of the account and its claims on their targets. If told is true,
-// a source reported the new handle, so the shared targets of all organisations are updated too. An account that could not be found under
-// the old handle is then fetched at once under the new one.
+// update replaces the old handle in the organisation's videos of the account and in its subscriptions to them. If told is true, a source
+// reported the new handle, so update also changes the shared targets. A target of the account that could not be found under the old handle
+// is then due at once.
 func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, told bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}

@@ -13,17 +13,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Account is whoever posts videos (interface.md 6). An account that is only linked from a video is not tracked:
-// nothing is collected for it but what its videos tell.
+// Account is an account that posts videos (interface.md 6). An untracked account exists only because videos are linked to it. It is not
+// fetched.
 //
-// Handles change hands and are used again, so that a platform's own id wins over a handle: HandleCurrent is true for
-// the one account of the organisation that bears it now.
+// Handles change, and other accounts use them later. So the platform's own id identifies an account, and HandleCurrent is true for the one
+// account of the organisation that has the handle now.
 type Account struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
-	ExternalID     *string // the platform's own id, where it is known
-	SourceID       *string // what its source calls it where that is not the platform's own id, as AccountFacts.SourceID
+	ExternalID     *string // the platform's own id; nil while unknown
+	SourceID       *string // see AccountFacts.SourceID
 	Username       string
 	HandleCurrent  bool
 	Name           *string
@@ -35,7 +35,7 @@ type Account struct {
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
 	DiscoveredAt *db.Instant // when its older videos were found
-	CheckedAt    *db.Instant // the last fetch of the account that succeeded
+	CheckedAt    *db.Instant // the last successful fetch of the account
 	Private      bool
 	Empty        bool // it has no videos
 	Bio          *string
@@ -44,12 +44,12 @@ type Account struct {
 	LatestFollowersCount *int64
 	LatestFollowingCount *int64
 
-	// Over the latest counts of its tracked videos; nil while none has counts.
+	// Statistics of the latest counts of its tracked videos; nil while no video has counts.
 	MeanViews            *float64
 	MedianViews          *float64
 	MedianViewsNonZero   *float64
 	MostViewed           *int64
-	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // of its videos, with 10 times the median's views
+	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // share of its videos with at least 10 times the median's views
 	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"`
 	TotalVideosTracked   int64
 	TotalViews           *int64
@@ -59,20 +59,20 @@ type Account struct {
 	TotalShares          *int64
 	LastUploadedAt       *db.Date
 
-	// Labels are the collections that the account is in, by name and then id; filled by the reads.
+	// Labels are the collections that the account is in, ordered by name and id. Methods that read accounts set them.
 	Labels []Label `gorm:"-"`
 }
 
+// AccountKey returns a map key for a handle of a platform.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// upsertAccountsByHandle makes sure that each account's current handle has a row and writes the row's id into ids,
-// by AccountKey.
+// upsertAccountsByHandle inserts the accounts whose current handle has no row yet. It writes the ids of all rows into ids, by AccountKey.
 func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
 	slices.SortFunc(rows, func(a, b Account) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))
 	})
 	for chunk := range slices.Chunk(rows, db.InsertChunk) {
-		// The update changes nothing: it is what makes RETURNING name the row that was there.
+		// The update changes nothing. It makes RETURNING include existing rows.
 		err := tx.Clauses(
 			clause.OnConflict{
 				Columns:     []clause.Column{{Name: "organisation_id"}, {Name: "platform"}, {Name: "username"}},
@@ -91,10 +91,10 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 	return nil
 }
 
-// TrackingType says which of an account's videos are tracked with it.
+// TrackingType says which videos of an account are tracked.
 type TrackingType string
 
-// The tracking types of interface.md 6. All of them go on with what is uploaded later.
+// The tracking types of interface.md 6. With each of them, videos that are uploaded later are tracked too.
 const (
 	TrackLatest30  TrackingType = "latest_30"
 	TrackLatest200 TrackingType = "latest_200"
@@ -102,7 +102,7 @@ const (
 	TrackAll       TrackingType = "all"
 )
 
-// ParseTrackingType returns the tracking type of that name.
+// ParseTrackingType returns the tracking type with that name.
 func ParseTrackingType(s string) (TrackingType, error) {
 	switch t := TrackingType(s); t {
 	case TrackLatest30, TrackLatest200, TrackNewOnly, TrackAll:
@@ -111,6 +111,7 @@ func ParseTrackingType(s string) (TrackingType, error) {
 	return "", fmt.Errorf("tracking_type %q is not one of latest_30, latest_200, new_only, all", s)
 }
 
+// TypeOrDefault returns the account's tracking type, or TrackLatest30 if it has none.
 func (a *Account) TypeOrDefault() TrackingType {
 	kind := TrackLatest30
 	db.Assign(&kind, a.TrackingType)

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// LinkedAccounts returns the accounts of videos, each once, sorted.
+// LinkedAccounts returns the keys of the accounts of videos, sorted and without duplicates.
 func LinkedAccounts(videos []Video) []db.RowKey {
 	accounts := map[db.RowKey]bool{}
 	for i := range videos {
@@ -20,7 +20,7 @@ func LinkedAccounts(videos []Video) []db.RowKey {
 	return db.SortedKeys(accounts)
 }
 
-// AccountVideo is what an account's statistics are made from.
+// AccountVideo has the columns of a video from which the statistics of its account are computed.
 type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	LinkedAccountID uuid.UUID
@@ -28,7 +28,7 @@ type AccountVideo struct {
 	UploadedAt      *db.Date
 }
 
-// RefreshAccounts recomputes the statistics of accounts and notes them as the accounts' point of the day.
+// RefreshAccounts recomputes the statistics of accounts and writes them to the accounts' day.
 func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
@@ -41,8 +41,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	return nil
 }
 
-// RefreshStatistics recomputes the statistics of accounts from their tracked videos, and how each of these compares with
-// the account's median.
+// RefreshStatistics recomputes the statistics of accounts from their tracked videos, and the outlier multipliers of these videos.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
 		list, args := db.WithKeys(tx, chunk)
@@ -64,7 +63,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	return nil
 }
 
-// AccountStats are an account's statistics over its tracked videos.
+// AccountStats are the statistics of an account's tracked videos.
 type AccountStats struct {
 	Videos                                     int64
 	MeanViews, MedianViews, MedianViewsNonZero *float64
@@ -74,6 +73,7 @@ type AccountStats struct {
 	LastUploadedAt                             *db.Date
 }
 
+// StatsOf computes the statistics of an account's tracked videos.
 func StatsOf(videos []AccountVideo) AccountStats {
 	s := AccountStats{Videos: int64(len(videos))}
 	var views []int64
@@ -112,7 +112,7 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-// Median returns the middle of sorted numbers, or the mean of the middle two; 0 of none.
+// Median returns the median of sorted numbers, or 0 if there are none.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
 	switch {
@@ -124,8 +124,7 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// saveAccountStats writes the statistics and the outlier multipliers that follow from them, in one statement each. Of the
-// videos, those alone are written whose multiplier changes.
+// saveAccountStats writes the statistics, and the outlier multipliers of the videos whose multiplier changes, in one statement each.
 func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]AccountVideo) error {
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
@@ -154,15 +153,15 @@ func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]
    AND videos.outlier_multiplier <> `+multiplier, args...).Error
 }
 
-// DayStamp is the day for which numbers are noted, and where they come from; nil when nothing was fetched.
+// DayStamp is the day to which statistics are written, with the time and source of the fetch; nil if nothing was fetched.
 type DayStamp struct {
 	Day       db.Date
 	FetchedAt *db.Instant
 	Source    *string
 }
 
-// saveAccountDays notes the accounts' numbers as the day's or, like SaveOrganisationDays, as those of the last day after it. The
-// newest fetch is the one that is named.
+// saveAccountDays writes the accounts' current numbers to of.Day. If an account has a later day already, it writes them to the last day
+// instead, as SaveOrganisationDays does. The row keeps the source of its newest fetch.
 func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `

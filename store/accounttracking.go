@@ -14,36 +14,35 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackAccountsRequest asks that accounts be tracked: their videos are found and tracked, and go on being found.
+// TrackAccountsRequest asks to track accounts. Their videos are found and tracked, and new videos continue to be found.
 type TrackAccountsRequest struct {
-	// Links are of kind account. Two may turn out to mean the same account, one by its id and one by its handle.
+	// Links are of kind account. Two links may name the same account, one by id and one by handle.
 	Links           []link.Link
 	Type            TrackingType
 	CollectionIDs   []uuid.UUID
 	CollectionNames []string
 	CreatedBy       uuid.UUID
 	Lane            queue.Lane
-	// Immediate and Enqueue are as in TrackRequest, and count accounts.
+	// Immediate and Enqueue are the same as in TrackRequest, for accounts.
 	Immediate, Enqueue int
-	// Preview is how many videos of each account are fetched while the organisation has no subscription; 0 means
-	// DefaultPreview.
+	// Preview is how many videos of each account are fetched while the organisation has no subscription. 0 means DefaultPreview.
 	Preview int
 }
 
-// DefaultPreview is the preview allowance unless the operator sets another one.
+// DefaultPreview is the value of Preview unless the operator sets another one.
 const DefaultPreview = 5
 
-// TrackedAccount is what became of one link.
+// TrackedAccount is the result for one link.
 type TrackedAccount struct {
 	AccountID uuid.UUID
-	Existing  bool // the account was tracked before
-	Already   bool // it was being tracked
+	Existing  bool // the organisation tracked the account before or tracks it now
+	Already   bool // the organisation tracks the account now
 }
 
-// KindAccount is the queue's kind for accounts.
+// KindAccount is the kind of accounts in the queue.
 const KindAccount = "account"
 
-// accountTarget is what an account is called in the queue: its own id where it is known, else its source's, else its handle.
+// accountTarget returns the name of an account's target: the platform's own id, or else the source's id, or else the handle.
 func accountTarget(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
@@ -54,17 +53,17 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID says whether an account's target is called by the platform's own id.
+// IsAccountID returns true if the name of an account's target is the platform's own id.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
 
-// ListDepths says how many of its newest videos are wanted when an account is first tracked.
+// ListDepths is how many of an account's newest videos are tracked at first, by tracking type.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts and returns, in the order of the links, what became of each; otherwise as Track. An
-// account that is tracked already keeps its tracking type. Of an account that was stopped, those videos are taken up
-// again that were found through it alone and that the tracking type wants, once its list has been fetched.
+// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is tracked already keeps
+// its tracking type. If an account was stopped, its videos that were found through it and that the tracking type includes are tracked
+// again after the next fetch of its list. Transactions and errors are as for Track.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -120,10 +119,11 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
+// AccountEntry returns the queue entry of an account. If immediate is true, the account is due now in the interactive lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: r.Lane, BaseLane: r.Lane, NextAt: queue.SlotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
-	if a.Removed { // it was tracked before
+	if a.Removed { // the organisation tracked it before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
 		db.Assign(&e.FetchedAt, a.CheckedAt)
 	}
@@ -133,7 +133,7 @@ func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Ins
 	return e
 }
 
-// AccountRecords returns the account of each link, locked, made where there is none.
+// AccountRecords returns the account of each link and locks it. It makes missing accounts.
 func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names := []string{""}, []string{""}
 	for _, l := range links {
@@ -182,7 +182,7 @@ func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedA
 	return t.Tx.Clauses(db.DoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// unsubscribedAccounts are those that are being tracked and that nobody fetches for the organisation.
+// unsubscribedAccounts returns the tracked accounts to which the organisation has no subscription.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	var subscribed []uuid.UUID
 	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ?`, o.id, KindAccount).Scan(&subscribed).Error
@@ -198,8 +198,8 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts ends the tracking of accounts, and of those of their videos that were only found through them; otherwise
-// as StopVideos.
+// StopAccounts ends the tracking of accounts, and of those of their videos that were found only through them. Results are as for
+// StopVideos.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

@@ -14,17 +14,17 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Access says who may see a collection's share page.
+// Access says who can see a collection's share page.
 type Access string
 
-// The accesses of spec.md 2.1.
+// The values of Access (spec.md 2.1).
 const (
 	AccessPrivate   Access = "private"
 	AccessPublic    Access = "public"
 	AccessProtected Access = "protected"
 )
 
-// The refusals of a change to a collection.
+// The errors of changes to a collection.
 var (
 	ErrCycle            = errors.New("a collection cannot be its own parent or lie below itself")
 	ErrTooDeep          = fmt.Errorf("collections can be nested at most %d deep", MaxCollectionDepth)
@@ -32,7 +32,7 @@ var (
 	ErrStale            = errors.New("changed in the meantime")
 )
 
-// MaxCollectionDepth is how many collections may lie in each other, the outermost included.
+// MaxCollectionDepth is how many levels of collections there can be, the root included.
 const MaxCollectionDepth = 16
 
 // DefaultMaxCollections is how many collections an organisation may have if Options.MaxCollections is 0. A video may have every collection
@@ -41,7 +41,7 @@ const DefaultMaxCollections = 1000
 
 const hashLength = 14
 
-// Collection groups videos and accounts (spec.md 2.1). A video's labels are the collections that it is effectively in.
+// Collection groups videos and accounts (spec.md 2.1). The labels of a video are the collections that it is effectively in.
 type Collection struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
@@ -49,15 +49,15 @@ type Collection struct {
 	Name            string
 	Access          Access
 	PasswordHash    *string
-	Hash            *string // names the share page; made when access first becomes public or protected
+	Hash            *string // part of the URL of the share page; made when access first becomes public or protected
 	DisplaySettings *string // a JSON object
 	CreatedBy       uuid.UUID
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
 
-	Hashtags []string `gorm:"-"` // folded, in alphabetical order; filled by the reads
+	Hashtags []string `gorm:"-"` // folded, in alphabetical order; set by methods that read collections
 
-	VideoCount   int64 `gorm:"->"` // of effective members that are not removed; only where counts were asked for
+	VideoCount   int64 `gorm:"->"` // number of effective members that are not removed; only set if counts were requested
 	AccountCount int64 `gorm:"->"`
 }
 
@@ -68,22 +68,24 @@ type collectionVideo struct {
 	AddedAt        db.Instant
 }
 
+// CollectionHashtag is a row of collection_hashtags.
 type CollectionHashtag struct {
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
 	Tag            string
 }
 
-// CollectionQuery says which collections are wanted.
+// CollectionQuery selects collections.
 type CollectionQuery struct {
 	Roots    bool       // only those without a parent
-	ParentID *uuid.UUID // only those below this one: its children, or with Subtree all its descendants
+	ParentID *uuid.UUID // only the children of this collection, or all its descendants with Subtree
 	Subtree  bool
 	Order    db.Order // one of CollectionOrders
 	Window   db.Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. None has an index: an organisation has few collections.
+// CollectionOrders are the columns by which collections can be ordered. None of them has an index, because an organisation has few
+// collections.
 var CollectionOrders = db.SortColumns{
 	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
 	"updated_at":    db.SortBy("collections", "updated_at", db.IntegerColumn),
@@ -92,10 +94,10 @@ var CollectionOrders = db.SortColumns{
 	"account_count": db.SortByCount("collections"),
 }
 
-// collectionText counts the characters of a collection's texts, without its hashtags.
+// collectionText is SQL for the number of characters of a collection's texts, without its hashtags.
 const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.display_settings), 0)`
 
-// CollectionPage is a part of a list of collections.
+// CollectionPage is a page of a list of collections.
 type CollectionPage struct {
 	Collections []Collection
 	Total       int64
@@ -139,7 +141,7 @@ var (
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )
 
-// Collections returns a page of collections, all read at once.
+// Collections returns a page of collections with all its rows.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
 	list, err := o.ListCollections(ctx, query)
 	if err != nil {
@@ -189,7 +191,7 @@ WITH RECURSIVE below AS (
    WHERE d.organisation_id = @org)
 SELECT id FROM below`
 
-// Collection returns one collection, with counts when they are asked for, or ErrNotFound.
+// Collection returns one collection, or ErrNotFound. If counts is true, it has VideoCount and AccountCount.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
 	found := make([]Collection, 0, 1)
 	q := o.q(ctx, "collections").Where("collections.id = ?", id).Limit(1)
@@ -225,14 +227,14 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error 
 	return nil
 }
 
-// NewCollection is what a collection is made from.
+// NewCollection has the values of a new collection.
 type NewCollection struct {
-	ID        uuid.UUID // of an IdempotencyKey; the zero id: one is made
+	ID        uuid.UUID // the EffectID of an IdempotencyKey; if zero, CreateCollection makes an id
 	Name      string
 	ParentID  *uuid.UUID
 	Access    Access
 	Hashtags  []string
-	CreatedBy uuid.UUID // the token
+	CreatedBy uuid.UUID // id of the token
 }
 
 // CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, ErrTooDeep, *TooManyCollectionsError, or
@@ -249,7 +251,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
 		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
-			c = made // the request was repeated after its server had died
+			c = made // the server had crashed after it made the collection, and the request was repeated
 			return err
 		}
 		if n.ParentID != nil {
@@ -285,7 +287,7 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share gives a collection the hash of its share page, once it may have one. A hash is never taken away or changed.
+// share sets the hash of a collection's share page when it first becomes visible to others. The hash never changes afterwards.
 func (c *Collection) share() error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -311,7 +313,7 @@ func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	return tx.Create(&rows).Error
 }
 
-// CollectionPatch is a change to a collection; nil members stay as they are.
+// CollectionPatch is a change to a collection. Fields that are nil stay unchanged.
 type CollectionPatch struct {
 	Name            *string
 	Parent          *ParentChange
@@ -319,15 +321,15 @@ type CollectionPatch struct {
 	PasswordHash    *string // made by HashPassword
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
-	// Unchanged, when set, is the UpdatedAt that the caller has seen: any other is ErrStale.
+	// Unchanged, if set, is the UpdatedAt that the caller has seen. If the collection has another UpdatedAt, the error is ErrStale.
 	Unchanged *db.Instant
 }
 
-// ParentChange moves a collection below another, or with a nil To to the root.
+// ParentChange moves a collection below another collection, or to the root if To is nil.
 type ParentChange struct{ To *uuid.UUID }
 
-// UpdateCollection changes a collection and returns it as it is then. ErrNotFound for an unknown collection or parent;
-// ErrCycle, ErrTooDeep, ErrPasswordRequired, ErrStale: nothing changed.
+// UpdateCollection changes a collection and returns it with all changes. It returns ErrNotFound for an unknown collection or parent, and
+// ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error nothing is changed.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
@@ -358,7 +360,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if err := c.share(); err != nil {
 			return err
 		}
-		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // two changes within a microsecond are two versions
+		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // two changes within one microsecond must be two versions
 		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
@@ -390,7 +392,7 @@ func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (
 	return found[0], nil
 }
 
-// checkParent says whether a collection (the zero id: a new one) may lie below parent.
+// checkParent returns an error if a collection cannot be moved below parent. The zero id stands for a new collection.
 func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	above := 0
 	for at := &parent; at != nil; above++ {
@@ -416,7 +418,7 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	return err
 }
 
-// height is how many levels a collection's tree has, itself included.
+// height returns the number of levels of a collection's subtree, itself included.
 func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
@@ -432,15 +434,15 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	return levels, nil
 }
 
-// DeleteCollection removes a collection and its associations; its children move up to its parent, its videos and
-// accounts stay tracked. ErrNotFound, or ErrStale when unchanged is set and another UpdatedAt is found.
+// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns
+// ErrNotFound, or ErrStale if unchanged is set and the collection has another UpdatedAt.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.lockCollection(tx, id, unchanged)
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // later than what the children have, as in UpdateCollection
+		now := o.s.db.Now() // must be later than UpdatedAt of the children, as in UpdateCollection
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

@@ -29,13 +29,13 @@ const (
 // IdempotencyState says what a key means for a request.
 type IdempotencyState int
 
-// The states.
+// The values of IdempotencyState.
 const (
-	// KeyFresh: go on, and call FinishKey or ReleaseKey at the end.
+	// KeyFresh: the request can continue. The caller must call FinishKey or ReleaseKey at the end.
 	KeyFresh IdempotencyState = iota
-	// KeyDone: give the answer that is kept.
+	// KeyDone: the request was answered before. The caller returns the stored answer.
 	KeyDone
-	// KeyRunning: another request with this key is under way.
+	// KeyRunning: another request with this key is running.
 	KeyRunning
 	// KeyMismatch: the key belongs to another request.
 	KeyMismatch
@@ -43,20 +43,20 @@ const (
 	KeyStoreFull
 )
 
-// KeptAnswer is an answer as it was first given.
+// KeptAnswer is the stored answer of a request.
 type KeptAnswer struct {
 	Status      int
 	ContentType string
 	Body        []byte
 }
 
-// IdempotencyKey is what is known of a key.
+// IdempotencyKey is the state of a key, with the data for that state.
 type IdempotencyKey struct {
 	State IdempotencyState
-	// EffectID is the identifier for what the request makes. It stays the same when a request whose server died is
-	// repeated: what it had made already is found again instead of being made twice.
+	// EffectID is the id of what the request creates. It stays the same if the request is repeated after a crash of its server. So the
+	// repeated request finds what the first one created, and does not create it twice.
 	EffectID uuid.UUID
-	Answer   KeptAnswer // of KeyDone
+	Answer   KeptAnswer // set with KeyDone
 	// RoomIn is how long it takes until enough old keys have expired for a new one. It is set only with KeyStoreFull.
 	RoomIn time.Duration
 }
@@ -128,7 +128,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out, err = o.knownKey(tx, &found[0], fingerprint, now)
 			return err
 		}
-		if len(found) == 1 { // expired, but not in the batch that was just deleted
+		if len(found) == 1 { // expired, but not part of the batch that was just deleted
 			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ const inCollection = `(
   OR EXISTS (SELECT 1 FROM collection_hashtags m JOIN video_hashtags h ON h.organisation_id = m.organisation_id AND h.tag = m.tag
               WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND h.video_id = videos.id))`
 
-// namesAndIDs adds to names of collections, for those that are ids, the spelling in which ids are compared.
+// namesAndIDs returns names and, for each name that is an id, the id in the spelling of the database.
 func namesAndIDs(names []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {

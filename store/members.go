@@ -10,8 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Direct members of collections: what was added by hand. Whether a video is effectively in a collection is decided in
-// labels.go and collections.go.
+// Direct members of collections are added by callers. labels.go and collections.go define which videos are effectively in a collection.
 
 type collectionAccount struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
@@ -31,8 +30,8 @@ func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// AddVideos adds videos to a collection and returns how many were not in it before. ErrNotFound names the collection,
-// or the videos that the organisation does not have: nothing was added then.
+// AddVideos adds videos to a collection and returns how many were not in it before. It returns a *NotFoundError for an unknown collection
+// or unknown videos, and adds nothing then.
 func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "videos", "video", videos, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionVideo, len(ids))
@@ -43,7 +42,7 @@ func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid
 	})
 }
 
-// AddAccounts adds accounts to a collection, and with them all their videos; otherwise as AddVideos.
+// AddAccounts adds accounts to a collection, and so all their videos. Results are as for AddVideos.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionAccount, len(ids))
@@ -80,13 +79,13 @@ func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind 
 	return added, err
 }
 
-// RemoveVideos takes videos out of a collection and returns how many were direct members. Videos that are in it through
-// their account or a hashtag stay in it. ErrNotFound for an unknown collection; unknown videos count for nothing.
+// RemoveVideos removes videos from a collection and returns how many were direct members. A video that is in the collection through its
+// account or a hashtag stays in it. It returns ErrNotFound for an unknown collection, and ignores unknown videos.
 func (o *Org) RemoveVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_videos WHERE organisation_id = ? AND collection_id = ? AND video_id IN ?", videos)
 }
 
-// RemoveAccounts takes accounts out of a collection; otherwise as RemoveVideos.
+// RemoveAccounts removes accounts from a collection. Results are as for RemoveVideos.
 func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_accounts WHERE organisation_id = ? AND collection_id = ? AND account_id IN ?", accounts)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Tier is what an organisation pays for; it decides limits, ranges and masking.
+// Tier is the paid plan of an organisation. Limits, date ranges and masking depend on it.
 type Tier string
 
-// The tiers, as spec.md section 5 names them.
+// The tiers of spec.md, section 5.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
@@ -28,7 +28,7 @@ var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
 // LaneOf returns the lane of an organisation's scheduled fetches.
 func LaneOf(o Organisation) queue.Lane { return queue.LaneOf(string(o.Tier), string(o.Subscription)) }
 
-// ParseTier returns the tier of that name.
+// ParseTier returns the tier with that name.
 func ParseTier(s string) (Tier, error) {
 	for _, t := range Tiers {
 		if s == string(t) {
@@ -38,16 +38,16 @@ func ParseTier(s string) (Tier, error) {
 	return "", fmt.Errorf("tier %q is not one of limited, basic, premium", s)
 }
 
-// Subscription says whether an organisation pays at all; SubscriptionNone is the free plan of spec.md 4.4.
+// Subscription says whether an organisation pays. SubscriptionNone is the free plan of spec.md 4.4.
 type Subscription string
 
-// The subscriptions.
+// The values of Subscription.
 const (
 	SubscriptionActive Subscription = "active"
 	SubscriptionNone   Subscription = queue.NoSubscription
 )
 
-// ParseSubscription returns the subscription of that name.
+// ParseSubscription returns the subscription with that name.
 func ParseSubscription(s string) (Subscription, error) {
 	switch v := Subscription(s); v {
 	case SubscriptionActive, SubscriptionNone:
@@ -67,6 +67,7 @@ type Organisation struct {
 
 const maxNameLength = 100
 
+// CheckName returns an error if a name is empty or too long. what names the thing in the error.
 func CheckName(what, name string) error {
 	if n := len([]rune(strings.TrimSpace(name))); n == 0 || n > maxNameLength {
 		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", what, n, maxNameLength)
@@ -105,15 +106,15 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return os, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&os).Error)
 }
 
-// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second, and what it tracks is
-// fetched in the lane of the new tier. An error may leave some of that behind: the same call again goes through with it.
-// Progress, when given, is told after each batch how many of the organisation's targets have been looked at.
+// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see the change within a second. The organisation's targets move
+// to the lane of the new tier. After an error some targets may not have moved: the same call moves the rest. progress is called after each
+// batch of targets.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
 
-// SetSubscription changes an organisation's subscription; otherwise as SetTier. Videos and accounts that were saved
-// without being fetched while there was none are put into the schedule when it becomes active.
+// SetSubscription changes an organisation's subscription, in the same way as SetTier. When it becomes active, videos and accounts that
+// were saved without being fetched are scheduled.
 func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription, progress ...func(done, total int64)) error {
 	if err := s.setOrganisation(ctx, id, "subscription", sub, progress); err != nil || sub != SubscriptionActive {
 		return err
@@ -131,11 +132,10 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 	}, progress)
 }
 
-// changeLane changes an organisation by a function that changes its lane, and moves its targets. The change and the first
-// targets are one transaction, so for most organisations all is. Of many, the others follow a batch at a time: in one
-// transaction a million would keep collectors from giving back what they fetched until their leases end. Which order two
-// changes have does not matter, since each batch asks for the lanes as they are. Where it breaks off, it
-// can be repeated.
+// changeLane runs change, which changes the lane of an organisation, and then moves the organisation's targets to that lane. The change
+// and the first batch of targets are one transaction. More batches follow in transactions of their own: a million targets in one
+// transaction would block collectors from acknowledging until their leases end. Each batch reads the current lane, so concurrent changes
+// can come in any order, and an interrupted call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {

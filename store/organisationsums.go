@@ -9,16 +9,16 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// OrganisationTotals are the running sums of an organisation; every transaction that changes what they count changes
-// them too.
+// OrganisationTotals are the running totals of an organisation. Every transaction that changes what they count updates them.
 type OrganisationTotals struct {
 	OrganisationID uuid.UUID  `gorm:"primaryKey"`
 	Videos         int64      // tracked now
 	VideosRemoved  int64      // tracked once, stopped
-	Sums                      // of the latest counts of all videos, also the stopped ones
+	Sums                      // of the latest counts of all videos, including stopped ones
 	Version        db.Instant // see Org.Version
 }
 
+// TableName returns the name of the table for GORM.
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
 // SumsByOrganisation returns the sums of the latest counts of videos, by organisation.
@@ -32,8 +32,8 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	return byOrg
 }
 
-// SaveOrganisationDays notes the organisations' sums as the day's. Of a day after which others were noted already, since an
-// answer came before midnight and is written after it, the sums are of the last of those: they hold what came later.
+// SaveOrganisationDays writes the organisations' current sums to a day. If an organisation has a later day already, it writes them to the
+// last day instead: an answer from before midnight can be written after midnight, and the current sums then include later answers.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
 	for chunk := range slices.Chunk(db.Distinct(orgs), db.InsertChunk) {
 		list, args := db.WithOrgs(tx, chunk)

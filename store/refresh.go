@@ -11,14 +11,14 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Refreshed says whether a refresh was scheduled or is not due yet.
+// Refreshed is the result of a refresh.
 type Refreshed struct {
 	Scheduled bool
-	UpdatedAt *db.Instant // the last fetch that succeeded
-	After     db.Instant  // when a refresh can be asked for, when it was not scheduled
+	UpdatedAt *db.Instant // the last successful fetch
+	After     db.Instant  // if not scheduled: when a refresh can be requested again
 }
 
-// RefreshVideo asks for a video to be fetched now. ErrNotFound when it is not being tracked.
+// RefreshVideo requests that a video is fetched now. It returns ErrNotFound if the video is not tracked.
 func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -33,7 +33,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 	})
 }
 
-// RefreshAccount asks for an account to be fetched now. ErrNotFound when it is not being tracked.
+// RefreshAccount requests that an account is fetched now. It returns ErrNotFound if the account is not tracked.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -43,7 +43,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// Its target may have been made under the handle, before the platform's own id was known.
+	// The target may still have the account's handle as its name, from before the platform's own id was known.
 	subscribed, err := o.subscribedAs(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
@@ -66,8 +66,8 @@ func (o *Org) subscribedAs(ctx context.Context, kind string, p link.Platform, su
 	return ids[0], nil
 }
 
-// lockTracked makes a stop wait for the transaction, and returns missing where one was faster: what is enqueued after it
-// would be fetched for ever.
+// lockTracked locks a row, so that a concurrent stop waits for the transaction. If the row is no longer tracked, it returns missing.
+// Otherwise a target would be enqueued that nothing ever removes.
 func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	q := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id)
 	q = db.ForUpdate(q)

@@ -13,15 +13,15 @@ import (
 type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	Code       string        `gorm:"primaryKey"`
-	Target     string        // the canonical link that it leads to
+	Target     string        // the canonical link of the target
 	ResolvedAt db.Instant
 }
 
-// ShortLinks returns those of the short links that were resolved in the last 30 days, by their canonical form. What a
-// short link leads to is the same for everybody, so that organisations share it.
+// ShortLinks returns the targets of short links that were resolved in the last 30 days, by the canonical form of the short link. All
+// organisations share them, because a short link has the same target for everyone.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
-		return nil, nil //nolint:nilnil // none asked, none known
+		return nil, nil //nolint:nilnil // no links, so no targets
 	}
 	codes, canonical := make([]string, len(links)), map[string]string{}
 	for i, l := range links {
@@ -43,7 +43,7 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 	return resolved, nil
 }
 
-// SaveShortLinks remembers what short links lead to; the key is the short link's canonical form.
+// SaveShortLinks stores the targets of short links. The keys are the canonical forms of the short links.
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
 	for code, target := range resolved {

@@ -14,14 +14,14 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Options say where the data is and what the store may use.
+// Options are the settings of a Store.
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// Now gives the time; the only clock that the store knows.
+	// Now returns the time. It is the only clock that the store reads.
 	Now func() time.Time
-	// RealTime says that Now is meant to be the real time: jobs and retention are then refused while it and the clock of
-	// PostgreSQL are apart. Tests set their own time.
+	// RealTime is true if Now returns the real time. Jobs and retention then fail while Now and the clock of PostgreSQL differ too much. Tests
+	// set their own time.
 	RealTime bool
 	// Timeout bounds each transaction whose context has no deadline. PostgreSQL itself ends a statement or an idle transaction a little later.
 	// If Timeout is set, the wait for a connection to PostgreSQL is bounded too. Zero means no limit.
@@ -30,7 +30,7 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxCollections is how many collections an organisation may have; 0 means DefaultMaxCollections.
 	MaxCollections int
-	// Inspect, when set, is shown each statement before it runs and may refuse it. Tests hold the rules for SQL with it.
+	// Inspect, if set, is called with each statement before it runs, and an error stops the statement. Tests check the rules for SQL with it.
 	Inspect func(statement string) error
 }
 
@@ -58,8 +58,7 @@ func (s *Store) DB() *db.DB { return s.db }
 // Close closes all connections. It may be called twice.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Migrate brings the schema to this program's version, forward only, and returns the numbers of the migrations that
-// it applied. Several processes may call it at once.
+// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes may call it at once.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
 // CheckSchema returns a *SchemaError if the schema is older or newer than this program.
@@ -80,8 +79,7 @@ func (s *Store) PrepareDays(ctx context.Context) error { return s.db.PrepareDays
 // SharedByProcesses returns true if several processes can write at the same time without waiting for each other.
 func (s *Store) SharedByProcesses() bool { return s.db.SharedByProcesses() }
 
-// Secret returns the installation's secret of that name, 32 random bytes, made at the first call and the same ever
-// after, in every process.
+// Secret returns the installation's secret with that name: 32 random bytes. The first call makes it. All processes get the same secret.
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	type setting struct {
 		Name  string

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collections returns the ids of the collections that a request names, making those that are only named and not there.
+// collections returns the ids of the collections of a request. It makes a collection for each name that no collection has.
 func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 	if len(ids) > 0 {
@@ -30,7 +30,7 @@ func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	return append(ids, named...), err
 }
 
-// collectionRefs name collections by id, or by the name of a root collection that is made when there is none.
+// collectionRefs names collections by id, or by the name of a root collection. A missing root collection is made.
 type collectionRefs struct {
 	IDs       []uuid.UUID
 	Names     []string
@@ -42,7 +42,7 @@ func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	// Names are not unique: it is the organisation's lock that keeps two requests from making the same collection.
+	// Names are not unique. The organisation's lock prevents two requests from making the same collection.
 	var found []Collection
 	err := db.Scoped(t.Tx, "collections", t.id).Where("collections.parent_id IS NULL AND collections.name IN ?", names).Order("created_at, id").Find(&found).Error
 	if err != nil {

@@ -16,35 +16,34 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackRequest asks that videos be tracked (spec.md 4.3, 4.4).
+// TrackRequest asks to track videos (spec.md 4.3, 4.4).
 type TrackRequest struct {
-	// Links are of kind video, each meaning another video.
+	// Links are of kind video. Each names a different video.
 	Links []link.Link
-	// CollectionIDs are existing collections; all videos of the request are added to each, also those tracked already.
+	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are tracked already.
 	CollectionIDs []uuid.UUID
-	// CollectionNames are root collections, made when there is none of that exact name.
+	// CollectionNames are names of root collections. A missing one is made.
 	CollectionNames []string
-	// CreatedBy is the token on whose behalf collections are made.
+	// CreatedBy is the id of the token that is stored with new collections.
 	CreatedBy uuid.UUID
-	// Lane is where first fetches wait.
+	// Lane is the lane of the first fetches.
 	Lane queue.Lane
-	// Immediate is how many of the links, from the first on, are fetched at once; the others wait for their
-	// place in the schedule.
+	// Immediate is how many of the links, counted from the first, are fetched at once. The others are fetched at their time of the schedule.
 	Immediate int
-	// Enqueue is how many of the links, from the first on, are fetched at all; the others are saved and marked pending.
+	// Enqueue is how many of the links, counted from the first, are fetched at all. The others are saved as pending.
 	Enqueue int
 }
 
-// Tracked is what became of one link.
+// Tracked is the result for one link.
 type Tracked struct {
 	VideoID  uuid.UUID
-	Existing bool // the organisation knew the video before
-	Already  bool // it was being tracked; false for a new and for a stopped video
+	Existing bool // the organisation has the video already, tracked or stopped
+	Already  bool // the organisation tracks the video already
 }
 
-// Track tracks videos and returns, in the order of the links, what became of each. It is one transaction: on an error
-// nothing is tracked. Equal requests at once track each video once. A stopped video is tracked again under the same id.
-// ErrNotFound names unknown collections.
+// Track tracks videos and returns a result for each link, in the order of the links. It is one transaction: after an error no video is
+// tracked. Concurrent equal requests track each video once. A stopped video is tracked again under the same id. It returns a
+// *NotFoundError for unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
 	err := o.change(ctx, func(tx *gorm.DB) error {
@@ -65,14 +64,14 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	return tracked, err
 }
 
-// Tracking is one run of Track inside its transaction.
+// Tracking adds videos and accounts to an organisation inside a transaction.
 type Tracking struct {
 	*Org
 	Tx  *gorm.DB
 	Now db.Instant
 }
 
-// Accounts makes sure that each account that a link names has a record, and returns the records' ids.
+// Accounts returns the ids of the accounts that links name, by AccountKey. It makes missing accounts.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	ids := map[string]uuid.UUID{}
 	rows := make([]Account, 0, len(links))
@@ -91,7 +90,7 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
 }
 
-// Videos saves the videos of the links. It returns the outcome of each, and the rows that existed before by targetKey.
+// Videos saves the videos of the links. It returns the result for each link, and the rows that existed before by TargetKey.
 func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.KnownVideos(r.Links)
 	if err != nil {
@@ -113,8 +112,8 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		v.Pending, v.Direct = i >= r.Enqueue, true
 		fresh, out[i].VideoID = append(fresh, v), v.ID
 	}
-	// Another request may have saved some of these since they were looked up: the row that is there stays as it is, and
-	// what comes back is not what was sent.
+	// Another request may have inserted some of these videos since the look-up. Existing rows stay unchanged, and the returned row is then the
+	// existing one.
 	slices.SortFunc(fresh, func(a, b Video) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
@@ -151,7 +150,8 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		added+again, again, t.id).Error
 }
 
-// videoChange is what happens to a video that is there when it is asked for by itself: a stopped one is taken up again.
+// videoChange is the change to an existing video when its own link is tracked. If again is true, the video was stopped and is tracked
+// again.
 type videoChange struct{ again, pending bool }
 
 func (c videoChange) columns() map[string]any {
@@ -162,8 +162,7 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns id, external id and state of those of the links' videos that the organisation has, locked
-// against a stop or a second start at the same time.
+// KnownVideos returns the organisation's videos that links name, by TargetKey. It locks them against concurrent changes of their tracking.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	byPlatform := map[link.Platform][]string{}
 	for _, l := range links {
@@ -192,6 +191,7 @@ func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	return known, nil
 }
 
+// NewVideo returns a new video for a link. accounts has the ids of accounts by AccountKey.
 func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
 	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
 		Username: l.Handle, CreatedAt: now}
@@ -201,8 +201,8 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// Enqueue adds targets and subscriptions for the videos that are to be fetched. It changes nothing for a video that was tracked already.
-// before has the rows that existed before, by TargetKey.
+// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were tracked already. before has the rows that
+// existed before, by TargetKey.
 func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
 	var entries []queue.Entry
 	for i, l := range r.Links {
@@ -272,8 +272,8 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 }
 
-// trackedIDs splits refs into the ids of videos being tracked, each once and locked, with their accounts, and the refs
-// that match none.
+// trackedIDs returns the ids and accounts of the tracked videos that refs name, without duplicates, and the refs that match no tracked
+// video. It locks the videos.
 func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
@@ -309,7 +309,7 @@ func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 	return unmatched, ids, LinkedAccounts(rows), nil
 }
 
-// enqueuePending puts the videos and accounts that were saved without being fetched into the schedule.
+// enqueuePending schedules the videos and accounts that were saved without being fetched.
 func (o *Org) enqueuePending(ctx context.Context) error {
 	org, err := o.s.Organisation(ctx, o.id)
 	if err != nil {
@@ -317,7 +317,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
-		// In one statement: a video that is saved while this runs stays pending instead of being taken for scheduled.
+		// One statement selects and updates the videos, so that a video that is saved meanwhile stays pending.
 		var videos []Video
 		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {

@@ -25,8 +25,8 @@ type Video struct {
 	LinkedAccountID *uuid.UUID
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	Removed         bool       // tracking was stopped
-	Pending         bool       // saved without being fetched, for want of a subscription
-	Direct          bool       // asked for by itself, not only found through its account
+	Pending         bool       // saved, but not fetched, because the organisation has no subscription
+	Direct          bool       // tracked by its own link, not only through its account
 	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string
@@ -40,7 +40,7 @@ type Video struct {
 	AdIsAd          bool
 	AdProductIDShop *string
 
-	// The counts are nil until a source gave them; LatestUpdatedAt is nil before the first fetch that succeeded.
+	// The counts are nil until a source has given them. LatestUpdatedAt is nil before the first successful fetch.
 	LatestViews      *int64
 	LatestLikes      *int64
 	LatestComments   *int64
@@ -55,11 +55,11 @@ type Video struct {
 	Increase14d       float64 `gorm:"column:increase_14d"`
 	Increase30d       float64 `gorm:"column:increase_30d"`
 
-	// Labels are the collections that the video is effectively in, by name and then id; filled by the reads.
+	// Labels are the collections that the video is effectively in, ordered by name and id. Methods that read videos set them.
 	Labels []Label `gorm:"-"`
 }
 
-// Label is a collection as a video names it.
+// Label is a collection in the answer for a video or account.
 type Label struct {
 	ID   uuid.UUID
 	Name string
@@ -85,7 +85,7 @@ func (r Ref) String() string {
 	return r.Link.Canonical
 }
 
-// VideoQuery says which videos are wanted; zero values ask for nothing. All conditions hold together.
+// VideoQuery selects videos. A video must match all conditions that are set.
 type VideoQuery struct {
 	Username        *string // folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
@@ -95,13 +95,13 @@ type VideoQuery struct {
 	UploadedTo      *db.Date    // inclusive
 	UpdatedFrom     *db.Instant // inclusive
 	UpdatedTo       *db.Instant // inclusive
-	Shop            *bool       // ad_info_shop is that
+	Shop            *bool       // AdInfoShop has this value
 	ShopProduct     bool        // only shop ads that have a product id
 	HasMetrics      *bool       // true: fetched at least once; false: never
-	Collections     []string    // names or ids; effectively in any of them
-	CollectionID    *uuid.UUID  // effectively in this one; ErrNotFound when there is no such collection
+	Collections     []string    // names or ids; the video is effectively in any of them
+	CollectionID    *uuid.UUID  // the video is effectively in this collection; ErrNotFound if it does not exist
 	Hashtag         *string     // without "#", any case
-	Words           *string     // each word stands in the caption, any case
+	Words           *string     // the caption contains each of these words, in any case
 	IncludeRemoved  bool
 	Order           db.Order // one of VideoOrders
 	Window          db.Window
@@ -122,7 +122,7 @@ var VideoOrders = db.SortColumns{
 	"latest_updated_at": db.SortByNullable("videos", "latest_updated_at", db.IntegerColumn),
 }
 
-// videoText counts the characters of a video's texts. The username counts twice, because it is shown in two spellings.
+// videoText is SQL for the number of characters of a video's texts. The username counts twice, because it is shown in two spellings.
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
  + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
 
