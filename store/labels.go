@@ -212,6 +212,7 @@ func FoldTag(s string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), "＃"))
 }
 
+// VideoHashtag is a row of video_hashtags: a hashtag in a video's caption.
 type VideoHashtag struct {
 	OrganisationID uuid.UUID
 	Tag            string

@@ -126,14 +126,14 @@ var VideoOrders = db.SortColumns{
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
  + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
 
-// VideoPage is a part of a list of videos.
+// VideoPage is a page of a list of videos.
 type VideoPage struct {
 	Videos []Video
-	Total  int64        // all that match, whatever the window
-	Next   *db.Position // where the next page begins; nil on the last
+	Total  int64        // number of all matching videos
+	Next   *db.Position // position of the next page; nil on the last page
 }
 
-// Videos returns a page of videos, all read at once.
+// Videos returns a page of videos with all its rows.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
@@ -175,7 +175,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	}, query.Order, query.Window)
 }
 
-// countVideos takes the stored count when nothing filters, else counts.
+// countVideos returns the number of matching videos. Without a filter it reads the stored total.
 func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	if !query.filters() {
 		var t OrganisationTotals
@@ -195,7 +195,7 @@ func (q VideoQuery) filters() bool {
 		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
 }
 
-// matching builds the query of all conditions, without order and window.
+// matching returns the query with all conditions, without order and window.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -238,7 +238,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-// Video returns one video, also a stopped one, or ErrNotFound.
+// Video returns one video, which may be stopped, or ErrNotFound.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	q := o.q(ctx, "videos")
 	if ref.ID != uuid.Nil {
@@ -261,11 +261,11 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	return found[0], db.Translate(err)
 }
 
-// saveNewVideos saves videos and adds the rows to known, by TargetKey: where one of that platform and id is there already, its
-// id and state, and nothing of it changes. The rows must be sorted, so that concurrent requests lock in one order.
+// saveNewVideos inserts videos and adds the rows to known, by TargetKey. An existing row stays unchanged, and known gets that row. The
+// rows must be sorted, so that concurrent requests lock them in the same order.
 func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
-		// The update changes nothing: it is what makes RETURNING name the row that was there, and keeps it locked.
+		// The update changes nothing. It makes RETURNING include existing rows and locks them.
 		err := tx.Clauses(
 			clause.OnConflict{
 				Columns:   db.Columns([]string{"organisation_id", "platform", "external_id"}),

@@ -17,54 +17,52 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ImportSource is the source of points that came from another tracker, for provenance.
+// ImportSource is the source of imported points in their provenance.
 const ImportSource = "import"
 
-// ImportVideo is a video as another tracker knew it. What that tracker did not say is "" or nil.
+// ImportVideo is a video in the export of another tracker. Values that the export lacks are "" or nil.
 type ImportVideo struct {
 	Link        link.Link // of kind video
-	Username    string    // folded; counts only where neither the link nor the organisation knows one, as the next does
-	AccountID   string    // the platform's own id of the account, where that is all the other tracker had; then Username is ""
-	Title       string    // likewise, as are the next two
+	Username    string    // folded; only used if neither the link nor the organisation knows a username
+	AccountID   string    // the platform's own id of the account; only used if Username is ""
+	Title       string    // only used if the organisation has no title; the same holds for UploadedAt and VideoLength
 	UploadedAt  *db.Date
 	VideoLength *string     // seconds
 	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
 }
 
-// ImportResult is what became of a point.
+// ImportResult says what happened to an imported point.
 type ImportResult int
 
-// The results.
+// The values of ImportResult.
 const (
-	// PointAdded: it is in the history now.
+	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: it is older than DailyDays, and a later one of its week stands for the week.
+	// PointFolded: the point is older than DailyDays, and a later point of its week is kept for the week.
 	PointFolded
-	// PointThere: the day has the same counts already.
+	// PointThere: the history has a point with the same counts for that day.
 	PointThere
-	// PointKept: the day, or a week older than DailyDays, has a point of other counts, which stays. Only one that was
-	// imported without any count gives way.
+	// PointKept: the history has a point with other counts for the day, or for the week if it is older than DailyDays. That point stays. Only
+	// an imported point without counts is replaced.
 	PointKept
-	// PointTooOld: it is older than WeeklyDays; nothing of it is kept.
+	// PointTooOld: the point is older than WeeklyDays and was left out.
 	PointTooOld
-	// PointBeforeUpload: nothing could be measured before the video was uploaded; nothing of it is kept.
+	// PointBeforeUpload: the point is older than the video's upload and was left out.
 	PointBeforeUpload
 )
 
-// ImportedVideo is what became of one video.
+// ImportedVideo is the result for one video.
 type ImportedVideo struct {
-	New     bool        // it was not there before, and is tracked from now on
-	Stopped bool        // it was stopped before, and stays so
-	Results   []ImportResult // of its points, in their order
+	New     bool           // the organisation did not have the video; it is tracked from now on
+	Stopped bool           // the video was stopped before and stays stopped
+	Results []ImportResult // results of its points, in their order
 }
 
-// Import adds points of the past to the histories of videos, in one transaction, and returns, in the videos' order, what
-// became of each. Videos that the organisation does not have are tracked, fetched first at their place in the schedule;
-// stopped ones stay stopped. Points that are there stay as they are: the same import again changes nothing. All that
-// is made from counts is then what fetching the same points on their days would have made: the latest counts with what
-// follows from them, statistics, and the days of accounts and of the organisation. With dry true nothing is written,
-// and what comes back is what would be. The videos of a call are different ones. ErrNotFound when there is no such
-// organisation.
+// Import adds old points to the histories of videos in one transaction, and returns a result for each video, in their order. Videos that
+// the organisation does not have are tracked, and first fetched at their time of the schedule. Stopped videos stay stopped. Existing
+// points stay unchanged, so the same import again changes nothing. Afterwards, latest counts, statistics and the days of accounts and the
+// organisation are as if the points had been fetched on their days. If dry is true, nothing is written, and the results say what would
+// happen. A video must occur only once in a call. It returns ErrNotFound for an unknown organisation.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -83,7 +81,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 	var out []ImportedVideo
 	err = db.RepeatOnDuplicate(func() error {
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
-			i := i // from its start when it is run again
+			i := i // a copy, because the transaction may run again
 			i.Tx, i.insert = tx, insert
 			out, err = i.run()
 			return err
@@ -102,16 +100,16 @@ type importing struct {
 	insert db.InsertRows
 	in     []ImportVideo
 	dry    bool
-	fetch  bool // those that are new
+	fetch  bool // new videos are fetched
 	lane   queue.Lane
 
-	merged        []*mergedVideo // those of which something changes
+	merged        []*mergedVideo // videos that change
 	daily, weekly [][]any
 	replaced      []replacedWeek
 	gone          []storedPoint
 }
 
-// replacedWeek is a week whose imported point gives way to a later one of the same week.
+// replacedWeek is a week whose imported point is replaced by a later point of the same week.
 type replacedWeek struct {
 	video uuid.UUID
 	week  db.Date
@@ -119,7 +117,7 @@ type replacedWeek struct {
 
 func (i *importing) oldestDaily() db.Date { return i.Now.Day() - db.DailyDays }
 
-// check holds the caller to the form of the points.
+// check returns an error if the links or points do not have the required form and order.
 func (i *importing) check() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -168,7 +166,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	return out, i.write()
 }
 
-// storedPoint is a point as it is kept: of a day, or of a week that is older than DailyDays.
+// storedPoint is a stored point: of a day, or of a week that is older than DailyDays.
 type storedPoint struct {
 	VideoID uuid.UUID
 	Day     db.Date
@@ -178,7 +176,7 @@ type storedPoint struct {
 	Weekly    bool
 }
 
-// storedPoints reads all points of videos, the oldest first.
+// storedPoints returns all points of videos, the oldest first.
 func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
 	ids := make([]uuid.UUID, 0, len(known))
 	for _, v := range known {
@@ -196,7 +194,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// A week's point that is still there as a daily one as well counts once.
+			// Between roll-up and drop, a point can be in both tables. It counts once.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}
@@ -206,7 +204,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that are not there, and gives the others an account where the import is the first to name it.
+// trackNew tracks the videos that the organisation does not have. Existing videos without an account get one if the import names it.
 func (i *importing) trackNew(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
@@ -244,8 +242,8 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 	return nil
 }
 
-// nameByID finds the accounts of videos that are known by their account's id, or makes them, and notes the handles that they
-// bear: without a handle of its own an account bears its id, as sources have it.
+// nameByID finds or makes the accounts of videos that are known by their account's id only, and sets named to the account's handle. An
+// account without a handle has its id as handle, as sources report it.
 func (i *importing) nameByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -284,14 +282,14 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 	}
 	for _, m := range videos {
 		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
-		if m.wantsAccount() && a.HandleCurrent { // a handle that it lost is another's
+		if m.wantsAccount() && a.HandleCurrent { // another account has a handle that this account has lost
 			m.named = a.Username
 		}
 	}
 	return nil
 }
 
-// wantsAccount says whether the account's id is all that is known of a video's author.
+// wantsAccount returns true if only the account's id is known of the video's author.
 func (m *mergedVideo) wantsAccount() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
@@ -329,7 +327,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	return nil
 }
 
-// merge puts a video's points together and turns those that are added into rows.
+// merge computes a video with its new points, and adds the rows of the new points.
 func (i *importing) merge(m *mergedVideo) {
 	m.after = m.before
 	if !m.describe() && len(m.added) == 0 && !m.isNew {
@@ -412,7 +410,7 @@ func (i *importing) write() error {
 	return ingest.AddSums(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))
 }
 
-// describe fills in what nobody had said of the video, and says whether there was anything.
+// describe fills in values that the video lacks. It returns true if it changed anything.
 func (m *mergedVideo) describe() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {

@@ -11,14 +11,14 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The days of accounts and of the organisation hold what was known last of every video as each day ended. An import changes
-// what was known, from the day of each point that it adds on; all other videos' part in the sums stays as it is.
+// The days of accounts and of the organisation are sums of the last known counts of all videos at the end of each day. An imported point
+// changes the sums from its own day on. The other videos' part of the sums stays unchanged.
 
-// dayChange is what a day's sums change by, against those of the day before: the counts, how many more videos bear each of
-// them, and how many more videos there are.
+// dayChange is the change of the sums from one day to the next: of each count, of the number of videos that have the count, and of the
+// number of videos.
 type dayChange struct {
 	counts, known [store.MetricCount]int64
-	videos          int64
+	videos        int64
 }
 
 func (d *dayChange) add(o dayChange) {
@@ -29,10 +29,10 @@ func (d *dayChange) add(o dayChange) {
 	d.videos += o.videos
 }
 
-// history is how the days of one account, or of the organisation, change.
+// history is how the days of one account or of the organisation change.
 type history struct {
 	changes map[db.Date]dayChange
-	// measured are the days of which something was measured, so that they have a row of their own.
+	// measured are the days with an added point. They need a row.
 	measured map[db.Date]bool
 }
 
@@ -46,7 +46,7 @@ func (h *history) change(day db.Date, c dayChange) {
 	h.changes[day] = sum
 }
 
-// count adds what the steps contribute from each day on, or with a sign of -1 takes it away.
+// count adds the counts of steps from each step's day on. A sign of -1 subtracts them.
 func (h *history) count(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -63,7 +63,7 @@ func (h *history) count(steps []step, sign int64) {
 	}
 }
 
-// videoSince is the day from which on a video counts.
+// videoSince returns the first day on which a video counts.
 func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -75,7 +75,7 @@ func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	return since
 }
 
-// addVideo adds a video's change; there says whether it counted here before.
+// addVideo adds the change of one video. there is true if the video counted for this account or organisation before.
 func (h *history) addVideo(m *mergedVideo, there bool, today db.Date) {
 	h.count(m.steps(true), 1)
 	if there {
@@ -92,12 +92,12 @@ func (h *history) addVideo(m *mergedVideo, there bool, today db.Date) {
 	}
 }
 
-// addDays brings the days of the organisation and of the videos' accounts up to date.
+// addDays updates the days of the organisation and of the videos' accounts.
 func (i *importing) addDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {
 		org.addVideo(m, true, today)
-		// The statistics of an account leave stopped videos out.
+		// The statistics of an account do not include stopped videos.
 		if id := m.after.LinkedAccountID; id != nil && !m.after.Removed {
 			if accounts[*id] == nil {
 				accounts[*id] = newHistory()
@@ -111,8 +111,8 @@ func (i *importing) addDays() error {
 	return i.addAccountDays(accounts)
 }
 
-// eachDay walks the days that have a row or need one, the oldest first, with the change of each against what its row, or the
-// last row before, says.
+// eachDay calls each for the days that have a row or need one, the oldest first. row is the index of the day's row or of the last row
+// before it. c is the change of that row's sums.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

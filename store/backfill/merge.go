@@ -18,14 +18,14 @@ type mergedVideo struct {
 	isNew         bool
 	before, after store.Video
 	stored        []storedPoint // the oldest first
-	gone          []storedPoint // those that give way to points that are added
-	added         []LoadPoint   // those that nothing stands against, the oldest first
-	named         string        // the handle that the import names, or that the account it names bears
-	username      string        // with account, where the import is the first to name them
+	gone          []storedPoint // stored points that are replaced by added points
+	added         []LoadPoint   // imported points to add, the oldest first
+	named         string        // the handle that the import names, or the handle of the account that it names
+	username      string        // set together with account if the import is the first to name them
 	account       *uuid.UUID
 }
 
-// classify says what becomes of each point that is brought, and notes those that are added.
+// classify returns the result of each imported point, and sets added and gone.
 func (m *mergedVideo) classify(today db.Date) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
@@ -51,7 +51,7 @@ func (m *mergedVideo) classify(today db.Date) []ImportResult {
 			continue
 		}
 		if m.added[at].At.Day() < oldest && !m.standsForWeek(at, oldest) {
-			results[n] = PointFolded // it still counts for the days of its account
+			results[n] = PointFolded // the point still counts for the days of its account
 		}
 		at++
 	}
@@ -68,7 +68,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
-		// What a point that stands for a week has beyond this one's counts is from an earlier day of the week.
+		// A weekly point may have more counts, from earlier days of its week.
 		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
@@ -79,8 +79,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
-		// Which days of a week that is rolled up were measured is not known any more. Only a week that was imported
-		// tells: up to its point.
+		// After a roll-up it is unknown which days of the week were measured. Only an imported week says so: the days up to its point.
 		case !s.Weekly || s.Source != ImportSource:
 			return PointKept
 		case day < s.Day:
@@ -90,17 +89,17 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	return PointAdded
 }
 
-// isReplacedBy says whether a point that was imported without any count has one to take its place: nobody measured it, and no
-// later import could put it right.
+// isReplacedBy returns true if s is an imported point without counts and p has counts. Otherwise no later import could correct such a
+// point.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 
-// UploadMargin is by how many days a point may come before its video's upload date: what an id tells is a matter of hours, and
-// a tracker's day may be that of another time zone.
+// UploadMargin is by how many days a point may be earlier than its video's upload date. The date from a video's id can be some hours off,
+// and another tracker may count days in another time zone.
 const UploadMargin db.Date = 1
 
-// uploaded is the first day that the video can have a point of; the beginning of time when that is not known.
+// uploaded returns the first day on which the video can have a point. It returns 0 if the upload date is unknown.
 func (m *mergedVideo) uploaded() db.Date {
 	switch {
 	case m.before.UploadedAt != nil:
@@ -114,7 +113,7 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// standsForWeek says whether the n-th added point is the last that is added of the old part of its week.
+// standsForWeek returns true if the n-th added point is the last added point of its week that is older than DailyDays.
 func (m *mergedVideo) standsForWeek(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -123,8 +122,8 @@ func (m *mergedVideo) standsForWeek(n int, oldest db.Date) bool {
 	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts are the counts of the point that stands for the week of the n-th added one, which is the last of it: of each
-// the last that is known in the week, also from the point that it replaces.
+// weekCounts returns the counts of the weekly point that the n-th added point becomes: each count as last known in the week. It includes
+// the counts of the weekly point that it replaces.
 func (m *mergedVideo) weekCounts(n int) store.Counts {
 	var known store.Counts
 	week := m.added[n].At.Day().Week()
@@ -139,7 +138,7 @@ func (m *mergedVideo) weekCounts(n int) store.Counts {
 	return known
 }
 
-// weekOf returns the point that stands for a day's week.
+// weekOf returns the weekly point of a day's week, or nil.
 func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
 	if n < 0 {
@@ -148,7 +147,7 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day on which the counts that are known last change.
+// step is a day on which the last known counts change.
 type step struct {
 	day db.Date
 	store.Counts
@@ -162,8 +161,8 @@ func (s *storedPoint) step() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps are the points that were there, and with all true those that are added as well, the oldest first. A week that is
-// rolled up counts from its Monday on: what was known within it is in the sums of its days already.
+// steps returns the stored points as steps, the oldest first. If all is true, it includes the added points, otherwise the replaced points.
+// A weekly point counts from its Monday on, because the sums of the days of its week include it already.
 func (m *mergedVideo) steps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -183,7 +182,7 @@ func (m *mergedVideo) steps(all bool) []step {
 	return out
 }
 
-// count gives the video the latest counts and the increases that follow from all of its points.
+// count sets the latest counts of the video, and the increases, from all its points.
 func (m *mergedVideo) count() {
 	v := &m.after
 	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {

@@ -17,17 +17,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is a part of an organisation's data together with its past. Times are those of the past; identifiers are the
-// caller's, so that the same data can be brought again.
+// LoadBatch is a part of an organisation's data with its past. Its times are in the past. The caller chooses the ids, so the same batch
+// can be loaded again.
 type LoadBatch struct {
-	// Collections are made first, parents before children; those of earlier batches may be named as well.
+	// Collections are made first, parents before children. Members can also name collections of earlier batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
-	// Source names where the points come from, for provenance.
+	// Source is the source of the points in their provenance.
 	Source string
 }
 
-// LoadCollection is a private collection. Its members name it.
+// LoadCollection is a private collection. Accounts and videos name it in their Collections.
 type LoadCollection struct {
 	ID        uuid.UUID
 	ParentID  *uuid.UUID
@@ -37,8 +37,8 @@ type LoadCollection struct {
 	CreatedBy uuid.UUID
 }
 
-// LoadAccount is an account with its videos. Of the account, the identity, the profile and the tracking are taken; its
-// latest followers come from Days and its statistics from the videos.
+// LoadAccount is an account with its videos. Identity, profile and tracking come from Account, the latest followers from Days, and the
+// statistics from the videos.
 type LoadAccount struct {
 	store.Account
 	Collections []uuid.UUID
@@ -52,26 +52,25 @@ type LoadFollowers struct {
 	Followers, Following *int64
 }
 
-// LoadVideo is a video of the account. The latest counts, and all that is made from counts, come from Points.
+// LoadVideo is a video of the account. Its counts, and everything that is computed from counts, come from Points.
 type LoadVideo struct {
 	store.Video
 	Collections []uuid.UUID
 	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
 }
 
-// LoadPoint is what a source said at a time.
+// LoadPoint holds the counts that a source reported at a time.
 type LoadPoint struct {
 	At db.Instant
 	store.Counts
 }
 
-// Load writes a batch in one transaction, far faster than tracking and fetching would bring it, and with the same result:
-// points (one a week where they are older than DailyDays), latest counts, increases, outlier multipliers, hashtags, the
-// statistics and days of accounts and of the organisation, and the targets of the queue, due at their slots of tomorrow.
-// Collections and accounts that the organisation has already, by id, stay as they are with all that would come with
-// them: a batch that is brought twice changes nothing the second time. ErrNotFound when there is no such organisation,
-// ErrDuplicate when it has a video or an account of the batch under another id. The days of the organisation are right
-// when all that it has was loaded.
+// Load writes a batch in one transaction. It is far faster than tracking and fetching, and has the same result: points (one a week if they
+// are older than DailyDays), latest counts, increases, outlier multipliers, hashtags, the statistics and days of accounts and of the
+// organisation, and the targets of the queue. The targets are due tomorrow. Collections and accounts that the organisation has already, by
+// id, are left out with everything in them, so a batch can be loaded twice. The days of the organisation are only right if all its data
+// was loaded. Load returns ErrNotFound for an unknown organisation, and ErrDuplicate if the organisation has a video or an account of the
+// batch under another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -82,7 +81,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 		return err
 	}
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
-		l := l // from its start when it is run again
+		l := l // a copy, because the transaction may run again
 		l.tx, l.insert = tx, insert
 		if err := l.collections(b.Collections); err != nil {
 			return err
@@ -100,7 +99,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	})
 }
 
-// loading is one run of Load inside its transaction: the rows of each table, and the sums.
+// loading is one run of Load inside its transaction: the rows of each table, and the totals.
 type loading struct {
 	*store.Org
 	tx     *gorm.DB
@@ -118,7 +117,7 @@ type loading struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// oldestDaily is the first day that has a point of its own; what is older has one a week.
+// oldestDaily returns the first day that has a point of its own. Older days have one point a week.
 func (l *loading) oldestDaily() db.Date { return l.now.Day() - db.DailyDays }
 
 func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
@@ -166,7 +165,7 @@ func (l *loading) collections(collections []LoadCollection) error {
 	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
 }
 
-// known says which of the ids the organisation has in a table.
+// known returns the ids that the organisation has in a table.
 func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
@@ -199,7 +198,7 @@ func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	return fresh, nil
 }
 
-// account turns an account into rows.
+// account adds the rows of an account.
 func (l *loading) account(in *LoadAccount) error {
 	a := in.Account
 	a.OrganisationID = l.ID()
@@ -258,7 +257,7 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// tomorrow is a target's slot of the next day: today's point is there.
+// tomorrow returns the target's time of the next day. Today's point is loaded already.
 func (l *loading) tomorrow(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
@@ -270,7 +269,7 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest gives a video the numbers that follow from its points.
+// latest returns the video with the counts and increases that follow from its points.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -292,7 +291,7 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 	return v, nil
 }
 
-// viewsOn returns the views of the last point on or before a day that has them.
+// viewsOn returns the views of the last point on or before a day that has views.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {
@@ -307,7 +306,7 @@ var videoColumns = append([]string{"organisation_id", "id", "platform", "externa
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)
 
-// video turns a video whose numbers are complete into rows, sums and a target.
+// video adds the rows of a video whose counts are complete, its part of the totals, and its target.
 func (l *loading) video(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, append([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
@@ -343,10 +342,10 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// points turns points into rows: of the days that are old, one a week, as retention leaves it.
+// points adds the rows of points. Points before oldestDaily become weekly points, as in retention.
 func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	oldest := l.oldestDaily()
-	var known store.Counts // last in the week
+	var known store.Counts // last known counts of the week
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
@@ -361,7 +360,7 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	}
 }
 
-// fetchedTarget is what the queue knows of a target that was fetched.
+// fetchedTarget is a target that was fetched, as the queue stores it.
 type fetchedTarget struct {
 	platform   link.Platform
 	externalID string
@@ -399,7 +398,7 @@ func (l *loading) write() error {
 			}
 		}
 	}
-	// The sums before the queue, as everybody else takes them: or two writers would wait for each other in a circle.
+	// Update the totals before the queue, as all other transactions do. Otherwise two transactions could deadlock.
 	if err := l.addToTotals(); err != nil {
 		return err
 	}
@@ -412,7 +411,7 @@ func (l *loading) write() error {
 	return l.noteFetched()
 }
 
-// noteFetched tells the queue when its targets were fetched and what they had, unless it knows of a fetch of its own.
+// noteFetched stores in the queue when its targets were fetched and their views. It does not change targets that were really fetched.
 func (l *loading) noteFetched() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.externalID, b.externalID))
@@ -434,8 +433,7 @@ UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, v
 	return nil
 }
 
-// LoadOrganisation adds an organisation under the caller's identifier and time, and says whether it was not there before:
-// one that is stays as it is.
+// LoadOrganisation adds an organisation with the caller's id and time. It returns false and changes nothing if the organisation exists.
 func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
 	if err := store.CheckName("organisation", o.Name); err != nil {
 		return false, err

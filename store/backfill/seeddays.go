@@ -12,17 +12,17 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// daySums are sums of a day: of an account's videos, or of an organisation.
+// daySums are the sums of one day, of an account's videos or of an organisation.
 type daySums struct {
 	videos                         int64
 	counts                         store.Counts
 	accounts, followers, following int64
 
-	fetchedAt *db.Instant // the last of the day
+	fetchedAt *db.Instant // the last fetch of the day
 }
 
-// addDays makes an account's days, and adds them to the organisation's: as each day ended, what was known last of every
-// video and of the followers.
+// addDays adds the days of an account, and adds them to the organisation's days. Each day has the last known counts of all videos and the
+// last known followers at its end.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {
@@ -81,7 +81,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	}
 }
 
-// firstDay is the first day of which something is known of an account; the end of time when nothing is.
+// firstDay returns the first day with a point or followers of an account, or MaxDate if there is none.
 func firstDay(a *LoadAccount) db.Date {
 	first := store.MaxDate
 	if len(a.Days) > 0 {
@@ -135,7 +135,7 @@ func (l *loading) addToDays() error {
 	return l.addRows("organisation_uploads", uploads, "uploads")
 }
 
-// addRows inserts rows a day, or adds their columns to those that are there.
+// addRows inserts rows with a day, or adds their columns to existing rows.
 func (l *loading) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}
 	for _, c := range columnNames {

@@ -12,10 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// merge makes one record of two that turned out to be the same account, a being the one that was asked for, and returns the
-// one that stays: see compareForMerge. Everything of the other comes over, its days too. The account goes on being tracked as whoever of the
-// two was tracked first is, as if the later link had been known for the same account when it was tracked: an account that
-// is tracked already keeps its tracking type, one that was stopped is tracked anew.
+// merge combines two records of the same account. a is the record that was fetched. It returns the record that stays: see compareForMerge.
+// The other record's videos, days and memberships move to it. The account keeps the tracking of the record that was tracked first: the
+// tracking type of a tracked account does not change, and a stopped account is tracked again.
 func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	into, from, tracking := a, other, *a
 	if compareForMerge(other, a) < 0 {
@@ -49,8 +48,8 @@ func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders records by what would be lost with their ids: first those that were ever tracked, whose ids were given out as such,
-// then those that have been fetched, then the older ones.
+// compareForMerge orders duplicate records so that the one to keep comes first: tracked before untracked, fetched before unfetched, older
+// before newer.
 func compareForMerge(a, b *store.Account) int {
 	first := func(a, b bool) int {
 		switch {
@@ -65,8 +64,8 @@ func compareForMerge(a, b *store.Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// adopt takes over into a what another record of the account knows: all of its profile when that was fetched later, else what is
-// missing.
+// adopt copies into a what the record from knows. If from was fetched later, its whole profile is copied. Otherwise only missing values
+// are.
 func adopt(a, from *store.Account) {
 	older, newer := *from, *a
 	if from.CheckedAt != nil && (a.CheckedAt == nil || *from.CheckedAt > *a.CheckedAt) {
@@ -82,7 +81,7 @@ func adopt(a, from *store.Account) {
 	a.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
 }
 
-// countMerged counts two records as the one tracked account that they are.
+// countMerged updates the totals: the records now count as one tracked account.
 func (d discovery) countMerged(records ...*store.Account) error {
 	tracked, removed := 0, 0
 	for _, r := range records {
@@ -97,10 +96,10 @@ func (d discovery) countMerged(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveAll moves everything that names a record to another of the same account, and drops the record. Of days that both have, the
-// other's stay, with the followers of the record where they have none. One subscription is left.
+// moveAll moves everything that refers to the record from to the record to, and deletes from. If both have a row for a day, the row of to
+// stays, and gets the followers of from if it has none. One subscription remains.
 func (d discovery) moveAll(from, to uuid.UUID) error {
-	// Two subscriptions are one too many, by which the target of the one that goes may lose its lane.
+	// If both have a subscription, delete one, and recompute the lane of its target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, from, d.org, store.KindAccount, to)
 	if err != nil {

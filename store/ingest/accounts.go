@@ -15,10 +15,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// AccountFacts are what a source said of an account. A nil pointer means that it did not say.
+// AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
 type AccountFacts struct {
 	ID          *string // the platform's own id
-	SourceID    *string // what the source calls it where that is not the platform's own id, behind the name of whoever issues such ids and a slash
+	SourceID    *string // the source's own id, if it is not the platform's: the name of the id's issuer, a slash, and the id
 	Username    *string // handle without "@", lower case
 	Name        *string
 	Bio         *string
@@ -26,27 +26,27 @@ type AccountFacts struct {
 	Followers   *int64
 	Following   *int64
 	Private     *bool
-	// Videos are the account's videos, the newest first, as far back as was asked for.
+	// Videos are the account's videos, the newest first, up to the requested depth.
 	Videos []FoundVideo
-	// Listed says that the source lists videos at all: without it, no videos says nothing.
+	// Listed is true if the source can list videos. If it is false, an empty Videos means nothing.
 	Listed bool
 }
 
-// FoundVideo is a video as an account's list shows it.
+// FoundVideo is a video in an account's list.
 type FoundVideo struct {
 	ID         string // the platform's own id
 	Link       string // canonical
 	UploadedAt *db.Instant
 }
 
-// AccountOutcome is what became of one claimed account; otherwise as Outcome.
+// AccountOutcome is the outcome of one claimed account.
 type AccountOutcome struct {
 	Outcome
 	Account *AccountFacts
 }
 
-// AcknowledgeAccounts writes the outcomes of a claim of accounts: profile, followers and the videos that the tracking
-// types of those who subscribe want; otherwise as Acknowledge.
+// AcknowledgeAccounts writes the outcomes of a claim of accounts: profile, followers, and the videos that the subscribers' tracking types
+// include. Transactions and leases are as for Acknowledge.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -121,10 +121,10 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instan
 	return keepIdentity(tx, o, depth)
 }
 
-// keepIdentity notes the account's ids in its target, its handle where none was known, and how deep the next list has to go:
-// no listDepths than a page, unless an organisation has joined that has seen too few, or has seen none that it knows. Then the
-// target is due again at once, which is what a later requested_at means to acknowledge. An answer without a list ends a
-// listDepths one too, which would be reserved from the budget each time: the first page that comes asks for it again.
+// keepIdentity stores the account's ids in its target, its handle if the target has none, and the depth of the next list. A depth of 0
+// means one page. A greater depth is needed if an organisation has seen too few videos, or none that it knows. The target is then due
+// again at once, because keepIdentity raises requested_at. An answer without a list resets the depth, so that the budget is not reserved
+// for a deep list each time. The next list asks for the depth again.
 func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -148,7 +148,7 @@ type discovery struct {
 	preview int // how many of the account's videos are fetched if the organisation has no subscription
 }
 
-// write returns how many videos have to be listed for the account's older videos to be found; 0 when they have been.
+// write returns the list depth that is needed to find the account's older videos, or 0 if all were found.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	q := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
 	q = db.ForUpdate(q)
@@ -173,7 +173,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if !late {
 		d.profile(a)
 	}
-	// A late list still shows videos, each of which is taken once.
+	// A late answer may still list new videos. Each video is added only once.
 	if f != nil && f.Listed {
 		reach, err := d.reach(a)
 		if err != nil {
@@ -202,10 +202,10 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// isLate says whether something newer is known of the account than this answer: its lease ended before it came.
+// isLate returns true if the account was fetched again after this answer. That happens if the lease ends before the answer is written.
 func (d discovery) isLate(a *store.Account) bool { return a.CheckedAt != nil && *a.CheckedAt > d.at }
 
-// profile brings the account up to what the source says of it.
+// profile copies what the source reported into the account.
 func (d discovery) profile(a *store.Account) {
 	db.Assign(&a.Private, d.outcome.Private)
 	f := d.outcome.Account
@@ -223,8 +223,8 @@ func (d discovery) profile(a *store.Account) {
 	}
 }
 
-// identify brings id, handle and name of the account's record up to what the source says, and returns the record, which is another
-// one where two turn out to be the same account.
+// identify updates the account's ids, handle and name from what the source reported. It returns the account's record. If two records turn
+// out to be the same account, it merges them and returns the one that stays.
 func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	f := d.outcome.Account
 	as := store.Author{Platform: a.Platform, Name: f.Name}
@@ -232,16 +232,16 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	db.Assign(&as.SourceID, f.SourceID)
 	db.Assign(&as.Username, f.Username)
 	if a.ExternalID != nil {
-		as.ExternalID = *a.ExternalID // what it was asked by
+		as.ExternalID = *a.ExternalID // the fetch used this id
 	}
 	if a.SourceID != nil {
 		as.SourceID = *a.SourceID
 	}
 	if as.ExternalID == "" && as.Username == "" {
 		if !a.HandleCurrent {
-			return a, nil // the source names nobody, and the handle is another's by now
+			return a, nil // the source named no account, and another account has the handle now
 		}
-		as.Username = a.Username // what it was asked by
+		as.Username = a.Username // the fetch used this handle
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, as.ExternalID, as.SourceID, as.Username)
@@ -250,9 +250,8 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Another record may bear the id already, or the handle and nothing that is known of it otherwise: made when one of its
-	// videos was tracked before the account, or because the account is tracked by another link as well, perhaps that of a new
-	// handle.
+	// Another record may have the same id, or the same handle and nothing else. It was made when a video was tracked before its account, or
+	// when the account was tracked by two links, for example with an old and a new handle.
 	asked := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(as) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -265,7 +264,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != asked && as.Username == "" && asked.HandleCurrent {
-		as.Username = asked.Username // it was found by that
+		as.Username = asked.Username // the fetch found the account by this handle
 	}
 	book := store.AccountResolver{Org: d.org, Now: d.at, Rows: append([]*store.Account{a}, rows...)}
 	if a.ExternalID == nil && as.ExternalID != "" {
@@ -282,7 +281,8 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	return a, book.Save(d.tx)
 }
 
-// track saves those of the videos found that the organisation has never had, and asks for their numbers. A video that was stopped by itself stays stopped.
+// track inserts the listed videos that the organisation does not have, and enqueues them. A video that was stopped by itself stays
+// stopped.
 func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -335,7 +335,7 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	for i, v := range fetched {
 		entries[i] = queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
-		if v.Removed { // it was tracked before
+		if v.Removed { // the organisation tracked it before
 			entries[i].TrackedAt = v.CreatedAt
 			db.Assign(&entries[i].FetchedAt, v.LatestUpdatedAt)
 		}
@@ -368,8 +368,7 @@ func (d discovery) withinPreview(a *store.Account, org store.Organisation, video
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resume takes up again those of the found videos that stopped when the tracking of the account was ended, and returns
-// them.
+// resume tracks the listed videos again that were stopped together with the account, and returns them.
 func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -396,7 +395,7 @@ func (d discovery) organisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers moves the organisation's sums by what changed and notes them as the day's.
+// addFollowers adds the change of followers to the organisation's totals and writes the totals to the day.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// accounts makes sure that each video whose source named an author has an account record, and returns the records by video.
-// What repeats the handles of accounts that have changed theirs is left to follow, for when the videos have been written.
+// accounts makes sure that each video whose source named an author has an account record, and returns the records by video. The caller
+// must call follow after it has written the videos: it updates the handles of renamed accounts.
 func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, follow func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
@@ -30,7 +30,7 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	}
 	books := map[uuid.UUID]*store.AccountResolver{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
-	for i := range videos { // in the videos' order: the same outcome gives the same records
+	for i := range videos { // in the order of the videos, so that equal outcomes give equal records
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
 			if books[v.OrganisationID] == nil {
@@ -50,7 +50,7 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
 }
 
-// knownAccounts reads and locks the accounts that bear an author's id or handle, by organisation, in the order of their ids.
+// knownAccounts reads and locks the accounts that have the id or handle of an author, by organisation, ordered by id.
 func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
 	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
 	for _, by := range []struct {
@@ -77,7 +77,7 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 				return nil, err
 			}
 			for _, a := range accounts {
-				if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // several videos may have one author
+				if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // several videos may have the same author
 					found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
 				}
 			}

@@ -7,20 +7,20 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// An account's list shows its newest videos first, a page of them as a rule. When more have been uploaded since than a page
-// holds, those that fell off it are found by a longer list.
+// An account's list shows its newest videos first, usually one page of them. If more videos were uploaded since the last fetch than a page
+// holds, the collector requests a longer list.
 
 const (
-	pinnedAtMost = 3  // videos that an account shows on top of its list, whatever their age
-	fewListed    = 10 // fewer are no page of which more could have fallen off
+	pinnedAtMost = 3  // an account can show this many videos at the top of its list, whatever their age
+	fewListed    = 10 // a shorter list cannot be a full page, so nothing is missing from it
 )
 
-// listDepths are the depths of the lists that are asked for, one after the other, while one does not reach back. The last is the end
-// of it, and so is a list that is shorter than it was asked to be.
+// listDepths are the list lengths to request, in order, until the list reaches the last known upload or the source returns fewer videos
+// than requested.
 var listDepths = []int{200, 5000}
 
-// reach is the place in the list from which on it shows what was there at the last complete list, past what may be pinned;
-// -1 when it does not go back so far.
+// reach returns the index in the list from which all videos were in the last complete list, not counting pinned videos. It returns -1 if
+// the list does not go back that far.
 func (d discovery) reach(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -29,14 +29,14 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	old, unsure := map[string]bool{}, []string{""}
 	for _, v := range listed {
 		switch {
-		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // never taken
+		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // uploaded before the last list, or never tracked
 			old[v.ID] = true
 		default:
 			unsure = append(unsure, v.ID)
 		}
 	}
 	if len(old) <= pinnedAtMost {
-		// What this list itself has brought, or a page before it, proves nothing.
+		// Videos that this list or an earlier page of it has added do not show how far the list reaches.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, unsure, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error
@@ -56,9 +56,9 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	}), nil
 }
 
-// missing is the depth that the next list needs. At first that is what the account's tracking type wants, when the list did not go
-// so deep: the organisation joined while another's, less deep, was under way, or nobody had asked for it to be fetched at
-// once. Later, it is more than this list's when it does not reach back.
+// missing returns the depth of the next list, or 0 if no deeper list is needed. At first it is the depth of the account's tracking type,
+// if this list was requested with less depth. That happens if the organisation subscribed while a shorter list was being fetched. Later it
+// is the next of listDepths, if this list does not reach the last complete list.
 func (d discovery) missing(a *store.Account, reach int) int {
 	n, asked := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
@@ -78,9 +78,9 @@ func (d discovery) missing(a *store.Account, reach int) int {
 	return 0
 }
 
-// wanted returns which of the listed videos the account's tracking type takes: at first the newest so many, and always
-// what was uploaded since it is tracked. What has no upload date was uploaded since when it is on the first page or, in a longer
-// list, above what is known.
+// wanted returns the listed videos that the account's tracking type includes: at first its newest videos, and always videos that were
+// uploaded since the account is tracked. A video without an upload date counts as new if it is on the first page, or before the first
+// known video of a longer list.
 func (d discovery) wanted(a *store.Account, reach int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)

@@ -76,7 +76,7 @@ func TestListing_goesDeeperUntilItReachesWhatIsKnown(t *testing.T) {
 		"a full page":                                  {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
 		"150 and no more than 200":                     {channel{page: 50, most: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
 		"more than 200":                                {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
-		"the source cannot list listDepths":                {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
+		"the source cannot list listDepths":            {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
 		"the source cannot list beyond 200":            {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
 		"few":                                          {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 	} {

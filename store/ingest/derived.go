@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads adds the videos whose upload date has just become known to the day's uploads.
+// CountUploads adds the videos whose upload date was unknown before to the uploads of their days.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type uploads struct {
 		OrganisationID uuid.UUID
@@ -46,7 +46,7 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// addToTotals moves the organisations' sums by what changed and notes them as the day's.
+// addToTotals adds the change to the organisations' totals and writes the totals to the day.
 func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	if err := AddSums(w.tx, before, after); err != nil {
 		return err
@@ -77,7 +77,7 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	return nil
 }
 
-// increases computes the growth of views against the last point on or before 1, 7, 14 and 30 days ago.
+// increases computes the growth of views since the last point at least 1, 7, 14 and 30 days ago.
 func (w videoWriter) increases(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (w videoWriter) increases(videos []*store.Video) error {
 	return nil
 }
 
-// Increase is the growth from before to latest in percent; 0 when there was nothing to compare with.
+// Increase returns the growth from before to latest in percent. It returns 0 if either is unknown or before is 0.
 func Increase(latest, before *int64) float64 {
 	if latest == nil || before == nil || *before == 0 {
 		return 0

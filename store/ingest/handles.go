@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// nameTarget calls an account's target by the id that its source told. Where there is a target of that name already, made
-// for an organisation that knew the id from the start, the two become one.
+// nameTarget renames an account's target to the id that its source reported. If there is a target with that name already, the two targets
+// become one.
 func nameTarget(tx *gorm.DB, o AccountOutcome) error {
 	from, to := o.Target.ExternalID, targetName(o)
 	if to == from {
@@ -30,7 +30,7 @@ func nameTarget(tx *gorm.DB, o AccountOutcome) error {
 	}
 	if there > 0 {
 		statements = []string{
-			// What the one of the handle still lacks, the other has to fetch; one that is being fetched comes back for it.
+			// The remaining target takes over the greater depth and the earlier time. If it is claimed, it is due again after the claim.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
@@ -54,7 +54,7 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// targetName is what an account's target is to be called, given what its source told.
+// targetName returns the name that an account's target should have after this outcome.
 func targetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
@@ -68,7 +68,7 @@ func targetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount says whether facts are of another account than the organisation's record.
+// isOtherAccount returns true if the facts belong to another account than the organisation's record.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
@@ -80,7 +80,7 @@ func (d discovery) isOtherAccount(a *store.Account) bool {
 	return a.IsOtherThan(told)
 }
 
-// markHandleLost notes that somebody else bears an account's handle, so that whoever tracks the handle from now on tracks that one.
+// markHandleLost notes that another account has the account's handle now. A link with the handle then means that other account.
 func (d discovery) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isLate(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
@@ -88,7 +88,7 @@ func (d discovery) markHandleLost(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// moveToOwnTarget gives an account a target of its own, since the one that it was found by turned out to be another's.
+// moveToOwnTarget gives an account its own target, because the target that found it belongs to another account.
 func (d discovery) moveToOwnTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err

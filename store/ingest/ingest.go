@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// VideoFacts are what a source said of a video. A nil pointer means that it did not say: never zero, never empty.
+// VideoFacts are what a source reported about a video. A nil pointer means that the source did not report the value. It never stands for
+// zero or empty.
 type VideoFacts struct {
 	Views, Likes, Comments, Shares, Bookmarks *int64
 
@@ -36,7 +37,7 @@ type VideoFacts struct {
 	SongLink        *string
 	NotSafe         *bool
 	Private         *bool
-	HiddenStats     *bool // true when the platform withholds a count that this source normally gives
+	HiddenStats     *bool // true if the platform hides a count that this source normally reports
 	IsAd            *bool
 	ShopAd          *bool
 	ShopProductID   *string
@@ -74,10 +75,9 @@ type Outcome struct {
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim: points, latest counts, everything derived from them, and the targets'
-// next turn, all in one transaction and then acknowledged. FetchedAt is when the source was asked; it decides the
-// day of the points, and numbers that are newer than it stay as they are, so that writing an outcome twice, or late,
-// changes nothing. Targets whose lease was lost to another collector keep what that one decides.
+// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
+// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Newer numbers stay unchanged, so an
+// outcome can be written twice or late. A target whose lease another collector has now keeps what that collector decides.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := CountUploads(w.tx, videos, w.undated); err != nil {
 		return err
 	}
-	// A video whose author turned out to be another counts no longer where it was.
+	// A video whose author turned out to be another account no longer counts for its former account.
 	w.touch(touched, videos)
 	if err := w.refreshAccounts(touched); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	return w.addToTotals(before, store.SumsByOrganisation(videos))
 }
 
-// touch notes the accounts of videos, and whether numbers came for any of an account's.
+// touch adds the accounts of videos to accounts. The value is true if any of the account's videos got counts.
 func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
@@ -197,8 +197,8 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	}
 }
 
-// RefreshAccounts recomputes the statistics of accounts and notes them for the day, with the source of the numbers where any
-// came: the outcomes of a call have one.
+// refreshAccounts recomputes the statistics of accounts and writes them to the day. Accounts whose videos got counts also get the time and
+// source of the fetch.
 func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, is := range touched {
@@ -220,8 +220,7 @@ func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 	return store.RefreshAccounts(w.tx, db.SortedKeys(measured), of)
 }
 
-// load reads and locks those of the videos that are still tracked and have nothing newer, in the order of organisation,
-// platform and the platform's id.
+// load reads and locks the videos that are still tracked and have nothing newer, ordered by organisation, platform and the platform's id.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
@@ -231,7 +230,7 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
  ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
 }
 
-// apply puts an outcome into the video and says whether it holds counts.
+// apply copies an outcome into the video. It returns true if the outcome has counts.
 func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
 	db.Assign(&v.Private, o.Private)
 	db.Assign(&v.NotSafe, o.NotSafe)
@@ -242,7 +241,7 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	v.LatestUpdatedAt = &fetchedAt
 	setCount := db.AssignPointer[int64]
 	if f.HiddenStats != nil && *f.HiddenStats {
-		setCount = func(to **int64, from *int64) { *to = from } // what is hidden now is not what it was before
+		setCount = func(to **int64, from *int64) { *to = from } // a count that is hidden now is unknown
 	}
 	counts := f.counts()
 	for i, latest := range v.LatestFields() {
@@ -253,7 +252,7 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	v.TitleFolded = strings.ToLower(v.Title)
 	db.Assign(&v.Username, f.Username)
 	if a, ok := accounts[v.Key()]; ok {
-		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account may be known better than this answer does
+		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account may have a newer handle than this answer
 	}
 	if f.UploadedAt != nil {
 		day := db.DateOf(*f.UploadedAt)
@@ -275,8 +274,8 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	return true
 }
 
-// isWhole says whether a length is the known one in whole seconds: platforms' calls differ in that, and one must not take away
-// what another has said more exactly.
+// isWhole returns true if seconds is the known length in whole seconds. Some calls report whole seconds only, and must not replace a more
+// exact length.
 func isWhole(known *string, seconds float64) bool {
 	if known == nil {
 		return false
@@ -300,8 +299,7 @@ type snapshot struct {
 	Source    string
 }
 
-// savePoints writes the day's point of each video: the counts that this fetch gave, and those of an earlier fetch of
-// the same day where this one is silent.
+// savePoints writes the day's point of each video. If the fetch lacks a count, the count of an earlier fetch of the same day stays.
 func (w videoWriter) savePoints(videos []*store.Video) error {
 	day := w.fetchedAt.Day()
 	rows := make([]snapshot, len(videos))
@@ -324,7 +322,7 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// SaveVideos writes the rows back, all in one statement. They are there and locked: the insert never happens.
+// SaveVideos updates the rows of videos in one statement. The rows exist and are locked, so the INSERT never inserts.
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
@@ -334,13 +332,13 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
 
-// Retitled is a video whose title is another than before.
+// Retitled is a video whose title has changed.
 type Retitled struct {
 	*store.Video
 	Before string
 }
 
-// SaveHashtags keeps the index of captions' hashtags in step with the titles.
+// SaveHashtags updates the index of hashtags after titles have changed.
 func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	outdated := map[uuid.UUID][]uuid.UUID{}
 	var rows []store.VideoHashtag

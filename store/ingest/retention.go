@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Retention: every day's point for DailyDays, then one of each week until WeeklyDays: the last, in which a count that it
-// lacks is the week's last known one. So a source that is silent on a Sunday takes nothing away.
+// Retention keeps the point of every day for DailyDays, and then one point for each week until WeeklyDays. The weekly point is the week's
+// last point. If it lacks a count, it gets the last known count of the week. So a source without an answer on a Sunday loses nothing.
 //
-// A week's point is written before the days that it stands for are dropped: in the same transaction where rows are
-// deleted, and where months are dropped whole, in transactions of its own that a last look before the drop checks again.
-// Each step can be repeated. So whatever is interrupted, no point is lost, and a history reads the same from both tables.
+// A weekly point is written before its daily points are deleted. Rows are deleted in the same transaction. Months are dropped in a
+// transaction of their own, which first checks that all their points are rolled up. Each step can be repeated. So an interrupted run loses
+// no point, and a history reads the same from both tables.
 
 // retentionBatch is how many videos or accounts one transaction takes.
 const retentionBatch = 500
@@ -28,9 +28,9 @@ const retentionBatch = 500
 type RetentionReport struct {
 	Weeks   int64    // weekly points written
 	Days    int64    // daily points deleted one by one
-	Months  []string // dropped whole
-	Busy    []string // months that somebody was using, so that they have to be dropped another time
-	Expired int64    // points of videos, accounts and organisations deleted for their age
+	Months  []string // months whose partition was dropped
+	Busy    []string // months that were in use and must be dropped later
+	Expired int64    // expired points of videos, accounts and organisations
 }
 
 // ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
@@ -49,7 +49,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	if err != nil {
 		return done, err
 	}
-	// Whole weeks, so that the last point of a week is known when it is rolled up.
+	// Whole weeks only, because the last point of an unfinished week is not known yet.
 	daily := (today - db.DailyDays).Week()
 	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
 		return done, err
@@ -114,8 +114,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 	return nil
 }
 
-// upsertWeeks writes the points of the weeks of some days. Where a week's point is there already, from its part in another
-// month, the later part's counts go before the earlier one's, whichever comes first; one that has all of this changes nothing.
+// upsertWeeks writes the weekly points of a range of days. A week can begin in one month and end in the next. The counts of its later part
+// then replace those of its earlier part, in whichever order the parts are written. Nothing changes if the weekly point has all counts
+// already.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
@@ -155,8 +156,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// inBatches runs f in a transaction for each batch of the rows of a table, by organisation and id: those after an id, up
-// to and with the last. It adds up what f says it did.
+// inBatches runs f in a transaction for each batch of rows of a table, ordered by organisation and id. f gets the ids greater than after,
+// up to last. inBatches adds up what f reports.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
@@ -186,7 +187,7 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 	return nil
 }
 
-// expire deletes the points of the days before one: of videos, accounts and organisations.
+// expire deletes the points before a day: of videos, accounts and organisations.
 func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
