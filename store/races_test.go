@@ -14,6 +14,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// Each test of this file begins a transaction between two statements of another one, at the worst moment. The second transaction may finish
+// first or may have to wait: the result must be right in both cases.
+
 func TestTrack_ofAVideoThatIsTrackedAndStoppedInBetween(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -61,11 +61,13 @@ const (
 	PaceStill       // old, and hardly moving: the first to be asked for less often when a budget is short
 )
 
+// KindVideo is the kind of videos in the queue.
 const KindVideo = "video"
 
 // Bucket is the only bucket: the queue is one piece until it is sharded.
 const Bucket = 0
 
+// TargetKey returns a map key for a target of a platform.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
 // slotMargin is the end of the day that has no slots, so that a turn that comes a little late still falls into its day.
@@ -109,6 +111,7 @@ type fetchTarget struct {
 	FetchedAt   *db.Instant
 }
 
+// FetchSubscription is a row of fetch_subscriptions: an organisation that tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
 	Source         link.Platform `gorm:"primaryKey"`
@@ -509,18 +512,20 @@ func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
 	})
 }
 
-type kindGroup struct {
+// KindGroup has the external ids of targets of one platform and kind.
+type KindGroup struct {
 	Platform link.Platform
 	Kind     string
 	IDs      []string
 }
 
-func ByKind(targets []Target) []kindGroup {
-	var groups []kindGroup
+// ByKind groups the external ids of targets by platform and kind.
+func ByKind(targets []Target) []KindGroup {
+	var groups []KindGroup
 	for _, t := range targets {
-		i := slices.IndexFunc(groups, func(g kindGroup) bool { return g.Platform == t.Platform && g.Kind == t.Kind })
+		i := slices.IndexFunc(groups, func(g KindGroup) bool { return g.Platform == t.Platform && g.Kind == t.Kind })
 		if i < 0 {
-			groups, i = append(groups, kindGroup{Platform: t.Platform, Kind: t.Kind}), len(groups)
+			groups, i = append(groups, KindGroup{Platform: t.Platform, Kind: t.Kind}), len(groups)
 		}
 		groups[i].IDs = append(groups[i].IDs, t.ExternalID)
 	}

@@ -30,6 +30,7 @@ func NewOrg(t *testing.T, db *DB) *store.Org {
 	return db.Org(o.ID)
 }
 
+// ParseLink returns the link of a URL that must be valid.
 func ParseLink(t *testing.T, raw string) link.Link {
 	t.Helper()
 	l, err := link.Parse(raw)
@@ -37,19 +38,19 @@ func ParseLink(t *testing.T, raw string) link.Link {
 	return l
 }
 
-// Clip is the link of one of many TikTok videos of @someone.
+// Clip returns the link of a TikTok video of @someone. Each n is another video.
 func Clip(t *testing.T, n int) link.Link {
 	t.Helper()
 	return ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/73012345678%08d", n))
 }
 
-// Clips are the first n of them.
+// Clips returns the links of the videos 0 to n-1.
 func Clips(t *testing.T, n int) []link.Link {
 	t.Helper()
 	return ClipsFrom(t, 0, n)
 }
 
-// ClipsFrom are n of them from the first-th on. Organisations with the same links share their fetches.
+// ClipsFrom returns the links of n videos, beginning with the video first. Organisations that track the same link share its target.
 func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	t.Helper()
 	links := make([]link.Link, n)
@@ -59,7 +60,7 @@ func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// Track tracks links with immediate fetches.
+// Track tracks videos with immediate fetches.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -67,7 +68,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	return tracked
 }
 
-// Follow tracks accounts with immediate fetches and returns their ids.
+// Follow tracks accounts with immediate fetches.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -75,7 +76,7 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 	return tracked
 }
 
-// Claim takes what is due in all lanes of a platform and kind, one claim a lane.
+// Claim claims all due targets of a platform and kind, one claim for each lane.
 func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
 	t.Helper()
 	var claims []queue.Claim
@@ -89,7 +90,7 @@ func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
 	return claims
 }
 
-// ClaimOne claims the only target that is due.
+// ClaimOne claims the only due target.
 func ClaimOne(t *testing.T, db *DB, p link.Platform, kind string) queue.Claim {
 	t.Helper()
 	claims := Claim(t, db, p, kind)
@@ -98,19 +99,19 @@ func ClaimOne(t *testing.T, db *DB, p link.Platform, kind string) queue.Claim {
 	return claims[0]
 }
 
-// Outcome is a fetch that succeeded; the target is due again in a day.
+// Outcome returns the outcome of a successful fetch of a video. The target is due again in a day.
 func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcome {
 	return ingest.Outcome{Target: target, Facts: &facts, Details: true, Source: "test",
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
 }
 
-// Deliver fetches everything that is due on a platform with the facts given, and returns how many targets that were.
+// Deliver acknowledges all due videos of a platform with the same facts, and returns the number of targets.
 func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
 	t.Helper()
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// DeliverBy is deliver with facts for each target.
+// DeliverBy acknowledges all due videos of a platform with the facts for each target, and returns the number of targets.
 func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0
@@ -125,20 +126,23 @@ func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) i
 	return n
 }
 
-// DeliverAccount fetches the only TikTok account that is due.
+// DeliverAccount acknowledges the only due TikTok account.
 func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
 	t.Helper()
 	c := ClaimOne(t, db, link.TikTok, "account")
 	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{AccountOutcome(db, c.Targets[0], facts)}))
 }
 
+// AccountOutcome returns the outcome of a successful fetch of an account. The target is due again in a day.
 func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) ingest.AccountOutcome {
 	return ingest.AccountOutcome{Account: &facts, Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}}
 }
 
+// Views returns facts with a number of views only.
 func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 
+// VideoOf returns the organisation's video with that link.
 func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 	t.Helper()
 	v, err := o.Video(t.Context(), store.VideoRef{Link: l})
@@ -146,6 +150,7 @@ func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 	return v
 }
 
+// AccountByLink returns the organisation's account with that link.
 func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	a, err := o.Account(t.Context(), store.AccountRef{Link: l})
@@ -153,14 +158,15 @@ func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
-// Today is the UTC day of the database's clock.
+// Today returns the UTC day of the database's clock.
 func Today(db *DB) store.Date { return store.DateOf(db.Clock.Now()) }
 
-// all asks for every video in an order.
+// OrderedBy returns a query for all videos in an order.
 func OrderedBy(column string, descending bool) store.VideoQuery {
 	return store.VideoQuery{Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
 }
 
+// ListVideos returns the page of a query. Without an order, videos are ordered by created_at.
 func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage {
 	t.Helper()
 	if q.Order.Column == "" {
@@ -171,7 +177,7 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage 
 	return page
 }
 
-// FullOrg makes an organisation with rows in every table that organisations own.
+// FullOrg makes an organisation with a row in every table of organisations.
 func FullOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
@@ -195,6 +201,7 @@ func FullOrg(t *testing.T, db *DB) *store.Org {
 	return o
 }
 
+// Collection makes a private collection.
 func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) store.Collection {
 	t.Helper()
 	c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: name, ParentID: parent, Access: store.AccessPrivate, CreatedBy: store.NewID()})
@@ -202,6 +209,7 @@ func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) stor
 	return c
 }
 
+// TargetIDs returns the external ids of a claim's targets.
 func TargetIDs(c queue.Claim) []string {
 	ids := make([]string, len(c.Targets))
 	for i, target := range c.Targets {
@@ -217,8 +225,8 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// Meanwhile has another process do f at the worst moment, just before the next statement that contains the fragment, which
-// goes on when f is done or has to wait for us. Call the function returned to wait for f.
+// Meanwhile runs f once, just before the next statement that contains the fragment, as a concurrent process. The statement continues when
+// f is done, or when f waits for our transaction. finish waits for f.
 func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})
@@ -238,14 +246,14 @@ func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (f
 	return func() { <-done }
 }
 
-// Waits says whether a transaction waits for another. Where one writes at a time, each other one does.
+// Waits returns true if a transaction waits for another one. On an engine with one writer, it always returns true.
 func Waits(t *testing.T, db *DB) bool {
 	t.Helper()
 	return !db.SharedByProcesses() ||
 		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0
 }
 
-// Measure writes what a source said at a time of videos, past the queue.
+// Measure writes facts for videos at a time, without using the queue.
 func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
 	t.Helper()
 	var outcomes []ingest.Outcome
@@ -264,7 +272,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 			continue
 		}
 		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"
-		if name == "organisation_totals" { // except its version, which rises even if nothing else changes
+		if name == "organisation_totals" { // its version rises even if nothing else changes
 			rows[name] = append(rows[name], Column[string](t, db, `SELECT videos || ' ' || videos_removed || ' ' || views || ' ' || likes || ' ' || comments || ' ' || shares || ' ' ||
  bookmarks || ' ' || accounts || ' ' || accounts_removed || ' ' || followers || ' ' || following FROM organisation_totals WHERE organisation_id = ?`, o.ID())...)
 			continue
@@ -282,7 +290,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	return rows
 }
 
-// Authored are the facts of a video by an author; "" is what the source does not say.
+// Authored returns facts with an author. "" means that the source does not report the id or the handle.
 func Authored(id, handle string) ingest.VideoFacts {
 	f := ingest.VideoFacts{Views: new(int64(1))}
 	if id != "" {
@@ -294,6 +302,7 @@ func Authored(id, handle string) ingest.VideoFacts {
 	return f
 }
 
+// AccountOf returns the account that the video with that link is linked to.
 func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID
@@ -303,9 +312,11 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
+// Someone is the link of the account that posts the videos of Clip.
 const Someone = "https://www.tiktok.com/@someone"
 
-// FoundVideos are n videos of @someone, the newest first, the first of them uploaded at a time and each other an hour earlier.
+// FoundVideos returns n videos of @someone, the newest first. The first was uploaded at newest, and each other one an hour before the one
+// before it.
 func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	t.Helper()
 	videos := make([]ingest.FoundVideo, n)
@@ -316,22 +327,23 @@ func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	return videos
 }
 
-// ListedAccount is an account with its videos.
+// ListedAccount returns facts of an account with a list of videos.
 func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
 }
 
+// TrackedVideos returns how many videos the organisation tracks.
 func TrackedVideos(t *testing.T, o *store.Org) int {
 	t.Helper()
 	return int(ListVideos(t, o, store.VideoQuery{}).Total)
 }
 
-// Series is what is stored of a video: the points of days, and those of weeks.
+// Series holds the stored points of a video: the daily points and the weekly points.
 type Series struct {
 	Daily, Weekly map[store.Date]store.Counts
 }
 
-// Bare are points without what tells where they come from; only what nobody measured stays marked.
+// Bare returns points without their provenance. Only interpolated points keep their quality.
 func Bare(points []store.Point) []store.Point {
 	out := slices.Clone(points)
 	for i := range out {
@@ -343,7 +355,7 @@ func Bare(points []store.Point) []store.Point {
 	return out
 }
 
-// Room makes sure that points of so many days ago can be stored.
+// Room makes sure that the database can store points of that many days ago.
 func Room(t *testing.T, db *DB, days int) {
 	t.Helper()
 	nobody := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
@@ -352,7 +364,7 @@ func Room(t *testing.T, db *DB, days int) {
 	}
 }
 
-// Keep stores a series past the store.
+// Keep writes a series to the tables of points directly.
 func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	t.Helper()
 	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
@@ -369,13 +381,13 @@ func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// Over are counts, and where they are silent, those under them.
+// Over returns the counts c, with the counts under where c has none.
 func Over(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
 }
 
-// Points are those of both tables: a day that is in both counts once, with all that is known of it.
+// Points returns the points of both tables. A day in both tables has one point, with all counts that either table has.
 func (s Series) Points() map[store.Date]store.Counts {
 	known := map[store.Date]store.Counts{}
 	maps.Copy(known, s.Weekly)
@@ -385,7 +397,7 @@ func (s Series) Points() map[store.Date]store.Counts {
 	return known
 }
 
-// Read is the plain reading of the rules, one day after the other.
+// Read returns the points that Org.History must return. It applies the rules in the simplest way, one day after the other.
 func (s Series) Read(from, to store.Date) []store.Point {
 	known, before := s.Points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))
@@ -422,7 +434,7 @@ func (s Series) Read(from, to store.Date) []store.Point {
 	return out
 }
 
-// lower says whether some count fell.
+// lower returns true if any count is lower than before.
 func lower(now, before store.Counts) bool {
 	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
 	for i, n := range values(now) {
@@ -433,7 +445,7 @@ func lower(now, before store.Counts) bool {
 	return false
 }
 
-// Migrations gives the engine's migrations, to go back as the program never does.
+// Migrations returns the engine's migrations, so that a test can undo them. The program never does.
 func Migrations(t *testing.T, db *DB) *goose.Provider {
 	t.Helper()
 	dialect := goose.DialectPostgres
@@ -447,13 +459,10 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 	return p
 }
 
-// The cases here begin one transaction between two statements of another, at the worst moment. They hold whether the one
-// runs through there or has to wait for the other.
-
-// Short has no author in its link, so that tracking it touches no account.
+// Short is the link of a video whose link names no author, so tracking it makes no account.
 const Short = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
-// Consistent says that each video that is tracked, and no other, has a subscription, and that the totals count them.
+// Consistent checks that exactly the tracked videos have a subscription, and that the totals count them.
 func Consistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
@@ -469,10 +478,11 @@ func Consistent(t *testing.T, db *DB, o *store.Org) {
 	require.ElementsMatch(t, fetched, Column[string](t, db, "SELECT CAST(subject_id AS text) FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'video'", o.ID()))
 }
 
+// GoOn never asks to stop.
 func GoOn() error { return nil }
 
-// Reduced is the plain reading of what is kept of a series: all days from one on, and of each week before it a point on its
-// last day with each count as it was known last in the week, unless that is too old.
+// Reduced returns the series that retention must leave: all days from daily on, and one weekly point for each earlier week. The weekly
+// point is on the last day of its week with a point, and has each count as last known in the week. Points before oldest are left out.
 func (s Series) Reduced(daily, oldest store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // by week
@@ -497,7 +507,7 @@ func (s Series) Reduced(daily, oldest store.Date) Series {
 	return kept
 }
 
-// SilentSunday is a week of which the last day has likes alone, long ago, cut by the end of a month if that is wanted.
+// SilentSunday returns an old week whose last day has likes only. If cut is true, the week contains the end of a month.
 func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {
