@@ -66,7 +66,7 @@ func (a *address) youtube() (Link, *Error) {
 	}
 	switch {
 	case a.base == "youtu.be" && len(a.parts) > 0:
-		return Link{}, a.refuseID(a.part(0), youtubeIDShape)
+		return Link{}, a.refuseYouTubeID(a.part(0))
 	case len(a.parts) == 0 || !a.accountHost() && a.sub != "gaming" || a.base != "youtube.com":
 		return Link{}, a.refusePath()
 	}
@@ -88,7 +88,7 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 	if word == "watch" && id == "" {
 		id = a.get("v")
 	}
-	return Link{}, a.refuseID(id, youtubeIDShape)
+	return Link{}, a.refuseYouTubeID(id)
 }
 
 // isYouTubePlayerWord reports whether s is a word that has the place and the length of an id, but is a command for the player.
@@ -126,9 +126,25 @@ func youtubeVideo(id string, short bool) Link {
 
 func (a *address) youtubeChannel(id string) (Link, *Error) {
 	if !isYouTubeChannel(id) {
+		if allOf(id, 24, 24, isID) && id[:2] == "UC" {
+			return Link{}, refuseLastCharacter(id, "YouTube channel id")
+		}
 		return Link{}, a.refuseHandle(id, youtubeChannelShape)
 	}
 	return Link{Platform: YouTube, Kind: Account, ID: id, Canonical: AccountIDURL(YouTube, id)}, nil
+}
+
+// refuseYouTubeID refuses a video link whose id is not valid.
+func (a *address) refuseYouTubeID(id string) *Error {
+	if allOf(id, 11, 11, isID) {
+		return refuseLastCharacter(id, "YouTube video id")
+	}
+	return a.refuseID(id, youtubeIDShape)
+}
+
+// refuseLastCharacter refuses an id that has the right form except for its last character.
+func refuseLastCharacter(id, kind string) *Error {
+	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Is it mistyped?", quote(id), kind)
 }
 
 // isYouTubeChannel reports whether s is a channel id. The id is a 128-bit number in 132 bits, so its last character has only four possible
