@@ -29,9 +29,9 @@ func effectID(ctx context.Context) uuid.UUID {
 	return id
 }
 
-// repeatSafely gives a POST that bears an Idempotency-Key its first answer again (interface 1). An answer of 5xx is not kept:
+// idempotency gives a POST that bears an Idempotency-Key its first answer again (interface 1). An answer of 5xx is not kept:
 // whether it had an effect is unknown, so the request goes on under the same effectID.
-func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	answering := s.answering(next)
 	return func(c echo.Context) error {
 		r, op := c.Request(), s.operations.of(c)
