@@ -14,59 +14,53 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// ListCollections lists collections.
+// ListCollections returns the collections.
 func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsRequestObject) (api.ListCollectionsResponseObject, error) {
-	caller := CallerFrom(ctx)
-	query, page, err := s.readCollectionList(ctx, r.Params)
+	p := r.Params
+	query, err := readCollectionFilters(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "listCollections", r.Params); err != nil {
-		return nil, err
-	}
-	found, err := caller.Org.ListCollections(ctx, query)
+	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
+	page, err := s.readPage(ctx, "listCollections", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
+		query.Roots, query.ParentID, query.ParentID != nil && query.Subtree)
 	if err != nil {
 		return nil, err
 	}
-	convert := func(c store.Collection) api.Collection { return ToAPICollection(c, caller.View, false) }
-	if isTrue(r.Params.Paginated) {
-		return answerPage(ctx, s, found, page, convert)
+	list := listRequest[store.Collection, api.Collection]{page: page, tag: []any{p},
+		convert: func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) },
+		find: func(w store.Window) (*store.List[store.Collection], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListCollections(ctx, query)
+		}}
+	if !page.paginated {
+		list.members = func(_ pageFacts, rows int) any {
+			return struct {
+				Count int `json:"count"`
+			}{rows}
+		}
 	}
-	err = s.cutArray(ctx, page, found.Total, found.Next, func() (bool, error) { return cutToSize(ctx, s, found, convert) })
-	return newListAnswer(ctx, s, found, convert, struct {
-		Count int `json:"count"`
-	}{found.Len()}), err
+	return answerList(ctx, s, list)
 }
 
-// rootParent is the parent_id of collections that have none.
+// rootParent is the value of parent_id that asks for collections without a parent.
 const rootParent = "null"
 
-// readCollectionList reads what the schemas have let pass, and checks what they cannot say.
-func (s *Server) readCollectionList(ctx context.Context, p api.ListCollectionsParams) (store.CollectionQuery, pageRequest, error) {
-	order, sorted, subtree := api.CollectionOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeChildren)
-	if p.OrderBy != nil {
-		order = *p.OrderBy
-	}
-	query := store.CollectionQuery{Subtree: subtree, Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc}}
+// readCollectionFilters returns the filters and the order of a list of collections.
+func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, error) {
+	query := store.CollectionQuery{Subtree: isTrue(p.IncludeChildren), Order: orderOf(p.OrderBy, api.CollectionOrderCreatedAt, p.OrderDirection)}
 	switch {
 	case p.ParentID == nil:
 	case *p.ParentID == rootParent:
-		query.Roots = !subtree // below the root is everything
+		query.Roots = !query.Subtree // the subtrees of all roots contain every collection
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
-			return query, pageRequest{}, invalid(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quote(*p.ParentID)))
+			return query, invalid(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quote(*p.ParentID)))
 		}
 		query.ParentID = &id
 	}
-	faults := pagesAsked(p.Paginated, p.Page, p.Cursor)
-	bound := []any{query.Roots, query.ParentID, query.ParentID != nil && subtree, order, sorted}
-	page, pageFaults := s.readPage(p.Page, p.Limit, p.Cursor, scopeOf(ctx, "listCollections", bound))
-	if faults = append(faults, pageFaults...); len(faults) > 0 {
-		return query, page, invalid(faults...)
-	}
-	query.Window = page.window(CallerFrom(ctx).View)
-	return query, page, nil
+	return query, nil
 }
 
 // CreateCollection makes a collection.

@@ -32,8 +32,8 @@ const (
 	failedInternal  = "internal"
 )
 
-// leadsNowhere says that the link is a good one, behind which there is nothing any more.
-func (f *linkFailure) leadsNowhere() bool { return f.Code == failedNotFound }
+// isDeadLink says that the link is a good one, behind which there is nothing any more.
+func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
 // problem is the failure as the answer to a request about this link alone. Whatever may pass is link_unresolved there: of a
 // whole request rate_limited would say that the caller asked too often, where it is the platform that was asked.
@@ -47,8 +47,8 @@ func (f *linkFailure) problem() *Error {
 	return &Error{Code: Code(f.Code), Detail: f.Detail}
 }
 
-// refusedLink returns the failure in err if it is for good, nil if it may pass or err is none.
-func refusedLink(err error) *linkFailure {
+// permanentFailure returns the failure in err if it is for good, nil if it may pass or err is none.
+func permanentFailure(err error) *linkFailure {
 	if f, ok := errors.AsType[*linkFailure](err); ok && !f.Retryable {
 		return f
 	}
@@ -58,8 +58,8 @@ func refusedLink(err error) *linkFailure {
 // resolveWithin is the total time for resolving the short links of one request.
 const resolveWithin = 20 * time.Second
 
-// readLink is a link as it was understood: the video or account that it means, or why it means none.
-type readLink struct {
+// parsedLink is a link as it was understood: the video or account that it means, or why it means none.
+type parsedLink struct {
 	link    link.Link
 	failure *linkFailure
 }
@@ -73,22 +73,22 @@ func wrongKind(wanted link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// reference reads "a UUID or a URL" of a kind: the id, or the zero id and the link. What can mean nothing of the kind, such as
-// a link of the other one or no link at all, is not found.
-func (s *Server) reference(ctx context.Context, kind link.Kind, raw string) (uuid.UUID, link.Link, error) {
+// parseReference parses a text that is "a UUID or a URL" of a video or an account. If the text cannot mean an item of the kind, the error
+// is *store.NotFoundError.
+func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
 	if canonicalUUID.MatchString(raw) {
 		id, err := uuid.Parse(raw)
 		if err != nil || id == uuid.Nil {
-			return uuid.Nil, link.Link{}, missing
+			return reference{}, missing
 		}
-		return id, link.Link{}, nil
+		return reference{ID: id}, nil
 	}
 	l, err := s.linkOf(ctx, kind, raw)
-	if refusedLink(err) != nil {
-		return uuid.Nil, link.Link{}, missing
+	if permanentFailure(err) != nil {
+		return reference{}, missing
 	}
-	return uuid.Nil, l, err
+	return reference{Link: l}, err
 }
 
 // linkOf reads one link of a kind. The error is a *linkFailure, or that of the database.
@@ -105,8 +105,8 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 
 // linksOf reads links of a kind, in their order. Short links are looked up among those resolved before, and the others resolved
 // over the network. The error is that of the database, or of the request's own end.
-func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]readLink, error) {
-	out := make([]readLink, len(raws))
+func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]parsedLink, error) {
+	out := make([]parsedLink, len(raws))
 	var shorts []link.Link
 	for i, raw := range raws {
 		l, err := link.Parse(raw)
@@ -142,7 +142,7 @@ func parseFailure(err error) *linkFailure {
 }
 
 // resolve returns what short links lead to, by their canonical form.
-func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]readLink, error) {
+func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
 		return nil, nil //nolint:nilnil // none asked, none known
 	}
@@ -150,14 +150,14 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]re
 	if err != nil {
 		return nil, err
 	}
-	targets := make(map[string]readLink, len(shorts))
+	targets := make(map[string]parsedLink, len(shorts))
 	var open []link.Link
 	for _, l := range shorts {
 		if _, seen := targets[l.Canonical]; seen {
 			continue
 		}
 		target, resolved := known[l.Canonical]
-		targets[l.Canonical] = readLink{link: target}
+		targets[l.Canonical] = parsedLink{link: target}
 		if !resolved {
 			open = append(open, l)
 		}
@@ -186,14 +186,14 @@ const (
 )
 
 // follow resolves each link, several at once, within one deadline. A link that gets no slot before the deadline fails.
-func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLink {
+func (s *Server) follow(ctx context.Context, open []link.Link) map[string]parsedLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
 	defer cancel()
 	var (
 		org     = CallerFrom(ctx).Organisation.ID
 		mu      sync.Mutex
 		workers sync.WaitGroup
-		results = make(map[string]readLink, len(open))
+		results = make(map[string]parsedLink, len(open))
 		queue   = make(chan link.Link, len(open))
 	)
 	for _, short := range open {
@@ -215,10 +215,10 @@ func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLi
 }
 
 // followInSlot waits for a slot and then resolves one link.
-func (s *Server) followInSlot(ctx context.Context, org uuid.UUID, short link.Link) readLink {
+func (s *Server) followInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
-		return readLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
+		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
 			Detail: fmt.Sprintf("Too many short links are being resolved: this one was not reached within %s; try again later.", resolveWithin)}}
 	}
 	defer release()
@@ -226,20 +226,20 @@ func (s *Server) followInSlot(ctx context.Context, org uuid.UUID, short link.Lin
 }
 
 // followOne asks the resolver for one link. A panic there fails this link, and neither the process nor the other links.
-func (s *Server) followOne(ctx context.Context, short link.Link) (r readLink) {
+func (s *Server) followOne(ctx context.Context, short link.Link) (r parsedLink) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = readLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
+			r = parsedLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
 		}
 	}()
 	target, err := s.resolver.Resolve(ctx, short)
 	if err == nil {
-		return readLink{link: target}
+		return parsedLink{link: target}
 	}
 	if told, ok := errors.AsType[*shortlink.Error](err); ok {
-		return readLink{failure: &linkFailure{Code: told.Code, Detail: told.Detail, Retryable: told.Retryable}}
+		return parsedLink{failure: &linkFailure{Code: told.Code, Detail: told.Detail, Retryable: told.Retryable}}
 	}
-	return readLink{failure: s.internalFailure(ctx, err)}
+	return parsedLink{failure: s.internalFailure(ctx, err)}
 }
 
 func (s *Server) internalFailure(ctx context.Context, cause error) *linkFailure {

@@ -22,28 +22,21 @@ func memberLimit(limit *int32) *int32 {
 	return limit
 }
 
-// ListCollectionVideos lists the videos of a collection.
+// ListCollectionVideos returns the videos of a collection.
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
-	caller, p := CallerFrom(ctx), r.Params
-	order, sorted, removed := api.CollectionVideoOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeRemoved)
-	if p.OrderBy != nil {
-		order = *p.OrderBy
-	}
-	page, faults := s.readPage(p.Page, memberLimit(p.Limit), p.Cursor, scopeOf(ctx, "listCollectionVideos", []any{r.CollectionID, removed, order, sorted}))
-	if len(faults) > 0 {
-		return nil, invalid(faults...)
-	}
-	if err := s.unlessUnchanged(ctx, "listCollectionVideos", r.CollectionID, p); err != nil {
-		return nil, err
-	}
-	found, err := caller.Org.ListVideos(ctx, store.VideoQuery{
-		CollectionID: &r.CollectionID, IncludeRemoved: removed, Window: page.window(caller.View),
-		Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
-	})
+	p := r.Params
+	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
+		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection)}
+	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
+		r.CollectionID, query.IncludeRemoved)
 	if err != nil {
 		return nil, err
 	}
-	return answerPage(ctx, s, found, page, videosIn(caller.View))
+	return answerList(ctx, s, listRequest[store.Video, api.Video]{page: page, tag: []any{r.CollectionID, p}, convert: ToAPIVideo,
+		find: func(w store.Window) (*store.List[store.Video], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListVideos(ctx, query)
+		}})
 }
 
 // AddCollectionVideos adds videos to a collection.
@@ -64,28 +57,21 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// ListCollectionAccounts lists the accounts of a collection.
+// ListCollectionAccounts returns the accounts of a collection.
 func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectionAccountsRequestObject) (api.ListCollectionAccountsResponseObject, error) {
-	caller, p := CallerFrom(ctx), r.Params
-	order, sorted, removed := api.AccountOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeRemoved)
-	if p.OrderBy != nil {
-		order = *p.OrderBy
-	}
-	page, faults := s.readPage(p.Page, memberLimit(p.Limit), p.Cursor, scopeOf(ctx, "listCollectionAccounts", []any{r.CollectionID, removed, order, sorted}))
-	if len(faults) > 0 {
-		return nil, invalid(faults...)
-	}
-	if err := s.unlessUnchanged(ctx, "listCollectionAccounts", r.CollectionID, p); err != nil {
-		return nil, err
-	}
-	found, err := caller.Org.ListAccounts(ctx, store.AccountQuery{
-		CollectionID: &r.CollectionID, IncludeRemoved: removed, Window: page.window(caller.View),
-		Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
-	})
+	p := r.Params
+	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
+		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection)}
+	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
+		r.CollectionID, query.IncludeRemoved)
 	if err != nil {
 		return nil, err
 	}
-	return answerPage(ctx, s, found, page, accountsIn(caller.View))
+	return answerList(ctx, s, listRequest[store.Account, api.Account]{page: page, tag: []any{r.CollectionID, p}, convert: ToAPIAccount,
+		find: func(w store.Window) (*store.List[store.Account], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListAccounts(ctx, query)
+		}})
 }
 
 // AddCollectionAccounts adds accounts to a collection.
