@@ -68,13 +68,13 @@ func TestIsPublic_isNeverTrueOfALocalAddressInDisguise(t *testing.T) {
 		for _, head := range [][]byte{
 			{}, // ::a.b.c.d
 			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // mapped
-			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // translated of old
-			{0, 0x64, 0xff, 0x9b},                            // translated
+			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // nat64Prefix of old
+			{0, 0x64, 0xff, 0x9b},                            // nat64Prefix
 			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
 			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
 			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
 			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
-			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // translated, local use
+			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // nat64Prefix, local use
 			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
 			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
 			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
@@ -233,7 +233,7 @@ func TestGuard_dialsNothingThatNobodyNamed(t *testing.T) {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError
 		require.ErrorAs(t, err, &refused, name)
-		require.EqualError(t, err, "connection to example.com:443 refused: it is not among the hosts and ports that may be asked")
+		require.EqualError(t, err, "connection to example.com:443 refused: this host and port are not allowed")
 	}
 	require.Empty(t, r.dialed)
 	require.Zero(t, asked.Load(), "it is not even looked up")

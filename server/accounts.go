@@ -18,7 +18,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		return nil, err
 	}
 	query := store.AccountQuery{
-		Platform: (*link.Platform)(p.Platform), Username: folded(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
+		Platform: (*link.Platform)(p.Platform), Username: foldOptional(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
 		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection),
 	}
@@ -37,7 +37,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		}})
 }
 
-// GetAccount reads one account.
+// GetAccount returns one account.
 func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) (api.GetAccountResponseObject, error) {
 	caller := CallerFrom(ctx)
 	ref, err := s.accountRef(ctx, r.AccountID)
@@ -82,7 +82,7 @@ func (s *Server) accountRef(ctx context.Context, raw string) (store.AccountRef, 
 	return store.AccountRef(ref), err
 }
 
-// ToAPIAccount converts an account, as far as the view shows it.
+// ToAPIAccount converts an account and masks what the view hides.
 func ToAPIAccount(a store.Account, view View) api.Account {
 	out := api.Account{
 		OrganisationID: a.OrganisationID, AccountID: a.ID, AccountLink: a.Link, Username: a.Username,
@@ -96,7 +96,7 @@ func ToAPIAccount(a store.Account, view View) api.Account {
 		MostViewed: view.Count(a.MostViewed), PercentOutperform10X: view.Ratio(a.PercentOutperform10x),
 		PercentOutperform25X: view.Ratio(a.PercentOutperform25x), TotalVideosTracked: view.Count(&a.TotalVideosTracked),
 		TotalViews: view.Count(a.TotalViews), TotalLikes: view.Count(a.TotalLikes), TotalComments: view.Count(a.TotalComments),
-		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), MetricsMasked: view.Mark(),
+		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), MetricsMasked: view.MetricsMasked(),
 	}
 	for i, l := range a.Labels {
 		out.LabelIds[i], out.LabelNames[i] = l.ID, l.Name

@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultMemberLimit is the page size of a collection's lists when their limit is not given.
+// defaultMemberLimit is the page size of a collection's lists if limit is not given.
 const defaultMemberLimit = 100
 
+// memberLimit returns limit, or defaultMemberLimit if it is not given.
 func memberLimit(limit *int32) *int32 {
 	if limit == nil {
 		return new(int32(defaultMemberLimit))
@@ -48,7 +49,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// RemoveCollectionVideos takes videos out of a collection.
+// RemoveCollectionVideos removes videos from a collection.
 func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollectionVideosRequestObject) (api.RemoveCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// RemoveCollectionAccounts takes accounts out of a collection.
+// RemoveCollectionAccounts removes accounts from a collection.
 func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveCollectionAccountsRequestObject) (api.RemoveCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
@@ -92,13 +93,13 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// unknownIDs points at the entries of an array that name unknown things of a kind; other errors pass.
+// unknownIDs adds a fault for each unknown id to an error that reports unknown items of a kind. It returns any other error unchanged.
 func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {
 		return err
 	}
-	e := asError(err)
+	e := toError(err)
 	for i, id := range ids {
 		if slices.Contains(missing.Names, id.String()) {
 			e.Faults = append(e.Faults, bodyFault(pointer+"/"+strconv.Itoa(i), string(CodeNotFound), "Your organisation has no %s %s.", kind, id))

@@ -103,7 +103,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		if s.secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		if s.operations.of(c) != nil {
+		if s.operations.match(c) != nil {
 			h.Set("Cache-Control", "private, no-cache")
 			h.Set("Vary", "Authorization, Accept-Encoding")
 		}

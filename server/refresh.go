@@ -49,8 +49,8 @@ func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue
 	return toRefreshNotDue(CallerFrom(ctx), done), nil
 }
 
-// toRefreshNotDue converts a refresh that was not scheduled because the last fetch was too recent. Some tiers must not learn the time of
-// that fetch. For them, the earliest time of the next refresh is rounded up to the full hour, which hides it.
+// toRefreshNotDue converts a refresh that was not scheduled because the last fetch was too recent. If metrics are masked, the earliest time
+// of the next refresh is rounded up to the full hour, so that it does not reveal the time of the last fetch.
 func toRefreshNotDue(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// routes builds echo: the middleware in its order, the operations of the contract, and the few routes beside it.
+// routes returns echo with the middleware, the operations of the contract and the other routes.
 func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	compress, err := compression()
 	if err != nil {
@@ -24,9 +24,9 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
-	e.IPExtractor = addressOf(trusted)
-	// All of it is in e.Use and none in a group: a group would answer 404 where 405 is right. What is not an operation of
-	// the contract passes through authenticate to validate untouched.
+	e.IPExtractor = ipExtractor(trusted)
+	// The middleware is not in an echo group, because a group answers 404 where 405 is right. authenticate and the functions after it do
+	// nothing for routes that are not operations of the contract.
 	e.Pre(trimTrailingSlash())
 	e.Use( // the first is the outermost
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // encloses everything that writes a response
@@ -48,41 +48,40 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		s.answerConditionally, // encloses the operation alone, so that the ETag depends only on the operation's response
 		s.linkNextPage,        // encloses the operation, which sets the link
 	)
-	api.RegisterHandlers(headToo{e}, api.NewStrictHandler(s, nil))
-	// The generated binding knows no place for the health checks and the contract itself: they are about the server, not
-	// about anybody's data.
-	both := headToo{e}
-	both.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	both.GET("/readyz", s.ready)
-	both.GET("/openapi.yaml", func(c echo.Context) error {
+	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
+	// The routes below are not operations of the contract.
+	public := withHead{e}
+	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	public.GET("/readyz", s.ready)
+	public.GET("/openapi.yaml", func(c echo.Context) error {
 		return c.Blob(http.StatusOK, "application/yaml", []byte(reeltally.OpenAPI))
 	})
-	both.GET("/openapi.json", func(c echo.Context) error {
+	public.GET("/openapi.json", func(c echo.Context) error {
 		return c.JSONBlob(http.StatusOK, s.contractJSON)
 	})
-	both.GET("/errors", explainCodes)
-	assistants, err := s.serveMCP(trusted)
+	public.GET("/errors", serveErrorCodes)
+	mcpHandler, err := s.serveMCP(trusted)
 	if err != nil {
 		return nil, err
 	}
-	e.POST(mcpPath, assistants)
+	e.POST(mcpPath, mcpHandler)
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
-	both.GET("/docs", docs)
-	both.GET("/docs/*", docs)
-	both.GET("/", func(c echo.Context) error { return c.Redirect(http.StatusTemporaryRedirect, "docs/") })
+	public.GET("/docs", docs)
+	public.GET("/docs/*", docs)
+	public.GET("/", func(c echo.Context) error { return c.Redirect(http.StatusTemporaryRedirect, "docs/") })
 	return e, nil
 }
 
-// headToo registers HEAD with every GET; net/http leaves the body out.
-type headToo struct{ *echo.Echo }
+// withHead registers HEAD together with every GET. net/http omits the body.
+type withHead struct{ *echo.Echo }
 
-func (h headToo) GET(path string, handler echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
+func (h withHead) GET(path string, handler echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
 	h.HEAD(path, handler, m...)
 	return h.Echo.GET(path, handler, m...)
 }
 
-// addressOf takes a caller's address from the connection, or from X-Forwarded-For as far as trusted proxies wrote it.
-func addressOf(trusted []netip.Prefix) echo.IPExtractor {
+// ipExtractor returns the client's address: that of the connection, or the last one in X-Forwarded-For that no trusted proxy has.
+func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
 	}
@@ -94,11 +93,12 @@ func addressOf(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// readyWithin bounds the health check, so that it is answered within two seconds.
-const readyWithin = 1500 * time.Millisecond
+// readyTimeout is the time limit of the database check of /readyz, so that /readyz answers within two seconds.
+const readyTimeout = 1500 * time.Millisecond
 
+// ready answers 503 if the database is not available.
 func (s *Server) ready(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), readyWithin)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
 	if err := s.store.Ready(ctx); err != nil {
 		return unavailable(err)
@@ -114,8 +114,8 @@ var codesPage = template.Must(template.New("codes").Parse(`<!doctype html>
 {{end}}</table></html>
 `))
 
-// explainCodes is where the type of every problem points to.
-func explainCodes(c echo.Context) error {
+// serveErrorCodes serves the page that the member type of every problem refers to.
+func serveErrorCodes(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	return codesPage.Execute(c.Response(), Codes())
 }

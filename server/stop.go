@@ -174,12 +174,13 @@ func untrackedLinks(faults []api.Fault) *Error {
 	}
 	e := problem(CodeNotFound, "Nothing was stopped. %s", strings.Join(details, " "))
 	if len(faults) > shown {
-		e.Detail += " The others stand in errors."
+		e.Detail += " The others are listed in errors."
 	}
 	e.Faults = faults[:min(maxFaults, len(faults))]
 	return e
 }
 
+// toStopResult converts the result of a bulk stop. missing are the items that are not tracked.
 func toStopResult(kind link.Kind, entries []stopEntry, missing []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(missing))
 	for _, ref := range missing {

@@ -105,7 +105,7 @@ func FuzzQuery(f *testing.F) {
 		require.Equal(t, want, values)
 		for _, v := range values {
 			require.Len(t, v, 1)
-			require.Empty(t, badText(v[0]))
+			require.Empty(t, invalidText(v[0]))
 		}
 	})
 }
@@ -120,7 +120,7 @@ func FuzzJSON(f *testing.F) {
 		faults := scan(t, string(body))
 		if len(faults) > 0 {
 			for _, fault := range faults {
-				if fault.Pointer == nil || badText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
+				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
 					t.Fatalf("fault without a place: %+v", fault)
 				}
 			}

@@ -66,8 +66,7 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	}
 }
 
-// readVideoFilters returns the filters as the answer repeats them and as the store takes them; the link is left to the
-// caller, since it may have to be resolved.
+// readVideoFilters returns the filters for the response and for the query, without the filter by link, which may have to be resolved.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -86,7 +85,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 			faults = append(faults, queryFault("q", faultMaxWords, "q must have at most %d words, not %d", maxSearchWords, n))
 		}
 	}
-	username, hashtag := folded(p.Username, link.FoldUsername), folded(p.Hashtag, store.FoldTag)
+	username, hashtag := foldOptional(p.Username, link.FoldUsername), foldOptional(p.Hashtag, store.FoldTag)
 	filters := api.VideoFilters{
 		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
 		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved),
@@ -102,7 +101,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
 		IncludeRemoved: isTrue(p.IncludeRemoved),
 	}
-	if isTrue(p.HasMetrics) { // false does not filter: it says what the flag says when it is left out
+	if isTrue(p.HasMetrics) { // false is the default and does not filter
 		query.HasMetrics = p.HasMetrics
 	}
 	if p.Platform != nil {
@@ -112,15 +111,16 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords limits the words of q. Each word is searched in every caption that matches the other words.
+// maxSearchWords is the maximum number of words in q. Each word is searched in every caption that matches the other words.
 const maxSearchWords = 20
 
-// faultRange is a start after its end, or outside of what is kept.
+// faultRange is the code of a range that starts after its end, or too long ago.
 const faultRange = "range"
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func folded(s *string, fold func(string) string) *string {
+// foldOptional applies fold to s; nil stays nil.
+func foldOptional(s *string, fold func(string) string) *string {
 	if s == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func folded(s *string, fold func(string) string) *string {
 	return &f
 }
 
-// GetVideo reads one video.
+// GetVideo returns one video.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
 	caller := CallerFrom(ctx)
 	ref, err := s.videoRef(ctx, r.AdID)
@@ -148,7 +148,7 @@ func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, erro
 	return store.VideoRef(ref), err
 }
 
-// ToAPIVideo converts a video, as far as the view shows it.
+// ToAPIVideo converts a video and masks what the view hides.
 func ToAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),
@@ -161,7 +161,7 @@ func ToAPIVideo(v store.Video, view View) api.Video {
 		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
 		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
 		OutlierMultiplier: view.Number(v.OutlierMultiplier), Increase1D: view.Number(v.Increase1d), Increase7D: view.Number(v.Increase7d),
-		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.Mark(),
+		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.MetricsMasked(),
 	}
 	if v.AdProductIDShop != nil {
 		out.AdProductIDShop = *v.AdProductIDShop

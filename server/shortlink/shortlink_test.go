@@ -337,7 +337,7 @@ func TestResolver_isNotRebound(t *testing.T) {
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
 	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
 	require.Contains(t, log.String(), `"level":"WARN"`, "a platform's name that stands for an inner address is worth a line")
-	require.Contains(t, log.String(), `"msg":"short link not resolved"`)
+	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
 
 func TestResolver_asksTheStandIn(t *testing.T) {
@@ -373,7 +373,7 @@ func TestNew_wantsAnAddress(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"127.0.0.1:9090", "/shortlinks", "ftp://127.0.0.1/", "http://", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://%zz/"} {
 		_, err := shortlink.New(shortlink.Options{BaseURL: base})
-		require.ErrorContains(t, err, "want http://HOST/PATH", base)
+		require.ErrorContains(t, err, "it must be http://HOST/PATH", base)
 	}
 	for _, base := range []string{"", "http://127.0.0.1:9090/shortlinks", "https://sandbox", "http://[::1]:9090"} {
 		_, err := shortlink.New(shortlink.Options{BaseURL: base})
