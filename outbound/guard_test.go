@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestIsPublic_knowsTheInternetFromTheRest(t *testing.T) {
+func TestIsPublic_distinguishesPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
 		"1.1.1.1", "8.8.8.8", "93.184.215.14", "100.63.255.255", "100.128.0.1", "11.0.0.1", "172.15.255.255", "172.32.0.1", "192.167.255.255", "192.169.0.1",
@@ -47,7 +47,7 @@ func TestIsPublic_knowsTheInternetFromTheRest(t *testing.T) {
 	require.False(t, outbound.IsPublic(netip.Addr{}))
 }
 
-func TestIsPublic_isNeverTrueOfALocalAddressInDisguise(t *testing.T) {
+func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 	t.Parallel()
 	local := []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
@@ -190,7 +190,7 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 	}
 }
 
-func TestGuard_passesOnWhatTheResolverSays(t *testing.T) {
+func TestGuard_returnsErrorsOfTheResolver(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no name server")
 	g := &outbound.Guard{Reach: anywhere, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, broken }}
@@ -207,7 +207,7 @@ func TestGuard_passesOnWhatTheResolverSays(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestGuard_looksAgainAtWhatTheSystemDials(t *testing.T) {
+func TestGuard_checksTheAddressThatTheSystemDials(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewCanary(t)
 	_, err := (&outbound.Guard{Reach: anywhere}).DialContext(t.Context(), "tcp", listener.Address())
@@ -221,7 +221,7 @@ func TestGuard_looksAgainAtWhatTheSystemDials(t *testing.T) {
 	require.NoError(t, outbound.Control("vm.tiktok.com", outbound.Public, "tcp4", "93.184.215.14:443", nil))
 }
 
-func TestGuard_dialsNothingThatNobodyNamed(t *testing.T) {
+func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	t.Parallel()
 	var r recorder
 	lookup, asked := answers(addrs("93.184.215.14"))
@@ -239,7 +239,7 @@ func TestGuard_dialsNothingThatNobodyNamed(t *testing.T) {
 	require.Zero(t, asked.Load(), "it is not even looked up")
 }
 
-func TestGuard_dialsWhatTheOperatorNamed(t *testing.T) {
+func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewCanary(t)
 	conn, err := (&outbound.Guard{Reach: operated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
@@ -264,7 +264,7 @@ func TestGuard_dialsWhatTheOperatorNamed(t *testing.T) {
 	}
 }
 
-func TestAddressOf_namesHostAndPort(t *testing.T) {
+func TestAddressOf_returnsHostAndPort(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		"http://Sandbox:9090/x": "sandbox:9090", "http://sandbox": "sandbox:80", "https://Example.COM/": "example.com:443", "https://[::1]/": "[::1]:443",

@@ -52,7 +52,7 @@ func listing(a *app, n int) store.AccountFacts {
 }
 
 // Spec: 4-06
-func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
+func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
 		each(t, func(t *testing.T, a *app) {
@@ -74,7 +74,7 @@ func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
 	}
 }
 
-func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
+func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -96,7 +96,7 @@ func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
 	})
 }
 
-func TestTrackAccount_refusesWhatIsNoAccount(t *testing.T) {
+func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -213,7 +213,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 }
 
 // Spec: 4-07
-func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
+func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -242,7 +242,7 @@ func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
 	})
 }
 
-func TestStopAccount_refusesWhatItDoesNotKnow(t *testing.T) {
+func TestStopAccount_refusesUntrackedAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

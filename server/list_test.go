@@ -127,7 +127,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	})
 }
 
-func TestLists_largePagesEndEarlyAndPagingReachesAllRows(t *testing.T) {
+func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -229,7 +229,7 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
 }
 
-func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
+func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -247,7 +247,7 @@ func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
 }
 
-func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
+func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -60,7 +60,7 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestMCP_anArgumentStaysInItsPlace(t *testing.T) {
+func TestMCP_anArgumentCannotChangeOtherParts(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
@@ -73,7 +73,7 @@ func TestMCP_anArgumentStaysInItsPlace(t *testing.T) {
 	}
 }
 
-func TestMCP_anotherOrganisationsThingsDoNotExist(t *testing.T) {
+func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	w := a.newCaller(t, store.TierPremium).world()

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
+func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"a":1,"b":[{"c":"x"}]}`:           "",
@@ -53,7 +53,7 @@ func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
 	}
 }
 
-func TestCheckJSON_boundsWhatItReports(t *testing.T) {
+func TestCheckJSON_limitsTheFaults(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
@@ -177,7 +177,7 @@ func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
 	require.LessOrEqual(t, ctx.looks, 12, "the scan stops at the next value")
 }
 
-func TestCheckJSON_namesTheBoundThatIsPassed(t *testing.T) {
+func TestCheckJSON_namesTheExceededBound(t *testing.T) {
 	t.Parallel()
 	most := uint64(500)
 	list := openapi3.NewArraySchema().WithItems(openapi3.NewArraySchema())

@@ -107,7 +107,7 @@ const clashing = `
               properties: {name: {type: string}, big: {type: integer}}
       responses: ` + ok
 
-func TestArguments_ofOneNameGetTheirPlaceBeforeIt(t *testing.T) {
+func TestArguments_ofTheSameNameGetAPrefix(t *testing.T) {
 	t.Parallel()
 	var sent *http.Request
 	var body []byte
@@ -147,7 +147,7 @@ func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
 	<-ended
 }
 
-func TestResult_ofATooLargeAnswerSaysThatTheCallTookEffect(t *testing.T) {
+func TestResult_ofATooLargeResponseSaysThatTheCallTookEffect(t *testing.T) {
 	t.Parallel()
 	answer := mcp.Response{Status: 200, Size: mcp.MaxResponseBytes + 1}
 	session := connect(t, clashing, func(*http.Request) mcp.Response { return answer })
@@ -158,7 +158,7 @@ func TestResult_ofATooLargeAnswerSaysThatTheCallTookEffect(t *testing.T) {
 	require.NotContains(t, asJSON(t, call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
 
-func TestArguments_tellAtMostAHundredFaults(t *testing.T) {
+func TestArguments_reportAtMostAHundredFaults(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
 	session := connect(t, clashing, func(r *http.Request) mcp.Response {
@@ -169,7 +169,7 @@ func TestArguments_tellAtMostAHundredFaults(t *testing.T) {
 	require.Len(t, faults, 100)
 }
 
-func TestArguments_whatIsWrongTravelsWithTheRequest(t *testing.T) {
+func TestArguments_faultsAreInTheRequestContext(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
 	session := connect(t, clashing, func(r *http.Request) mcp.Response {
@@ -203,7 +203,7 @@ const listing = `
         "202": {description: It comes later.}
 `
 
-func TestOutputSchema_isOneOfWhatAnOperationAnswers(t *testing.T) {
+func TestOutputSchema_matchesEveryResponse(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listing, nil)
 	listed := tool(t, session)
@@ -220,7 +220,7 @@ func TestOutputSchema_isOneOfWhatAnOperationAnswers(t *testing.T) {
 	require.Contains(t, listed.Description, "`GET /nothing`", "what is no operation keeps its words")
 }
 
-func TestResult_marksForeignTextWhereverItStands(t *testing.T) {
+func TestResult_marksAllForeignText(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"an array": `[{"name": "<b>hi</b>", "size": 12345678901234567890, "kind": "x"}, {"name": "", "size": null}]`,
@@ -258,7 +258,7 @@ func TestCall_survivesAPanic(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-func TestNew_refusesAContractOfWhichItCannotMakeTools(t *testing.T) {
+func TestNew_refusesAContractThatCannotBecomeTools(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ paths, says string }{
 		"a schema within itself": {`

@@ -67,7 +67,7 @@ func stopped(err error) string {
 	}
 }
 
-func TestResolver_reachesNothingInside(t *testing.T) {
+func TestResolver_reachesNoInternalAddress(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	var asked atomic.Int64
@@ -103,7 +103,7 @@ func TestResolver_reachesNothingInside(t *testing.T) {
 	world.RequireUntouched(t, isPlatforms)
 }
 
-func TestResolver_reachesTheStandInAlone(t *testing.T) {
+func TestResolver_reachesOnlyTheBaseURL(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
