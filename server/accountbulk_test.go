@@ -48,7 +48,7 @@ func (a *app) dueAccounts() int {
 }
 
 // Spec: 4-08
-func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
+func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -141,7 +141,7 @@ func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_putsAllIntoTheLabels(t *testing.T) {
+func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -158,7 +158,7 @@ func TestBulkTrackAccounts_putsAllIntoTheLabels(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
+func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -176,7 +176,7 @@ func TestBulkTrackAccounts_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -204,7 +204,7 @@ func TestBulkTrackAccounts_withoutASubscriptionFetchesThePreviewAlone(t *testing
 	})
 }
 
-func TestBulkTrackAccounts_bounds(t *testing.T) {
+func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -296,7 +296,7 @@ func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
 	})
 }
 
-func TestBulkStopAccounts_bounds(t *testing.T) {
+func TestBulkStopAccounts_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

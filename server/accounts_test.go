@@ -142,7 +142,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 	})
 }
 
-func TestAccount_ofAVideoAloneIsReadableAndNotListed(t *testing.T) {
+func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -200,7 +200,7 @@ func guild(t *testing.T, a *app) *caller {
 }
 
 // Spec: 4-05
-func TestAccounts_areOrdered(t *testing.T) {
+func TestListAccounts_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -240,7 +240,7 @@ func TestAccounts_areOrdered(t *testing.T) {
 }
 
 // Spec: 4-05
-func TestAccounts_areFiltered(t *testing.T) {
+func TestListAccounts_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -273,7 +273,7 @@ func TestAccounts_areFiltered(t *testing.T) {
 }
 
 // Spec: 4-05
-func TestAccounts_areAnArrayOrAPage(t *testing.T) {
+func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -300,7 +300,7 @@ func TestAccounts_areAnArrayOrAPage(t *testing.T) {
 	})
 }
 
-func TestAccounts_refuseWhatMakesNoSense(t *testing.T) {
+func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := guild(t, a)
@@ -333,7 +333,7 @@ func TestAccounts_refuseWhatMakesNoSense(t *testing.T) {
 	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "the limit may differ")
 }
 
-func TestAccounts_ofTheLowerTiersAreOneMasked(t *testing.T) {
+func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -358,7 +358,7 @@ func (c *caller) accountVideos(ref, query string) []client.Video {
 }
 
 // Spec: 4.2-29, 4.2-30, 4.2-33
-func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
+func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -428,7 +428,7 @@ func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
 }
 
 // Spec: 4.2-30, 4.2-31, 4.2-32, 8-09
-func TestAccountVideos_refuseWhatMakesNoSense(t *testing.T) {
+func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

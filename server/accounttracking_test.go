@@ -54,7 +54,7 @@ func listing(a *app, n int) ingest.AccountFacts {
 }
 
 // Spec: 4-06
-func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
+func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
 		each(t, func(t *testing.T, a *app) {
@@ -76,7 +76,7 @@ func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
 	}
 }
 
-func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
+func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -98,7 +98,7 @@ func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
 	})
 }
 
-func TestTrackAccount_refusesWhatIsNoAccount(t *testing.T) {
+func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -215,7 +215,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 }
 
 // Spec: 4-07
-func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
+func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -244,7 +244,7 @@ func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
 	})
 }
 
-func TestStopAccount_refusesWhatItDoesNotKnow(t *testing.T) {
+func TestStopAccount_refusesUntrackedAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -39,7 +39,7 @@ func (c *caller) readable() map[string]string {
 	}
 }
 
-func TestConditional_everyReadingHasATag(t *testing.T) {
+func TestConditional_everyGetHasAnETag(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -70,7 +70,7 @@ func TestConditional_everyReadingHasATag(t *testing.T) {
 	})
 }
 
-func TestConditional_theTagTellsNothingOfWhatIsMasked(t *testing.T) {
+func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierBasic)

@@ -99,7 +99,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 // besideTheContract are the routes that are about the server and nobody's data.
 var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
-func TestContract_andRouterAgreeBothWays(t *testing.T) {
+func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	router, ok := a.server.Handler().(*echo.Echo)
@@ -202,7 +202,7 @@ func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 }
 
 // Spec: 4.3-01, 4.4-01, 7-09
-func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
+func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -238,7 +238,7 @@ func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
 }
 
 // Spec: 7-09
-func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
+func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -337,7 +337,7 @@ func withMetrics(v any) []map[string]any {
 }
 
 // Spec: 7-09
-func TestErrors_areExplainedWhereTheirTypePointsTo(t *testing.T) {
+func TestErrors_typeRefersToAnExplanation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	page := a.send(t, http.MethodGet, "/errors", nil).is(http.StatusOK)

@@ -40,7 +40,7 @@ func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string)
 }
 
 // Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
-func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
+func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, id := followed(t, a, store.TierPremium, 40)
@@ -74,7 +74,7 @@ func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 }
 
 // Spec: 4.2-27
-func TestHistory_isInterpolatedWhereItIsOld(t *testing.T) {
+func TestHistory_interpolatesOldPoints(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -115,7 +115,7 @@ func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 }
 
 // Spec: 4-02, 4.2-22
-func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
+func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -130,7 +130,7 @@ func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
 	})
 }
 
-func TestHistory_saysWhereItsCountsComeFromWhenAsked(t *testing.T) {
+func TestHistory_includesQualityIfRequested(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -179,7 +179,7 @@ func TestHistory_saysWhereItsCountsComeFromWhenAsked(t *testing.T) {
 	})
 }
 
-func TestHistory_hidesWhereMaskedCountsComeFrom(t *testing.T) {
+func TestHistory_masksQuality(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := followed(t, a, store.TierBasic, 3)

@@ -116,7 +116,8 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			manyLabels(t, c, 30, collections)
-			c.list("") // after this request the server knows the token
+			c.list("")       // after this request the server knows the token
+			a.server.Close() // waits until the last use of the token is written
 			a.Guard.Statements()
 			require.Len(t, c.list("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
@@ -127,7 +128,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	})
 }
 
-func TestLists_largePagesEndEarlyAndPagingReachesAllRows(t *testing.T) {
+func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -226,10 +227,10 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // fails after the first rows were sent
 	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	require.ErrorContains(t, err, "EOF")
-	require.Contains(t, a.log.String(), "a list broke off")
+	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
 }
 
-func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
+func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -247,7 +248,7 @@ func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
 }
 
-func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
+func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

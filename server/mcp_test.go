@@ -280,8 +280,8 @@ func comparableJSON(t *testing.T, v any) string {
 	return ownNames.ReplaceAllString(string(encoded), "…")
 }
 
-// TestMCP_everyToolAnswersAsItsOperation calls each tool for one organisation and each operation for another that has the same.
-func TestMCP_everyToolAnswersAsItsOperation(t *testing.T) {
+// TestMCP_everyToolReturnsTheResponseOfItsOperation calls each tool for one organisation and each operation for another that has the same.
+func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		byTool, byREST := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
@@ -318,7 +318,7 @@ func TestMCP_everyToolAnswersAsItsOperation(t *testing.T) {
 	})
 }
 
-func TestMCP_aBulkRequestOfWhichNothingWorkedIsAnErrorWithResults(t *testing.T) {
+func TestMCP_aFailedBulkRequestIsAnErrorWithResults(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	got := session.call("track_videos", map[string]any{"links": []string{"nonsense"}})
@@ -328,7 +328,7 @@ func TestMCP_aBulkRequestOfWhichNothingWorkedIsAnErrorWithResults(t *testing.T) 
 	require.Contains(t, texts(t, got)[0], "invalid_url")
 }
 
-func TestMCP_masksAsTheOperationDoes(t *testing.T) {
+func TestMCP_masksLikeTheOperation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

@@ -133,7 +133,7 @@ func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
 	})
 }
 
-func TestMCP_boundsTheAnswerOfATool(t *testing.T) {
+func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

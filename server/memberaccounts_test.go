@@ -90,7 +90,7 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 }
 
 // Spec: 2.1-12, 4.1-34, 8-09
-func TestCollectionAccounts_areListed(t *testing.T) {
+func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, id, accounts := circle(t, a)
@@ -160,7 +160,7 @@ func TestCollectionAccounts_areListed(t *testing.T) {
 }
 
 // Spec: 4.1-34
-func TestCollectionAccounts_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id, _ := circle(t, a)

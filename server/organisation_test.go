@@ -54,7 +54,7 @@ func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
 }
 
 // Spec: 4-11
-func TestAccountHistory_givesADayAPointTheNewestFirst(t *testing.T) {
+func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := grown(t, a, store.TierPremium, 33)
@@ -82,7 +82,7 @@ func TestAccountHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 }
 
 // Spec: 4-12
-func TestOrganisationHistory_sumsADay(t *testing.T) {
+func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := grown(t, a, store.TierPremium, 33)
@@ -122,7 +122,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 	}
 }
 
-func TestHistories_ofTheLowerTiersAreTheLatestPointMasked(t *testing.T) {
+func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := grown(t, a, store.TierBasic, 3)

@@ -175,7 +175,7 @@ var walks = []struct {
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 
-func TestWalk_meetsWhatIsThereThroughout(t *testing.T) {
+func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, stay, stop := crate(t, a)

@@ -32,7 +32,7 @@ func fetchAll(a *app) {
 }
 
 // Spec: 4-14
-func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
+func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
@@ -61,7 +61,7 @@ func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 }
 
 // The time of the last fetch is a masked value: GET shows it as null to these tiers.
-func TestRefresh_doesNotTellMaskedTiersWhenItWasFetched(t *testing.T) {
+func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -83,7 +83,7 @@ func TestRefresh_doesNotTellMaskedTiersWhenItWasFetched(t *testing.T) {
 	})
 }
 
-func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
+func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -104,7 +104,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 }
 
 // Spec: 4-14
-func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
+func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -47,8 +47,8 @@ const (
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestSamples_work runs every code sample of the contract as it stands, but for the ids, for an organisation that has what it names.
-func TestSamples_work(t *testing.T) {
+// TestSamples_ofTheContractWork runs every code sample of the contract as it stands, but for the ids, for an organisation that has what it names.
+func TestSamples_ofTheContractWork(t *testing.T) {
 	t.Parallel()
 	goSamples := buildGoSamples(t)
 	for _, op := range theContract().operations {
@@ -84,7 +84,7 @@ func TestSamples_work(t *testing.T) {
 // times are those in an answer.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
-func TestTimes_areReadByOtherLanguages(t *testing.T) {
+func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

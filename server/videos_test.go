@@ -80,7 +80,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 }
 
 // Spec: 2.2-29, 4.2-17
-func TestVideo_hasOneShapeEverywhere(t *testing.T) {
+func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -99,7 +99,7 @@ func TestVideo_hasOneShapeEverywhere(t *testing.T) {
 }
 
 // Spec: 2.2-20, 2.2-21
-func TestVideo_growsInPercentAndBeyondItsAccount(t *testing.T) {
+func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -203,7 +203,7 @@ func TestVideo_notFound(t *testing.T) {
 	})
 }
 
-func TestVideo_unencodedLinkInThePathIsExplained(t *testing.T) {
+func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -256,7 +256,7 @@ func found(c *caller, query string) string {
 }
 
 // Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
-func TestVideos_filters(t *testing.T) {
+func TestListVideos_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := library(t, a)
@@ -326,7 +326,7 @@ func TestVideos_filters(t *testing.T) {
 }
 
 // Spec: 4.2-18
-func TestVideos_echoTheFilters(t *testing.T) {
+func TestListVideos_returnsTheFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -347,7 +347,7 @@ func TestVideos_echoTheFilters(t *testing.T) {
 }
 
 // Spec: 4.2-04, 4.2-05, 4.2-06
-func TestVideos_order(t *testing.T) {
+func TestListVideos_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := library(t, a)
@@ -375,7 +375,7 @@ func TestVideos_order(t *testing.T) {
 }
 
 // Spec: 4.2-02, 4.2-03, 4.2-04, 4.2-06, 8-09, 8-10
-func TestVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
