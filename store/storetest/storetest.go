@@ -27,6 +27,15 @@ const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 // Engines are the engines that every store case runs on.
 var Engines = []string{"sqlite", "postgres"}
 
+// SkipIfShort skips a test in short mode, which `make test` uses. Call it in tests that take long or need other programs
+// than Go and PostgreSQL. `make check` runs all tests, and fails if one is skipped.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped by -short; make check runs this test")
+	}
+}
+
 // DB is a fresh, migrated database of a test.
 type DB struct {
 	*store.Store
