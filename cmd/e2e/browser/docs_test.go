@@ -57,6 +57,12 @@ func TestDocs_tryItOut(t *testing.T) {
 
 	b.authorise(i.token)
 	b.execute(listVideos)
+	var samples string
+	b.do(chromedp.Text(listVideos+".opblock-description", &samples), chromedp.ScrollIntoView(listVideos+".opblock-description"))
+	require.Contains(t, samples, `curl -sS "$REELTALLY_URL/videos?order_by=latest_views&limit=10"`)
+	require.Contains(t, samples, `os.environ["REELTALLY_URL"] + "/videos?order_by=latest_views&limit=10"`)
+	require.Contains(t, samples, `await fetch(process.env.REELTALLY_URL + "/videos?order_by=latest_views&limit=10"`)
+	b.picture("docs-samples")
 	var asked, status, answer string
 	b.do(chromedp.Text(listVideos+".request-url", &asked),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
