@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -106,4 +107,36 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 		}
 	}
 	return rows
+}
+
+// hop is a row of the table in architecture.md: a step, a file and a function.
+var hop = regexp.MustCompile("(?m)^\\| (\\d) \\| `([^`]+)` \\| `([^`]+)` \\|")
+
+func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
+	t.Parallel()
+	hops := hop.FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	require.Len(t, hops, 8)
+	for i, h := range hops {
+		require.Equal(t, fmt.Sprint(i+1), h[1])
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+h[3]+`\(`, read(t, filepath.Join("..", h[2])), "function %s of %s", h[3], h[2])
+	}
+}
+
+// repositoryPath is a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
+var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
+
+func TestDocuments_nameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	pages := append(documents(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
+	for _, folder := range []string{"decisions", "evidence"} {
+		more, err := filepath.Glob(folder + "/*.md")
+		require.NoError(t, err)
+		pages = append(pages, more...)
+	}
+	for _, page := range pages {
+		for _, m := range repositoryPath.FindAllStringSubmatch(read(t, page), -1) {
+			_, err := os.Stat(filepath.Join("..", m[1]))
+			require.NoError(t, err, "docs/%s names %s", page, m[1])
+		}
+	}
 }
