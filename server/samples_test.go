@@ -133,6 +133,7 @@ var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
 func TestTimes_areReadByOtherLanguages(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	video := c.track(tiktokLink).String()

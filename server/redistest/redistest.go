@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // Redis is a redis-server that keeps nothing on disk: killed and started again, it is empty.
@@ -27,9 +29,10 @@ type Redis struct {
 	output bytes.Buffer
 }
 
-// New returns a Redis that does not run yet. It is killed when the test ends.
+// New returns a Redis that does not run yet. It is killed when the test ends. In short mode New skips the test.
 func New(t testing.TB) *Redis {
 	t.Helper()
+	storetest.SkipIfShort(t)
 	// A socket's path may have 107 characters, fewer than t.TempDir may take.
 	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // see above
 	require.NoError(t, err)
