@@ -27,7 +27,7 @@ func TestPicture_showsTheRecordedHistory(t *testing.T) {
 	for i := range points[1:] {
 		points[i+1].Gains = points[i+1].Views - points[i].Views
 	}
-	isMade(t, "history.svg", drawHistory(t, points))
+	requireGenerated(t, "history.svg", drawHistory(t, points))
 }
 
 const (

@@ -174,6 +174,7 @@ var walks = []struct {
 
 func TestWalk_meetsWhatIsThereThroughout(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	each(t, func(t *testing.T, a *app) {
 		c, stay, stop := crate(t, a)
 		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}
