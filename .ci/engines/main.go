@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// options says what a run of the tests must fulfil.
+// options are the requirements that a test run must meet.
 type options struct {
 	// engines are the engines on which every case must run. If it is empty, there is no table.
 	engines []string
