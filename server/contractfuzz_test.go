@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // What may be set for a run of TestContract_holdsForRandomRequests, and what it is otherwise.
@@ -37,6 +38,7 @@ const (
 // is wrong is never taken. The same seed draws the same requests.
 func TestContract_holdsForRandomRequests(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	seed, total := fuzzSetting(t, fuzzSeed, 1), fuzzSetting(t, fuzzRequests, 6000)
 	t.Logf("seed %d, %d requests: set %s and %s for others", seed, total, fuzzSeed, fuzzRequests)
 	tally := &fuzzTally{operations: map[string]*operationTally{}, total: total}

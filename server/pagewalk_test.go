@@ -17,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // What TestWalk walks through, and what is changed on the way.
@@ -177,6 +178,7 @@ var walks = []struct {
 
 func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	each(t, func(t *testing.T, a *app) {
 		c, stay, stop := crate(t, a)
 		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}

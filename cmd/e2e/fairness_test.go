@@ -17,6 +17,7 @@ import (
 // length, which the API does not tell.
 func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine+", a vendor alone", func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 
 func TestFirstRun_theThreeLinesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	_, err := exec.LookPath("curl")
 	require.NoError(t, err, "curl is needed: the first steps are lines for it; install it (apt-get install curl)")
 	for _, engine := range storetest.Engines {

@@ -24,6 +24,7 @@ const (
 // do fetches of the rounds before.
 func TestKill_losesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -182,6 +182,7 @@ func (p *proxied) track(room, link string) string {
 
 func TestProxy_passesEverythingOn(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string { return conf })
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 
@@ -246,6 +247,7 @@ func (p *proxied) findsByLink(t *testing.T) {
 
 func TestProxy_ofACarelessKindIsExplained(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string {
 		return strings.Replace(conf, "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // decodes the path and merges slashes
 	})

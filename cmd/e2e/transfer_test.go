@@ -72,6 +72,7 @@ func killedUntilDone(t *testing.T, env []string, args ...string) (kills int, pri
 // An import and an export that are killed at any moment and started again come to the same end as those that are not.
 func TestTransfer_survivesBeingKilled(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // Redis is a redis-server without storage on disk. After a restart it is empty.
@@ -27,10 +29,11 @@ type Redis struct {
 	output bytes.Buffer
 }
 
-// New returns a Redis that is not started. It is killed when the test ends.
+// New returns a Redis that does not run yet. It is killed when the test ends. In short mode New skips the test.
 func New(t testing.TB) *Redis {
 	t.Helper()
-	// The path of a socket has at most 107 characters. t.TempDir may be longer.
+	storetest.SkipIfShort(t)
+	// A socket's path may have 107 characters, fewer than t.TempDir may take.
 	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // see above
 	require.NoError(t, err)
 	r := &Redis{URL: "unix://" + filepath.Join(folder, "socket"), t: t, folder: folder}

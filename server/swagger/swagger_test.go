@@ -82,6 +82,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 			"page.css":                         "text/css; charset=utf-8",
 			"swagger-ui-bundle.js":             "text/javascript; charset=utf-8",
 			"initializer.js":                   "text/javascript; charset=utf-8",
+			"samples.mjs":                      "text/javascript; charset=utf-8",
 			"LICENSE":                          "text/plain; charset=utf-8",
 			"NOTICE":                           "text/plain; charset=utf-8",
 			"swagger-ui-bundle.js.LICENSE.txt": "text/plain; charset=utf-8",

@@ -54,6 +54,7 @@ func claims(t *testing.T, db *storetest.DB) time.Duration {
 // -v its time can be seen to be.
 func TestClaim_costsTheSameInALargeQueue(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		small := storetest.New(t, db.Engine)
 		fillQueueTo(t, small, 10_000)

@@ -34,6 +34,15 @@ const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 // Engines are the engines on which Each runs a test.
 var Engines = []string{"sqlite", "postgres"}
 
+// SkipIfShort skips a test in short mode, which `make test` uses. Call it in tests that take long or need other programs
+// than Go and PostgreSQL. `make check` runs all tests, and fails if one is skipped.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped by -short; make check runs this test")
+	}
+}
+
 // DB is a new database with the current schema.
 type DB struct {
 	*store.Store
