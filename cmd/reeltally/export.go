@@ -72,11 +72,11 @@ func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
 		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { bar.set(ctx, videos, 0) }}
 		if c.Out == "" {
 			w := bufio.NewWriter(p.Stdout)
-			_, err = e.To(ctx, w)
+			_, err = e.Write(ctx, w)
 			bar.finish(ctx)
 			return errors.Join(err, w.Flush())
 		}
-		done, err := e.ToFile(ctx, c.Out, c.Resume, func(err error) {
+		done, err := e.WriteFile(ctx, c.Out, c.Resume, func(err error) {
 			logger.WarnContext(ctx, "cannot save the export's state; if it is interrupted, it cannot be resumed", "error", err)
 		})
 		bar.finish(ctx)
