@@ -81,12 +81,12 @@ func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	}
 	a := mebibytes(total) / minutes
 	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/minutes, mebibytes(rest)/minutes*60*24/1024, a, a*60*24/1024)
-	tracked := 0
+	trackedVideo := 0
 	for _, operation := range []string{"trackVideos", "trackAccounts"} {
-		tracked += 500 * r.sent[operation].answers["200"]
+		trackedVideo += 500 * r.sent[operation].answers["200"]
 	}
 	for _, operation := range []string{"trackVideo", "trackAccount"} {
-		tracked += r.sent[operation].answers["200"]
+		trackedVideo += r.sent[operation].answers["200"]
 	}
 	fmt.Fprintf(b, `
 The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What bounds the growth:
@@ -95,7 +95,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
   allow: 500 in each bulk request, 120 bulk requests of each kind in a minute.
 - Idempotency keys are bounded for each organisation, and expire after 24 hours. The run fails if their table takes more than %d MiB.
 - Every other table grows with the links too, or not at all: the table above shows by how much.
-`, thousands(tracked), thousands(int(float64(tracked)/minutes)), float64(total)/1024/float64(max(1, tracked)), maxKeyBytes>>20)
+`, thousands(trackedVideo), thousands(int(float64(trackedVideo)/minutes)), float64(total)/1024/float64(max(1, trackedVideo)), maxKeyBytes>>20)
 }
 
 // operations writes a table of the requests that were sent.

@@ -101,9 +101,9 @@ Client, server and PostgreSQL share one machine.
 		hostile += n
 	}
 	limited := 0
-	for _, answer := range slices.Sorted(maps.Keys(honest.hostile)) {
-		if strings.HasPrefix(answer, "429") {
-			limited += honest.hostile[answer]
+	for _, response := range slices.Sorted(maps.Keys(honest.hostile)) {
+		if strings.HasPrefix(response, "429") {
+			limited += honest.hostile[response]
 		}
 	}
 	fmt.Fprintf(&b, `

@@ -121,7 +121,7 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 	own := &stack{box: s.box, env: s.env}
 	m := startMetered(t, own, postmaster)
 	for kind := range honestKinds { // warm up: a server that has answered nothing yet uses less memory
-		require.Empty(t, callers.once(t.Context(), own.base, kind, 0).fail)
+		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)
 	if c.prepare != nil {
@@ -174,7 +174,7 @@ func (s *stack) database() string {
 func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
-	for line := range strings.Lines(operator(t, s.env, append([]string{"seed", "--json"}, args...)...)) {
+	for line := range strings.Lines(runOperator(t, s.env, append([]string{"seed", "--json"}, args...)...)) {
 		var filled struct {
 			ID uuid.UUID `json:"organisation_id"`
 		}
@@ -191,7 +191,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	d := &hostileData{period: "start_date=" + today.AddDate(0, 0, -729).Format(time.DateOnly) + "&end_date=" + today.Format(time.DateOnly)}
 	id := s.seed(t, "--videos", fmt.Sprint(size.videos), "--days", fmt.Sprint(size.days))[0]
 	var made struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
+	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
 	d.token = made.Token
 	free := &stack{box: s.box, env: append(slices.Clone(s.env), "REELTALLY_RATE_LIMITS=off"), token: d.token}
 	free.startServer(t)
@@ -203,7 +203,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	free.ask(t, http.MethodGet, "/accounts?limit=5000", nil).into(t, &accounts)
+	free.ask(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
 	for _, a := range accounts {
 		d.accounts = append(d.accounts, a.ID)
 	}
@@ -230,14 +230,14 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 			NextCursor string `json:"next_cursor"`
 		}
 	}
-	free.ask(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).into(t, &page)
+	free.ask(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).decode(t, &page)
 	d.cursor = page.Pagination.NextCursor
 	require.NotEmpty(t, d.cursor)
 	return d
 }
 
 // ask makes a request with the token of the stack and requires a successful answer.
-func (s *stack) ask(t *testing.T, method, path string, body any) answer {
+func (s *stack) ask(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	a := call(t, method, s.base+path, s.token, body)
 	require.Less(t, a.status, http.StatusMultipleChoices, "%s %s: %s", method, path, a.body)
@@ -252,7 +252,7 @@ func (s *stack) collection(t *testing.T, name, parent string) string {
 		body["parent_id"] = parent
 	}
 	var made struct{ ID string }
-	s.ask(t, http.MethodPost, "/collections", body).into(t, &made)
+	s.ask(t, http.MethodPost, "/collections", body).decode(t, &made)
 	return made.ID
 }
 
@@ -294,14 +294,14 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	var alone, meanwhile []time.Duration
 	for window := range size.windows {
 		ctx, stop := context.WithTimeout(t.Context(), size.window)
-		quiet := callers.ask(ctx, shared.base)
+		quiet := callers.run(ctx, shared.base)
 		stop()
 		out.alone, alone = append(out.alone, quiet...), append(alone, percentile(quiet, -1, 99))
 
 		ctx, stop = context.WithTimeout(t.Context(), size.window)
 		var attackers sync.WaitGroup
 		attackers.Go(func() { next = attackInTurn(ctx, attacker, mild, next) })
-		busy := callers.ask(ctx, shared.base)
+		busy := callers.run(ctx, shared.base)
 		stop()
 		attackers.Wait()
 		out.meanwhile, meanwhile = append(out.meanwhile, busy...), append(meanwhile, percentile(busy, -1, 99))

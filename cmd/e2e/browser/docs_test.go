@@ -34,7 +34,7 @@ func (b *tab) execute(operation string) {
 		chromedp.WaitVisible(operation+".live-responses-table .response"))
 }
 
-func TestDocs_tryItOut(t *testing.T) {
+func TestDocs_executesRequests(t *testing.T) {
 	t.Parallel()
 	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 	i := start(t)
@@ -75,7 +75,7 @@ func TestDocs_tryItOut(t *testing.T) {
 	b.isClean(i.url)
 }
 
-func TestDocs_behindAProxy(t *testing.T) {
+func TestDocs_worksBehindProxy(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	target, err := url.Parse(i.url)
@@ -95,7 +95,7 @@ func TestDocs_behindAProxy(t *testing.T) {
 	b.isClean(proxy.URL)
 }
 
-func TestDocs_saysThatNumbersAreMadeUp(t *testing.T) {
+func TestDocs_showsSandboxNotice(t *testing.T) {
 	t.Parallel()
 	i := start(t, func(o *server.Options) { o.Sandbox = true })
 	b := open(t)
@@ -107,7 +107,7 @@ func TestDocs_saysThatNumbersAreMadeUp(t *testing.T) {
 	b.isClean(i.url)
 }
 
-func TestDocs_followsTheSystemsColours(t *testing.T) {
+func TestDocs_followsSystemColours(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	b := open(t)

@@ -115,7 +115,7 @@ func (c Columns) fieldOf(name string) (field, error) {
 		truncate(name), truncate(name), strings.Join(fieldNames[:], ", "))
 }
 
-// unusedMappings is the fileNames of Columns.Map for which no column was found yet. For its error, it also has the file's column names.
+// unusedMappings is the entries of Columns.Map for which no column was found yet. For its error, it also has the file's column names.
 type unusedMappings struct {
 	unused map[string]string
 	names  []string // quoted names of the first columns
@@ -125,7 +125,7 @@ type unusedMappings struct {
 // maxShownNames is the maximum number of column names in an error.
 const maxShownNames = 20
 
-// unusedMappings returns all fileNames of Map as unused.
+// unusedMappings returns all entries of Map as unused.
 func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
 // markUsed removes the entry for a column that was found.
