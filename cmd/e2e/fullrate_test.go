@@ -78,8 +78,8 @@ func TestFullRate(t *testing.T) {
 	for operation, o := range run.sent {
 		t.Logf("%s: %s", operation, o)
 		require.Positive(t, o.total(), operation)
-		require.NotContains(t, o.answers, "500", operation)
-		require.NotContains(t, o.answers, "no answer", operation)
+		require.NotContains(t, o.responses, "500", operation)
+		require.NotContains(t, o.responses, "no answer", operation)
 	}
 	for _, one := range run.samples {
 		require.Less(t, one.resident, int64(maxResident), "the server's memory")
@@ -152,15 +152,15 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 
 // outcome counts the responses to the requests of one operation.
 type outcome struct {
-	mu      sync.Mutex
-	answers map[string]int // by status
-	skipped int            // requests not sent, because too many were running
-	took    []time.Duration
+	mu        sync.Mutex
+	responses map[string]int // by status
+	skipped   int            // requests not sent, because too many were running
+	duration  []time.Duration
 }
 
 func (o *outcome) total() int {
 	n := 0
-	for _, count := range o.answers {
+	for _, count := range o.responses {
 		n += count
 	}
 	return n
@@ -168,8 +168,8 @@ func (o *outcome) total() int {
 
 func (o *outcome) String() string {
 	var parts []string
-	for _, status := range slices.Sorted(maps.Keys(o.answers)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", o.answers[status], status))
+	for _, status := range slices.Sorted(maps.Keys(o.responses)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", o.responses[status], status))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -183,7 +183,7 @@ func (c *customer) callAll(ctx context.Context, limits map[string]int, orders ma
 	sent := map[string]*outcome{}
 	var callers sync.WaitGroup
 	for operation, limit := range limits {
-		o := &outcome{answers: map[string]int{}}
+		o := &outcome{responses: map[string]int{}}
 		sent[operation] = o
 		callers.Go(func() {
 			ticks := time.NewTicker(time.Minute / time.Duration(limit))
@@ -247,8 +247,8 @@ func (c *customer) sendOrder(ctx context.Context, client *http.Client, request o
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.answers[status]++
-	o.took = append(o.took, time.Since(began))
+	o.responses[status]++
+	o.duration = append(o.duration, time.Since(began))
 }
 
 // decode decodes JSON into v.

@@ -47,7 +47,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	c.stack.ask(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
+	c.stack.request(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
 	for _, a := range accounts {
 		c.accounts = append(c.accounts, a.ID)
 	}
@@ -225,7 +225,7 @@ func (c *customer) rateLimits(t *testing.T) map[string]int {
 			Operations []string
 		} `json:"rate_limits"`
 	}
-	c.stack.ask(t, http.MethodGet, "/authenticate", nil).decode(t, &identity)
+	c.stack.request(t, http.MethodGet, "/authenticate", nil).decode(t, &identity)
 	limits := map[string]int{}
 	for _, group := range identity.Limits {
 		require.Equal(t, 60, group.Window)

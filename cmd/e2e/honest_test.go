@@ -19,8 +19,8 @@ import (
 // honestKinds are the kinds of requests of honest callers.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestEvery is the interval at which honest callers send one request of each of honestKinds.
-const honestEvery = 50 * time.Millisecond
+// honestInterval is the interval at which honest callers send one request of each of honestKinds.
+const honestInterval = 50 * time.Millisecond
 
 // honestOrganisations is how many organisations share the honest requests. Each then stays below 30 calls of an operation a minute.
 const honestOrganisations = 48
@@ -56,10 +56,10 @@ func newHonest(t *testing.T, s *stack) *honest {
 
 // timing is the duration and outcome of one honest request.
 type timing struct {
-	kind int
-	at   time.Time // when it was sent
-	took time.Duration
-	fail string // error or unexpected status; "" for success
+	kind     int
+	at       time.Time // when it was sent
+	duration time.Duration
+	fail     string // error or unexpected status; "" for success
 }
 
 // run sends requests to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns the timings of all requests.
@@ -68,7 +68,7 @@ func (h *honest) run(ctx context.Context, base string) []timing {
 	var all []timing
 	var callers sync.WaitGroup
 	defer func() { callers.Wait() }()
-	ticks := time.NewTicker(honestEvery)
+	ticks := time.NewTicker(honestInterval)
 	defer ticks.Stop()
 	for round := 0; ; round++ {
 		select {
@@ -110,7 +110,7 @@ func (h *honest) send(ctx context.Context, base string, kind, organisation int) 
 		_, err = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 	}
-	out.took = time.Since(out.at)
+	out.duration = time.Since(out.at)
 	switch {
 	case err != nil:
 		out.fail = err.Error()
@@ -133,17 +133,17 @@ func failures(all []timing) map[string]int {
 
 // percentile returns a percentile of the durations of a kind of request. Kind -1 means all kinds.
 func percentile(all []timing, kind int, percent float64) time.Duration {
-	var took []time.Duration
+	var duration []time.Duration
 	for _, a := range all {
 		if kind < 0 || a.kind == kind {
-			took = append(took, a.took)
+			duration = append(duration, a.duration)
 		}
 	}
-	if len(took) == 0 {
+	if len(duration) == 0 {
 		return 0
 	}
-	slices.Sort(took)
-	return took[min(len(took)-1, int(float64(len(took))*percent/100))]
+	slices.Sort(duration)
+	return duration[min(len(duration)-1, int(float64(len(duration))*percent/100))]
 }
 
 // median returns the median of durations.

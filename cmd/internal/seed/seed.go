@@ -126,7 +126,7 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []store.LoadCollection
-	campaigns, creators, mixed []uuid.UUID // collections of videos, of accounts, of both
+	campaigns, creators, mixed []uuid.UUID     // collections of videos, of accounts, of both
 	usedAccounts               map[string]bool // by platform and handle
 	videosLeft                 int             // number of videos still to generate
 }

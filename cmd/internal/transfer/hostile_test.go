@@ -131,7 +131,7 @@ func TestImport_refusesBadFiles(t *testing.T) {
 		"PK\x03\x04\x00\x00\x00": "Excel", "\x1f\x8b\x08\x00": "compressed",
 		"l\xffnk,date\n":                                     "UTF-8",
 		"date,views\n":                                       "no column has the video's link",
-		"link,date,watch count\n":                         `"watch count" is not known`,
+		"link,date,watch count\n":                            `"watch count" is not known`,
 		"link,url,date\n":                                    "both mean link",
 		"link,date,views\n\"a,2026-01-01,1\n":                "line 2, column 17: wrong quoting",
 		"link,date,views\na\"b,2026-01-01,1\n":               "wrong quoting",
