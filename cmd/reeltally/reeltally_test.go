@@ -254,7 +254,7 @@ func TestSeed_isDeterministic(t *testing.T) {
 	require.Contains(t, seedInto(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
 	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
 	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "seed can fill only an empty organisation")
+	require.Contains(t, stderr, "use an empty organisation")
 }
 
 func seedInto(t *testing.T, url string, args ...string) string {

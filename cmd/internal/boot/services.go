@@ -13,8 +13,8 @@ type Service struct {
 	Run  func(context.Context) error
 }
 
-// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, in reverse order: a
-// service that others use must come before them in the list. RunAll returns the errors of all services, joined.
+// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, in reverse order. List a
+// service before the services that use it. RunAll returns the errors of all services, joined.
 func RunAll(ctx context.Context, services ...Service) error {
 	type running struct {
 		stop func()

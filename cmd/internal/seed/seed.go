@@ -58,8 +58,8 @@ func (p Plan) Check() error {
 // Progress is the number of accounts, videos and points written so far.
 type Progress struct{ Accounts, Videos, Points int }
 
-// ErrNotEmpty reports that the organisation has videos that were not created by the same seed.
-var ErrNotEmpty = errors.New("the organisation already has other videos: seed can fill only an empty organisation, or resume the same seed of the same day")
+// ErrNotEmpty reports that the organisation has videos that an earlier call of Fill with the same plan did not create.
+var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
 // Fill fills an organisation and calls progress after each batch. If Fill was interrupted, it can be called again with the same plan on
 // the same day, and adds the missing data. If the organisation has other videos, Fill returns ErrNotEmpty.

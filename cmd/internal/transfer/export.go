@@ -194,7 +194,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID
 
 // exportState is the progress of an incomplete file. It is saved beside the file.
 type exportState struct {
-	Work   string    // Export.description of the export
+	Work   string    // the export, as Export.description returns it
 	Offset int64     // length in bytes of the complete batches
 	After  uuid.UUID // id of the last video written
 	Exported

@@ -141,47 +141,47 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 		path := filepath.Join(dir, "out")
 		_, err := runImport(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 500))
 		require.NoError(t, err)
-		noFault := func(err error) { require.NoError(t, err) }
+		failOnError := func(err error) { require.NoError(t, err) }
 		for _, f := range []transfer.Format{transfer.CSV, transfer.JSONLines} {
 			e := transfer.Export{Org: o, Format: f, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
 			want := exportText(t, o, f, store.ExportQuery{})
 			ctx, stop := context.WithCancel(t.Context())
-			broken := e
-			broken.Progress = func(int64) { stop() }
-			_, err = broken.WriteFile(ctx, path, false, noFault)
+			interrupted := e
+			interrupted.Progress = func(int64) { stop() }
+			_, err = interrupted.WriteFile(ctx, path, false, failOnError)
 			require.ErrorIs(t, err, context.Canceled)
 			require.NoFileExists(t, path)
 
-			_, err = e.WriteFile(t.Context(), path, false, noFault)
+			_, err = e.WriteFile(t.Context(), path, false, failOnError)
 			require.ErrorContains(t, err, "--resume")
-			another := e
-			another.Query.Interpolated = true
-			_, err = another.WriteFile(t.Context(), path, true, noFault)
+			other := e
+			other.Query.Interpolated = true
+			_, err = other.WriteFile(t.Context(), path, true, failOnError)
 			require.ErrorContains(t, err, "interpolated=false")
 
-			half, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
+			partFile, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
 			require.NoError(t, err)
-			_, err = half.WriteString("half of a ro")
+			_, err = partFile.WriteString("half of a ro")
 			require.NoError(t, err)
-			require.NoError(t, half.Close())
-			done, err := e.WriteFile(t.Context(), path, true, noFault)
+			require.NoError(t, partFile.Close())
+			done, err := e.WriteFile(t.Context(), path, true, failOnError)
 			require.NoError(t, err)
-			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "of both runs")
+			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "the totals of both runs")
 			got, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))
 			require.Equal(t, []string{"out"}, fileNames(t, dir))
 
-			done, err = e.WriteFile(t.Context(), path, true, noFault)
-			require.NoError(t, err, "with nothing to resume it begins, and replaces the file once it is whole")
+			done, err = e.WriteFile(t.Context(), path, true, failOnError)
+			require.NoError(t, err, "without a part file, --resume starts a new export and replaces the complete file")
 			require.EqualValues(t, 1000, done.Rows)
 			require.NoError(t, os.Remove(path))
 		}
 
-		// Broken off before anything of it was whole.
+		// An export that was interrupted before its first batch starts again.
 		require.NoError(t, os.WriteFile(path+".part", []byte("link,user"), 0o600))
 		e := transfer.Export{Org: o, Format: transfer.CSV, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
-		_, err = e.WriteFile(t.Context(), path, true, noFault)
+		_, err = e.WriteFile(t.Context(), path, true, failOnError)
 		require.NoError(t, err)
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -201,5 +201,5 @@ func TestExport_worksWithoutStateFile(t *testing.T) {
 	done, err := e.WriteFile(t.Context(), path, false, func(err error) { failed = append(failed, err) })
 	require.NoError(t, err)
 	require.EqualValues(t, 900, done.Rows)
-	require.Len(t, failed, 2, "once that it cannot be written, once that it cannot be removed")
+	require.Len(t, failed, 2, "one error for saving the state, one for removing it")
 }
