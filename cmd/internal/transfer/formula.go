@@ -2,10 +2,10 @@ package transfer
 
 import "strings"
 
-// formulaSigns are the characters with which a formula may begin. A spreadsheet would run such a cell.
+// formulaSigns are the characters with which a formula may begin. A spreadsheet evaluates a cell that begins with one.
 const formulaSigns = "=+-@＝＋－＠"
 
-// formulaSignsAtStart also has the white space that a spreadsheet may drop at the beginning of a text, before a formula.
+// formulaSignsAtStart also has the white space that a spreadsheet may remove from the beginning of a text.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
 // cellSeparators start a new cell in a spreadsheet that splits lines at semicolons or tabs. Such a spreadsheet ignores the quotes
@@ -15,9 +15,9 @@ const cellSeparators = ";\t\r\n"
 // cellQuotes are the quotes that a spreadsheet may remove before a formula.
 const cellQuotes = `'"`
 
-// guarded makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
-// separator, so that the formula is shown as text. unguarded restores the original, even if that had apostrophes.
-func guarded(text string) string {
+// escapeFormulas makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
+// separator, so that the formula is shown as text. unescapeFormulas returns the original text, even if the original has apostrophes.
+func escapeFormulas(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
 			return "'" + cell
@@ -26,7 +26,8 @@ func guarded(text string) string {
 	})
 }
 
-func unguarded(text string) string {
+// unescapeFormulas reverses escapeFormulas.
+func unescapeFormulas(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
 			return strings.TrimPrefix(cell, "'")
@@ -35,8 +36,8 @@ func unguarded(text string) string {
 	})
 }
 
-// eachCell splits a text into the parts that a spreadsheet may take for cells, and joins what change returns for each. change gets
-// the part with its final separator, and whether its first character after quotes begins a formula.
+// eachCell splits a text into the parts that a spreadsheet may treat as cells, calls change for each part and joins the results. The
+// arguments of change are the part, including its final separator, and whether the part begins with a formula, apart from quotes.
 func eachCell(text string, change func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart
