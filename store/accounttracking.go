@@ -39,7 +39,7 @@ type TrackedAccount struct {
 }
 
 // targetAccount is the queue's kind for accounts.
-const targetAccount = "account"
+const targetAccount = KindAccount
 
 // accountTarget is what an account is called in the queue: its own id where it is known, else its source's, else its handle.
 func accountTarget(a *Account) string {

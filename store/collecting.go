@@ -22,7 +22,7 @@ const FetchedBy = 36 * time.Hour
 // QueueCounts counts the targets of one platform, kind, lane and state.
 type QueueCounts struct {
 	Platform  link.Platform
-	Kind      string
+	Kind      Kind
 	Lane      Lane
 	State     string
 	Targets   int64

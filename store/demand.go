@@ -9,7 +9,7 @@ import (
 // Demand is how many targets of a platform and kind are fetched by the schedule in a lane and at a pace.
 type Demand struct {
 	Platform link.Platform
-	Kind     string
+	Kind     Kind
 	Lane     Lane
 	Pace     Pace
 	Targets  int64
@@ -22,7 +22,7 @@ type Demand struct {
 func (s *Store) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform
-		Kind     string
+		Kind     Kind
 		BaseLane Lane
 		Pace     Pace
 		Targets  int64

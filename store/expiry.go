@@ -144,13 +144,13 @@ func (s *Store) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 	unclaimedSince := s.now().Add(-day)
 	var last struct {
 		Source     link.Platform
-		Kind       string
+		Kind       Kind
 		ExternalID string
 	}
 	for {
 		targets := []struct {
 			Source     link.Platform
-			Kind       string
+			Kind       Kind
 			ExternalID string
 			Orphan     bool
 		}{}

@@ -71,7 +71,16 @@ const (
 	PaceStill       // old, and hardly moving: the first to be asked for less often when a budget is short
 )
 
-const targetVideo = "video"
+// Kind is the kind of a target.
+type Kind string
+
+// The kinds of target.
+const (
+	KindVideo   Kind = "video"
+	KindAccount Kind = "account"
+)
+
+const targetVideo = KindVideo
 
 // Bucket is the only bucket: the queue is one piece until it is sharded.
 const bucket = 0
@@ -101,7 +110,7 @@ func slotAfter(now Instant, p link.Platform, externalID string) Instant {
 type fetchTarget struct {
 	Bucket      int           `gorm:"primaryKey"`
 	Source      link.Platform `gorm:"primaryKey"`
-	Kind        string        `gorm:"primaryKey"`
+	Kind        Kind          `gorm:"primaryKey"`
 	ExternalID  string        `gorm:"primaryKey"`
 	Handle      string
 	Link        string
@@ -122,7 +131,7 @@ type fetchTarget struct {
 type fetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
 	Source         link.Platform `gorm:"primaryKey"`
-	Kind           string        `gorm:"primaryKey"`
+	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	SubjectID      uuid.UUID
@@ -141,7 +150,7 @@ const (
 // queueEntry is one organisation's wish to have a target fetched.
 type queueEntry struct {
 	Source         link.Platform
-	Kind           string
+	Kind           Kind
 	ExternalID     string
 	Handle, Link   string
 	Lane, BaseLane Lane
@@ -183,8 +192,9 @@ func deferServed(tx *gorm.DB, entries []queueEntry, now Instant) error {
 		}
 	}
 	type key struct {
-		platform         link.Platform
-		kind, externalID string
+		platform   link.Platform
+		kind       Kind
+		externalID string
 	}
 	fetched := map[key]Instant{}
 	for chunk := range slices.Chunk(again, insertChunk) {
@@ -283,10 +293,15 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 // Target is a claimed target: until its lease ends, no other collector has it.
 type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
-	Kind       string
-	ExternalID string
-	// Handle is the account's handle. For a video it is a handle that a source has confirmed; "" if there is none.
+	Kind       Kind
+	ExternalID string // the platform's own id (for Instagram the shortcode)
+	// Handle is the account's handle. For a video it is a handle that a source has confirmed; "" if there is none. For a fetch it may also be
+	// a claimed handle.
 	Handle string
+	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
+	HandleClaimed bool `gorm:"-"`
+	// NeedDetails is true if the fetch needs title, account, upload date and the like as well as the counts.
+	NeedDetails bool `gorm:"-"`
 	// Handles are up to claimedHandles handles that the subscribers of a video claim, without Handle. The one that was claimed or tried least
 	// recently comes first. "" stands for links that name no account.
 	Handles  []string `gorm:"-"`
@@ -306,11 +321,10 @@ type Target struct {
 	Suspect   *string // the collector's note on a number held back
 	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
 	RequestedAt Instant
-	// Of an account: the platform's own id and the source's (AccountFacts.SourceID), once they are known, and how many of its
-	// newest videos are wanted.
-	NativeID *string
-	SourceID *string
-	Depth    int
+	// AccountID is an account's own id on the platform, and SourceID the id that its source uses (AccountFacts.SourceID). Each is "" until it is known.
+	AccountID string `gorm:"column:native_id"`
+	SourceID  string
+	Depth     int // how many of an account's newest videos are wanted at least
 	// Organisation is one of those that subscribe.
 	Organisation uuid.UUID `gorm:"-"`
 }
@@ -326,7 +340,7 @@ type Claim struct {
 type ClaimRequest struct {
 	Collector uuid.UUID
 	Platform  link.Platform
-	Kind      string
+	Kind      Kind
 	// Lanes are served in this order until Limit is reached.
 	Lanes []Lane
 	Limit int
@@ -420,7 +434,7 @@ type claimants struct {
 // dropOrphans deletes the targets that have no subscription. It returns the other targets, each with one of its organisations and the
 // handles that its subscribers claim. A target that was requested after it was claimed is kept, because a subscription may have been
 // added with that request.
-func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UUID, targets []Target) ([]Target, error) {
+func dropOrphans(tx *gorm.DB, platform link.Platform, kind Kind, token uuid.UUID, targets []Target) ([]Target, error) {
 	ids := make([]string, len(targets))
 	var claimedAt Instant
 	for i, t := range targets {
@@ -482,7 +496,7 @@ func (t *Target) subscribedBy(all []claimants) {
 
 // DueLanes returns the lanes in which a target of a platform is due, the first to be served first. It reads one index
 // entry a lane, whatever the size of the queue.
-func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind string) ([]Lane, error) {
+func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind Kind) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
 	for i, lane := range Lanes {
@@ -524,7 +538,7 @@ func (s *Store) Release(ctx context.Context, c Claim, at time.Time) error {
 
 type kindGroup struct {
 	platform link.Platform
-	kind     string
+	kind     Kind
 	ids      []string
 }
 

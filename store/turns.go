@@ -18,7 +18,7 @@ import (
 
 type orgTurn struct {
 	Source         link.Platform `gorm:"primaryKey"`
-	Kind           string        `gorm:"primaryKey"`
+	Kind           Kind          `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	Turn           int64
 }
@@ -57,7 +57,7 @@ func takeTurns(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) er
 
 // lastTurn returns the turn after which the organisation's next link comes. What it was given before counts only while
 // some of that may still wait: who has been served owes nothing.
-func lastTurn(tx *gorm.DB, org uuid.UUID, source link.Platform, kind string, now Instant) (int64, error) {
+func lastTurn(tx *gorm.DB, org uuid.UUID, source link.Platform, kind Kind, now Instant) (int64, error) {
 	var serving sql.NullInt64
 	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets
  WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ? AND claimed_by IS NULL`,
@@ -87,7 +87,7 @@ const newcomersAmong = 1000
 
 // Newcomers returns up to limit due targets of the interactive lane to which others subscribe than the organisations that are being
 // served, in the order of their turns. A collector all of whose hands are full has some left for these.
-func (s *Store) Newcomers(ctx context.Context, platform link.Platform, kind string, served []uuid.UUID, limit int) ([]Waiting, error) {
+func (s *Store) Newcomers(ctx context.Context, platform link.Platform, kind Kind, served []uuid.UUID, limit int) ([]Waiting, error) {
 	served = append([]uuid.UUID{uuid.Nil}, served...) // the list is never empty
 	var out []Waiting
 	err := s.read.WithContext(ctx).Raw(`SELECT external_id, organisation FROM (
