@@ -106,7 +106,7 @@ func queueCounts(db *gorm.DB, now Instant) (counts []QueueCounts, err error) {
 // It reads until it finds one: ask where they are many.
 func (s *Store) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.read.WithContext(ctx).Raw(`SELECT detail FROM fetch_targets
- WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, bucket, p, stateParked).Scan(&detail).Error
+ WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, bucket, p, StateParked).Scan(&detail).Error
 	return detail, translate(err)
 }
 

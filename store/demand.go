@@ -29,7 +29,7 @@ func (s *Store) Demand(ctx context.Context) ([]Demand, error) {
 		Sample   string
 	}
 	err := s.read.WithContext(ctx).Raw(`SELECT source, kind, base_lane, pace, COUNT(*) AS targets, MIN(external_id) AS sample FROM fetch_targets
- WHERE bucket = ? AND state = ? GROUP BY source, kind, base_lane, pace ORDER BY source, kind, base_lane, pace`, bucket, stateActive).Scan(&rows).Error
+ WHERE bucket = ? AND state = ? GROUP BY source, kind, base_lane, pace ORDER BY source, kind, base_lane, pace`, bucket, StateActive).Scan(&rows).Error
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -125,6 +125,8 @@ type fetchTarget struct {
 	Detail      string
 	Depth       int
 	Turn        int64
+	AskedBy     *uuid.UUID
+	Route       string
 	FetchedAt   *Instant
 }
 
@@ -142,9 +144,9 @@ type fetchSubscription struct {
 
 // The states of a target.
 const (
-	stateActive = "active" // fetched by the schedule
-	stateGone   = "gone"   // its source says that it is not there; asked rarely
-	stateParked = "parked" // failed too often; asked rarely
+	StateActive = "active" // fetched by the schedule
+	StateGone   = "gone"   // the sources say that it does not exist; fetched rarely
+	StateParked = "parked" // failed too often, or no source can fetch it; fetched rarely
 )
 
 // queueEntry is one organisation's wish to have a target fetched.
@@ -162,15 +164,19 @@ type queueEntry struct {
 	// organisation has never tracked the subject before.
 	TrackedAt, FetchedAt Instant
 
+	route    string  // the first source for such targets, see takeTurns
 	turn     int64   // position in the interactive lane, see takeTurns
 	servedAt Instant // see deferServed
 }
 
 // target returns the row for a target that is not in the queue yet. Until a source confirms the handle of a
 // video, it is only a claim and is stored with the subscription instead.
-func (e queueEntry) target(now Instant) fetchTarget {
+func (e queueEntry) target(org uuid.UUID, now Instant) fetchTarget {
 	t := fetchTarget{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
-		NextAt: e.NextAt, RequestedAt: now, State: stateActive, Depth: e.Depth, Turn: e.turn}
+		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Depth: e.Depth, Turn: e.turn, Route: e.route}
+	if e.Lane == LaneInteractive {
+		t.AskedBy = &org
+	}
 	if e.Kind != targetVideo {
 		t.Handle = e.Handle
 	}
@@ -247,17 +253,22 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 	unlessServed := func(column, value string) any {
 		return gorm.Expr("CASE WHEN excluded.fetched_at IS NULL THEN " + value + " ELSE fetch_targets." + column + " END")
 	}
+	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
+	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	for chunk := range slices.Chunk(entries, insertChunk) {
 		targets, subs := make([]fetchTarget, len(chunk)), make([]fetchSubscription, len(chunk))
 		for i, e := range chunk {
-			targets[i] = e.target(now)
+			targets[i] = e.target(org, now)
 			subs[i] = fetchSubscription{Bucket: bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID,
 				OrganisationID: org, SubjectID: e.Subject, Handle: e.Handle, HandleAt: now, Preview: e.Preview}
 		}
 		err := tx.Clauses(clause.OnConflict{
 			Columns: columns([]string{"bucket", "source", "kind", "external_id"}),
 			DoUpdates: clause.Assignments(map[string]any{
-				"turn":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn) THEN excluded.turn ELSE fetch_targets.turn END"),
+				"turn":         gorm.Expr("CASE WHEN " + sooner + " THEN excluded.turn ELSE fetch_targets.turn END"),
+				"asked_by":     gorm.Expr("CASE WHEN " + sooner + " THEN excluded.asked_by ELSE fetch_targets.asked_by END"),
+				"route":        gorm.Expr("CASE WHEN " + restarts + " THEN excluded.route ELSE fetch_targets.route END"),
+				"answers":      gorm.Expr("CASE WHEN " + restarts + " THEN NULL ELSE fetch_targets.answers END"),
 				"lane":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END"),
 				"base_lane":    gorm.Expr("CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END"),
 				"next_at":      gorm.Expr("CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END"),
@@ -265,7 +276,7 @@ func enqueue(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) erro
 				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
 				"requested_at": unlessServed("requested_at", "CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
 				"details_at":   unlessServed("details_at", "NULL"), // the organisation may lack the details that others already have
-				"state":        unlessServed("state", "'"+stateActive+"'"),
+				"state":        unlessServed("state", "'"+StateActive+"'"),
 				"attempts":     unlessServed("attempts", "0"),
 				"refused_as":   unlessServed("refused_as", "''"),
 				"refusals":     unlessServed("refusals", "0"),
@@ -325,8 +336,11 @@ type Target struct {
 	AccountID string `gorm:"column:native_id"`
 	SourceID  string
 	Depth     int // how many of an account's newest videos are wanted at least
-	// Organisation is one of those that subscribe.
-	Organisation uuid.UUID `gorm:"-"`
+	// Route is the source that the target is asked of next, and Answers what the sources before it have said (written by the collector; nil for none).
+	Route   string
+	Answers *string
+	// AskedBy is the organisation that waits for the target in the interactive lane.
+	AskedBy *uuid.UUID
 }
 
 // Claim is a lease on some targets.
@@ -336,88 +350,144 @@ type Claim struct {
 	Targets []Target
 }
 
-// ClaimRequest says what a collector asks for.
+// ClaimRequest says what a collector claims.
 type ClaimRequest struct {
 	Collector uuid.UUID
-	Platform  link.Platform
-	Kind      Kind
-	// Lanes are served in this order until Limit is reached.
+	// Route is the source whose queue is claimed from.
+	Route string
+	// Kinds are the kinds of targets to claim.
+	Kinds []Kind
+	// Lanes are served in this order.
 	Lanes []Lane
-	Limit int
-	Lease time.Duration
-	// Ahead fills what is then left of Limit with targets that are due within this time from now, but not beyond the UTC
-	// day: a call costs the same, however many it asks for. Retries are never early. Nothing is claimed when nothing is due.
+	// Idle limits the claim to waiting organisations that have no claimed target in this queue. Lanes must be the interactive lane.
+	Idle bool
+	// Candidates is how many due targets Pick may choose from.
+	Candidates int
+	// Ahead adds targets of the scheduled lanes that are due within this time from now, if there are fewer due targets than Candidates. It
+	// never goes beyond the UTC day. Retries are never early. If no target is due, nothing is claimed.
 	Ahead time.Duration
-	// Only, when set, are the external ids of which alone any are claimed.
-	Only []string
+	// Pick chooses the targets of one call, all of one platform and kind, and returns the length of their lease.
+	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim takes due targets, in each lane the longest due first, in the interactive one by turns, and keeps them from
-// others for the length of the lease. Targets to which nobody subscribes any more are deleted instead. An empty claim means
-// that nothing is due.
+// Claim leases the due targets that Pick chooses: no other collector gets them before the lease ends. In the interactive lane, organisations
+// with the fewest claimed targets come first, then the order of turns; in the others, the target that is due longest comes first. Targets
+// without a subscription are deleted. The claim is empty if nothing is due.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: NewID(), At: s.now()}
 	err := s.tx(ctx, func(tx *gorm.DB) error {
 		c.Targets = nil
-		for _, lane := range r.Lanes {
-			if err := s.take(tx, &c, r, lane, c.At); err != nil {
-				return err
-			}
+		due, err := s.candidates(tx, r, c.At)
+		if err != nil || len(due) == 0 {
+			return err
 		}
-		if len(c.Targets) == 0 || r.Ahead == 0 {
+		batch, lease := r.Pick(due)
+		if len(batch) == 0 {
 			return nil
 		}
-		endOfDay := InstantOf((c.At.Day() + 1).Time()) - 1
-		for _, lane := range Lanes[LanePremium:] {
-			if err := s.take(tx, &c, r, lane, min(c.At.Add(r.Ahead), endOfDay)); err != nil {
+		for _, g := range byKind(batch) {
+			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
+				c.At.Add(lease), r.Collector, c.Token, bucket, g.platform, g.kind, g.ids).Error
+			if err != nil {
 				return err
 			}
 		}
+		c.Targets = batch
 		return nil
 	})
 	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
 	return c, err
 }
 
-// take adds a lane's targets that are due by the time given to a claim, up to its limit.
-func (s *Store) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by Instant) error {
-	order, only, lock := "next_at", "", ""
+// Extend prolongs the lease of a claim before another call for its targets. It returns ErrLeaseLost if another collector has claimed one of
+// them.
+func (s *Store) Extend(ctx context.Context, c Claim, targets []Target, lease time.Duration) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		for _, g := range byKind(targets) {
+			done := tx.Exec(`UPDATE fetch_targets SET next_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
+				s.now().Add(lease), bucket, g.platform, g.kind, g.ids, c.Token)
+			if done.Error != nil {
+				return done.Error
+			}
+			if done.RowsAffected < int64(len(g.ids)) {
+				return ErrLeaseLost
+			}
+		}
+		return nil
+	})
+}
+
+// candidates locks and returns up to r.Candidates targets that may be claimed, with their subscribers' handles.
+func (s *Store) candidates(tx *gorm.DB, r ClaimRequest, now Instant) ([]Target, error) {
+	var due []Target
+	add := func(lane Lane, after, by Instant) error {
+		for len(due) < r.Candidates {
+			found, err := s.dueIn(tx, r, lane, after, by, r.Candidates-len(due))
+			if err != nil || len(found) == 0 {
+				return err
+			}
+			subscribed, err := dropOrphans(tx, found)
+			due = append(due, subscribed...)
+			if err != nil || len(subscribed) > 0 {
+				return err
+			}
+			// All found targets were orphans. There may be more due targets behind them.
+		}
+		return nil
+	}
+	for _, lane := range r.Lanes {
+		if err := add(lane, 0, now); err != nil {
+			return nil, err
+		}
+	}
+	if len(due) == 0 || r.Ahead == 0 {
+		return due, nil
+	}
+	endOfDay := InstantOf((now.Day() + 1).Time()) - 1
+	for _, lane := range Lanes[LanePremium:] {
+		if err := add(lane, now, min(now.Add(r.Ahead), endOfDay)); err != nil {
+			return nil, err
+		}
+	}
+	return due, nil
+}
+
+// targetColumns are the columns of a Target.
+const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
+
+// waitingFront is how many targets of the interactive lane, in the order of turns, are considered for the fair order. The first target of
+// each waiting organisation is among them unless that many organisations wait.
+const waitingFront = 1000
+
+// dueIn returns up to limit targets of a lane that are due after one time and by another. If after is not zero, it leaves out targets that are
+// claimed or will be retried.
+func (s *Store) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by Instant, limit int) ([]Target, error) {
+	var found []Target
 	if lane == LaneInteractive {
-		order = "turn, next_at"
-	}
-	if s.dialect.skipLocked() {
-		lock = " FOR UPDATE SKIP LOCKED"
-	}
-	selected := []any{bucket, r.Platform, r.Kind, lane, by, c.At}
-	if len(r.Only) > 0 {
-		only, selected = " AND external_id IN ?", append(selected, r.Only)
-	}
-	// The materialised list is what bounds the claim: with IN (SELECT … LIMIT …) a nested-loop plan runs the subquery
-	// again and again, and takes more each time.
-	claim := `
-WITH due AS MATERIALIZED (
-  SELECT bucket, source, kind, external_id FROM fetch_targets
-   WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
-     AND (next_at <= ? OR (claimed_by IS NULL AND attempts = 0 AND suspect IS NULL))` + only + ` ORDER BY ` + order + ` LIMIT ?` + lock + `)
-UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
- WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
-   AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
-RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, refused_as, refusals, fetched_at, details_at, views, state, suspect, requested_at, native_id, source_id, depth`
-	for len(c.Targets) < r.Limit {
-		var taken []Target
-		args := append(slices.Clone(selected), r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, bucket)
-		err := tx.Raw(claim, args...).Scan(&taken).Error
-		if err != nil || len(taken) == 0 {
-			return err
+		idle := ""
+		if r.Idle {
+			idle = " AND held.targets IS NULL"
 		}
-		wanted, err := dropOrphans(tx, r.Platform, r.Kind, c.Token, taken)
-		c.Targets = append(c.Targets, wanted...)
-		if err != nil || len(wanted) > 0 {
-			return err
-		}
-		// Orphans alone are no reason to say that nothing is due.
+		err := tx.Raw(`SELECT `+targetColumns+` FROM (
+  SELECT source, kind, external_id FROM fetch_targets
+   WHERE bucket = ? AND route = ? AND lane = 0 AND next_at <= ? AND kind IN ? ORDER BY turn LIMIT ?) front
+ CROSS JOIN fetch_targets t
+ LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
+   ON held.asked_by = t.asked_by
+ WHERE t.bucket = ? AND t.source = front.source AND t.kind = front.kind AND t.external_id = front.external_id AND t.lane = 0 AND t.next_at <= ?`+idle+`
+ ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+forUpdateSkipLocked(s.dialect, "t"),
+			bucket, r.Route, by, r.Kinds, waitingFront, bucket, r.Route, bucket, by, limit).Scan(&found).Error
+		return found, err
 	}
-	return nil
+	early := ""
+	if after > 0 {
+		early = " AND t.claimed_by IS NULL AND t.attempts = 0 AND t.suspect IS NULL"
+	}
+	err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
+ WHERE t.bucket = ? AND t.route = ? AND t.lane = ? AND t.next_at > ? AND t.next_at <= ? AND t.kind IN ?`+early+`
+ ORDER BY t.next_at LIMIT ?`+forUpdateSkipLocked(s.dialect, "t"),
+		bucket, r.Route, lane, after, by, r.Kinds, limit).Scan(&found).Error
+	return found, err
 }
 
 // claimedHandles is how many claimed handles of a video one fetch tries. The next fetch tries others, so two fetches find the right one
@@ -426,58 +496,56 @@ const claimedHandles = 30
 
 // claimants are the subscribers of a target that claim the same handle.
 type claimants struct {
-	ExternalID   string
-	Handle       string
-	Organisation uuid.UUID // one of them
+	ExternalID string
+	Handle     string
 }
 
-// dropOrphans deletes the targets that have no subscription. It returns the other targets, each with one of its organisations and the
-// handles that its subscribers claim. A target that was requested after it was claimed is kept, because a subscription may have been
-// added with that request.
-func dropOrphans(tx *gorm.DB, platform link.Platform, kind Kind, token uuid.UUID, targets []Target) ([]Target, error) {
-	ids := make([]string, len(targets))
-	var claimedAt Instant
-	for i, t := range targets {
-		ids[i] = t.ExternalID
-		claimedAt = max(claimedAt, t.RequestedAt)
+// dropOrphans deletes the targets that have no subscription. It returns the other targets, each with the handles that its subscribers claim.
+// A target that was requested after it was read is kept, because a subscription may have been added with that request.
+func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
+	var readAt Instant
+	for _, t := range targets {
+		readAt = max(readAt, t.RequestedAt)
 	}
-	var wanted []claimants
-	err := tx.Raw(`SELECT external_id, handle, MIN(CAST(organisation_id AS text)) AS organisation FROM fetch_subscriptions
+	subscribed := map[string]bool{}
+	handles := map[string][]claimants{}
+	key := func(p link.Platform, kind Kind, id string) string { return string(kind) + "/" + targetKey(p, id) }
+	for _, g := range byKind(targets) {
+		var found []claimants
+		err := tx.Raw(`SELECT external_id, handle FROM fetch_subscriptions
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
- ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, bucket, platform, kind, ids).Scan(&wanted).Error
-	if err != nil {
-		return targets, err
-	}
-	subscribers := make(map[string][]claimants, len(targets))
-	for _, w := range wanted {
-		subscribers[w.ExternalID] = append(subscribers[w.ExternalID], w)
-	}
-	var orphans []string
-	kept := slices.DeleteFunc(targets, func(t Target) bool {
-		if subscribers[t.ExternalID] == nil {
-			orphans = append(orphans, t.ExternalID)
-			return true
+ ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, bucket, g.platform, g.kind, g.ids).Scan(&found).Error
+		if err != nil {
+			return targets, err
 		}
-		return false
+		for _, f := range found {
+			k := key(g.platform, g.kind, f.ExternalID)
+			subscribed[k], handles[k] = true, append(handles[k], f)
+		}
+	}
+	var orphans []Target
+	kept := slices.DeleteFunc(slices.Clone(targets), func(t Target) bool {
+		orphan := !subscribed[key(t.Platform, t.Kind, t.ExternalID)]
+		if orphan {
+			orphans = append(orphans, t)
+		}
+		return orphan
 	})
 	for i := range kept {
-		kept[i].subscribedBy(subscribers[kept[i].ExternalID])
+		kept[i].claimHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
 	}
-	if len(orphans) == 0 {
-		return kept, nil
-	}
-	return kept, tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ? AND requested_at <= ?`,
-		bucket, platform, kind, orphans, token, claimedAt).Error
-}
-
-// subscribedBy sets Organisation and Handles of a target from its subscribers.
-func (t *Target) subscribedBy(all []claimants) {
-	t.Organisation = all[0].Organisation
-	for _, c := range all[1:] {
-		if slices.Compare(c.Organisation[:], t.Organisation[:]) < 0 {
-			t.Organisation = c.Organisation
+	for _, g := range byKind(orphans) {
+		err := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND requested_at <= ?`,
+			bucket, g.platform, g.kind, g.ids, readAt).Error
+		if err != nil {
+			return kept, err
 		}
 	}
+	return kept, nil
+}
+
+// claimHandles sets the Handles of a video.
+func (t *Target) claimHandles(all []claimants) {
 	if t.Kind != targetVideo {
 		return
 	}
@@ -494,14 +562,14 @@ func (t *Target) subscribedBy(all []claimants) {
 	}
 }
 
-// DueLanes returns the lanes in which a target of a platform is due, the first to be served first. It reads one index
-// entry a lane, whatever the size of the queue.
-func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind Kind) ([]Lane, error) {
-	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ?)"
+// DueLanes returns the lanes in which a target of a source's queue is due, the most urgent first. It reads one index entry for each
+// lane, whatever the size of the queue.
+func (s *Store) DueLanes(ctx context.Context, route string) ([]Lane, error) {
+	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
 	for i, lane := range Lanes {
 		columns[i] = earliest
-		args = append(args, bucket, platform, kind, lane)
+		args = append(args, bucket, route, lane)
 	}
 	next := make([]sql.NullInt64, len(Lanes))
 	into := make([]any, len(Lanes))
@@ -519,6 +587,45 @@ func (s *Store) DueLanes(ctx context.Context, platform link.Platform, kind Kind)
 	}
 	return due, nil
 }
+
+// Route is the first source for the targets of a platform and kind.
+type Route struct {
+	Platform link.Platform `gorm:"column:source;primaryKey"`
+	Kind     Kind          `gorm:"primaryKey"`
+	Route    string
+}
+
+// TableName tells GORM the table.
+func (Route) TableName() string { return "fetch_routes" }
+
+// PublishRoutes stores the first source for each platform and kind, for new targets. Targets whose route is none of the given sources start
+// again with the first one.
+func (s *Store) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
+	for _, r := range routes {
+		err := s.tx(ctx, func(tx *gorm.DB) error {
+			return tx.Clauses(clause.OnConflict{
+				Columns: columns([]string{"source", "kind"}), DoUpdates: clause.AssignmentColumns([]string{"route"}),
+			}).Create(&r).Error
+		})
+		for more := true; more && err == nil; {
+			err = s.tx(ctx, func(tx *gorm.DB) error {
+				done := tx.Exec(`UPDATE fetch_targets SET route = ?, answers = NULL FROM (
+  SELECT external_id FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND route NOT IN ? LIMIT ?) stray
+ WHERE fetch_targets.bucket = ? AND fetch_targets.source = ? AND fetch_targets.kind = ? AND fetch_targets.external_id = stray.external_id`,
+					r.Route, bucket, r.Platform, r.Kind, sources, reroutedAtOnce, bucket, r.Platform, r.Kind)
+				more = done.RowsAffected == reroutedAtOnce
+				return done.Error
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reroutedAtOnce bounds the rows that one transaction of PublishRoutes locks.
+const reroutedAtOnce = 5000
 
 // Release gives a claim's targets back before their lease ends, due again at the time given: the source could not be
 // asked. Their attempts do not count.

@@ -39,7 +39,7 @@ type rename struct {
 // the old handle is then fetched at once under the new one.
 func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant, told bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+uuidType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
-		"to": r.account.Username, "link": r.account.Link, "bucket": bucket, "now": now, "active": stateActive}
+		"to": r.account.Username, "link": r.account.Link, "bucket": bucket, "now": now, "active": StateActive}
 	statements := []string{
 		`UPDATE videos SET username = @to WHERE organisation_id = @org AND linked_account_id = @id AND username = @from`,
 		`UPDATE fetch_subscriptions SET handle = @to WHERE organisation_id = @org AND bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND subject_id IN
@@ -49,7 +49,8 @@ func (r rename) follow(tx *gorm.DB, org uuid.UUID, now Instant, told bool) error
 		statements = append(statements,
 			`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
-			`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0,
+			`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0, answers = NULL,
+  route = COALESCE((SELECT r.route FROM fetch_routes r WHERE r.source = fetch_targets.source AND r.kind = fetch_targets.kind), route),
   next_at = CASE WHEN (attempts > 0 OR state <> @active) AND claimed_by IS NULL THEN @now ELSE next_at END,
   requested_at = CASE WHEN attempts > 0 OR state <> @active THEN requested_at + 1 ELSE requested_at END
  WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND handle <> @to AND external_id IN

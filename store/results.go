@@ -45,8 +45,10 @@ type Outcome struct {
 	Target Target
 	// Facts are written to every organisation that subscribes; nil writes no number at all.
 	Facts *VideoFacts
-	// Details says that the facts came from a call that gives more than counts.
+	// Details is true if the facts came from a call that gives more than counts.
 	Details bool
+	// DetailsOnly is true if the facts complete those of an earlier call. Their counts are not written.
+	DetailsOnly bool
 	// Private and NotSafe, when set, are written even without facts: the source refused, and said why.
 	Private, NotSafe *bool
 	// Source names where the facts come from, for provenance.
@@ -60,6 +62,11 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
+	// Route is the source to ask next; "" keeps the target's. Answers are what the sources before it have said; they replace the target's. If
+	// Onward is true, Route is asked as soon as possible, and a waiting organisation waits for its answer.
+	Route   string
+	Answers *string
+	Onward  bool
 	// HandleLost says of an account that another one answers to its handle.
 	HandleLost bool
 	// Handle is the account's handle if a source confirmed it for the video, else "". If Facts has a username, that counts as confirmed
@@ -201,7 +208,7 @@ func (w writer) touch(accounts map[rowKey]bool, videos []Video) {
 		v := &videos[i]
 		if v.LinkedAccountID != nil {
 			account := rowKey{v.OrganisationID, *v.LinkedAccountID}
-			accounts[account] = accounts[account] || w.outcomes[v.key()].Facts != nil
+			accounts[account] = accounts[account] || w.outcomes[v.key()].measured()
 		}
 	}
 }
@@ -222,7 +229,7 @@ func (w writer) refreshAccounts(touched map[rowKey]bool) error {
 		return err
 	}
 	for _, o := range w.outcomes {
-		if o.Facts != nil {
+		if o.measured() {
 			of.fetchedAt, of.source = &w.fetchedAt, &o.Source
 		}
 	}
@@ -248,17 +255,9 @@ func apply(v *Video, o *Outcome, accounts map[rowKey]*Account, fetchedAt Instant
 	if f == nil {
 		return false
 	}
-	v.LatestUpdatedAt = &fetchedAt
-	setCount := setPointer[int64]
-	if f.HiddenStats != nil && *f.HiddenStats {
-		setCount = func(to **int64, from *int64) { *to = from } // what is hidden now is not what it was before
+	if o.measured() {
+		applyCounts(v, f, fetchedAt)
 	}
-	setCount(&v.LatestViews, f.Views)
-	setCount(&v.LatestLikes, f.Likes)
-	setCount(&v.LatestComments, f.Comments)
-	setCount(&v.LatestShares, f.Shares)
-	setCount(&v.LatestBookmarks, f.Bookmarks)
-	v.LatestEngagement = v.latest().Engagement()
 	set(&v.Title, f.Title)
 	v.TitleFolded = strings.ToLower(v.Title)
 	set(&v.Username, f.Username)
@@ -282,7 +281,25 @@ func apply(v *Video, o *Outcome, accounts map[rowKey]*Account, fetchedAt Instant
 	set(&v.AdInfoShop, f.ShopAd)
 	setPointer(&v.AdProductIDShop, f.ShopProductID)
 	v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
-	return true
+	return o.measured()
+}
+
+// measured returns true if the outcome has counts to write.
+func (o *Outcome) measured() bool { return o.Facts != nil && !o.DetailsOnly }
+
+// applyCounts sets the latest counts of a video.
+func applyCounts(v *Video, f *VideoFacts, fetchedAt Instant) {
+	v.LatestUpdatedAt = &fetchedAt
+	setCount := setPointer[int64]
+	if f.HiddenStats != nil && *f.HiddenStats {
+		setCount = func(to **int64, from *int64) { *to = from } // what is hidden now is not what it was before
+	}
+	setCount(&v.LatestViews, f.Views)
+	setCount(&v.LatestLikes, f.Likes)
+	setCount(&v.LatestComments, f.Comments)
+	setCount(&v.LatestShares, f.Shares)
+	setCount(&v.LatestBookmarks, f.Bookmarks)
+	v.LatestEngagement = v.latest().Engagement()
 }
 
 func (v *Video) latest() Counts {
@@ -441,6 +458,10 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
 	})
 	for chunk := range slices.Chunk(sorted, insertChunk) {
+		turns, err := onwardTurns(tx, now, chunk)
+		if err != nil {
+			return err
+		}
 		rows := make([][]any, len(chunk))
 		for i, o := range chunk {
 			var fetched, details *Instant
@@ -448,7 +469,9 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 			handle := o.Handle
 			if o.Facts != nil {
 				set(&handle, o.Facts.Username)
-				fetched, views = &fetchedAt, o.Facts.Views
+				if o.measured() {
+					fetched, views = &fetchedAt, o.Facts.Views
+				}
 				if o.Details {
 					details = &fetchedAt
 				}
@@ -457,18 +480,20 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 				fetched, views = &fetchedAt, o.followers
 			}
 			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-				fetched, details, views, o.Pace, handle}
+				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i]}
 		}
 		list, args := with(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text"}, rows)
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint"}, rows)
 		args = append(args, now, now.Add(soon), bucket, c.Token)
-		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+		err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   views = COALESCE(u.views, fetch_targets.views),
   handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
+  route = CASE WHEN u.route = '' THEN fetch_targets.route ELSE u.route END, answers = u.answers,
+  turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
-  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
+  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
    AND fetch_targets.external_id = u.external_id AND fetch_targets.token = ?`, args...).Error
 		if err != nil {
@@ -479,6 +504,22 @@ func acknowledge(tx *gorm.DB, c Claim, now, fetchedAt Instant, outcomes []Outcom
 		}
 	}
 	return nil
+}
+
+// onwardTurns returns the turns of the targets that organisations wait for and that go on to another source, in the order of the outcomes; 0 for
+// other targets.
+func onwardTurns(tx *gorm.DB, now Instant, outcomes []Outcome) ([]int64, error) {
+	given, turns := map[string]*orgTurn{}, make([]int64, len(outcomes))
+	for i, o := range outcomes {
+		if !o.Onward || o.Target.Lane != LaneInteractive || o.Target.AskedBy == nil {
+			continue
+		}
+		var err error
+		if turns[i], err = nextTurn(tx, given, o.Route, *o.Target.AskedBy, now); err != nil {
+			return nil, err
+		}
+	}
+	return turns, saveTurns(tx, given)
 }
 
 // noteTried moves the claimed handles that were tried without success behind the other claims of their targets.

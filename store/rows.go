@@ -92,6 +92,14 @@ func forUpdateOf(d dialect, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
+// forUpdateSkipLocked is forUpdateOf for a queue: it leaves out the rows that other transactions have locked.
+func forUpdateSkipLocked(d dialect, table string) string {
+	if !d.skipLocked() {
+		return ""
+	}
+	return " FOR UPDATE OF " + table + " SKIP LOCKED"
+}
+
 var forUpdate = clause.Locking{Strength: clause.LockingStrengthUpdate}
 
 func doNothing(key ...string) clause.OnConflict {

@@ -1,14 +1,13 @@
 package store
 
 import (
-	"context"
 	"database/sql"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-
-	"github.com/reeltally/reeltally/store/link"
 )
 
 // Turns keep the interactive lane fair: 500 links of one organisation must not stand before another's single one. Each
@@ -17,85 +16,79 @@ import (
 // with all links of the same length.)
 
 type orgTurn struct {
-	Source         link.Platform `gorm:"primaryKey"`
-	Kind           Kind          `gorm:"primaryKey"`
-	OrganisationID uuid.UUID     `gorm:"primaryKey"`
+	Route          string    `gorm:"primaryKey"`
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Turn           int64
 }
 
-// takeTurns gives the entries of the interactive lane their turns. The entries come sorted by source and kind.
+// takeTurns gives the entries their first route, and those of the interactive lane their turns there. The entries are sorted by platform
+// and kind.
 func takeTurns(tx *gorm.DB, org uuid.UUID, entries []queueEntry, now Instant) error {
-	var of orgTurn
-	save := func() error {
-		if of.Source == "" {
-			return nil
-		}
-		return tx.Clauses(clause.OnConflict{
-			Columns: columns([]string{"source", "kind", "organisation_id"}), DoUpdates: clause.AssignmentColumns([]string{"turn"}),
-		}).Create(&of).Error
+	var routes []Route
+	if err := tx.Find(&routes).Error; err != nil {
+		return err
 	}
+	turns := map[string]*orgTurn{}
 	for i := range entries {
 		e := &entries[i]
+		if at := slices.IndexFunc(routes, func(r Route) bool { return r.Platform == e.Source && r.Kind == e.Kind }); at >= 0 {
+			e.route = routes[at].Route
+		}
 		if e.Lane != LaneInteractive {
 			continue
 		}
-		if e.Source != of.Source || e.Kind != of.Kind {
-			if err := save(); err != nil {
-				return err
-			}
-			last, err := lastTurn(tx, org, e.Source, e.Kind, now)
-			if err != nil {
-				return err
-			}
-			of = orgTurn{e.Source, e.Kind, org, last}
+		turn, err := nextTurn(tx, turns, e.route, org, now)
+		if err != nil {
+			return err
 		}
-		of.Turn++
-		e.turn = of.Turn
+		e.turn = turn
 	}
-	return save()
+	return saveTurns(tx, turns)
 }
 
-// lastTurn returns the turn after which the organisation's next link comes. What it was given before counts only while
-// some of that may still wait: who has been served owes nothing.
-func lastTurn(tx *gorm.DB, org uuid.UUID, source link.Platform, kind Kind, now Instant) (int64, error) {
+// nextTurn returns the next turn of an organisation in a source's queue. turns holds the last turns until saveTurns writes them.
+func nextTurn(tx *gorm.DB, turns map[string]*orgTurn, route string, org uuid.UUID, now Instant) (int64, error) {
+	key := route + "/" + org.String()
+	if turns[key] == nil {
+		last, err := lastTurn(tx, org, route, now)
+		if err != nil {
+			return 0, err
+		}
+		turns[key] = &orgTurn{route, org, last}
+	}
+	turns[key].Turn++
+	return turns[key].Turn, nil
+}
+
+// saveTurns writes the last turns, always in the same order so that two transactions cannot wait for each other.
+func saveTurns(tx *gorm.DB, turns map[string]*orgTurn) error {
+	for _, key := range slices.Sorted(maps.Keys(turns)) {
+		err := tx.Clauses(clause.OnConflict{
+			Columns: columns([]string{"route", "organisation_id"}), DoUpdates: clause.AssignmentColumns([]string{"turn"}),
+		}).Create(turns[key]).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastTurn returns the turn after which the organisation's next target comes. The turns that it was given before count only while some of
+// these targets may still wait.
+func lastTurn(tx *gorm.DB, org uuid.UUID, route string, now Instant) (int64, error) {
 	var serving sql.NullInt64
-	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets
- WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ? AND claimed_by IS NULL`,
-		bucket, source, kind, LaneInteractive, now).Row().Scan(&serving)
+	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = 0 AND next_at <= ? AND claimed_by IS NULL`,
+		bucket, route, now).Row().Scan(&serving)
 	if err != nil {
 		return 0, err
 	}
 	if !serving.Valid {
-		return int64(now), nil // nobody waits
+		return int64(now), nil // no target waits
 	}
 	var given []int64
-	err = tx.Raw(`SELECT turn FROM org_turns WHERE organisation_id = ? AND source = ? AND kind = ?`, org, source, kind).Scan(&given).Error
+	err = tx.Raw(`SELECT turn FROM org_turns WHERE route = ? AND organisation_id = ?`, route, org).Scan(&given).Error
 	if err != nil || len(given) == 0 {
 		return serving.Int64 - 1, err
 	}
 	return max(serving.Int64-1, given[0]), nil
-}
-
-// Waiting is a target that is due in the interactive lane, and an organisation that subscribes to it.
-type Waiting struct {
-	ExternalID   string
-	Organisation uuid.UUID
-}
-
-// newcomersAmong is how many targets, by turns, newcomers are looked for among: they are in front but for retries.
-const newcomersAmong = 1000
-
-// Newcomers returns up to limit due targets of the interactive lane to which others subscribe than the organisations that are being
-// served, in the order of their turns. A collector all of whose hands are full has some left for these.
-func (s *Store) Newcomers(ctx context.Context, platform link.Platform, kind Kind, served []uuid.UUID, limit int) ([]Waiting, error) {
-	served = append([]uuid.UUID{uuid.Nil}, served...) // the list is never empty
-	var out []Waiting
-	err := s.read.WithContext(ctx).Raw(`SELECT external_id, organisation FROM (
-  SELECT t.external_id, t.turn, t.next_at, (SELECT MIN(CAST(n.organisation_id AS text)) FROM fetch_subscriptions n
-     WHERE n.bucket = ? AND n.source = ? AND n.kind = ? AND n.external_id = t.external_id AND n.organisation_id NOT IN ?) AS organisation
-    FROM (SELECT external_id, turn, next_at FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
-           ORDER BY turn, next_at LIMIT ?) t) w
- WHERE organisation IS NOT NULL ORDER BY turn, next_at LIMIT ?`,
-		bucket, platform, kind, served, bucket, platform, kind, LaneInteractive, s.now(), newcomersAmong, limit).Scan(&out).Error
-	return out, translate(err)
 }
