@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -37,17 +37,17 @@ type page struct {
 }
 
 // fetchAccount asks for a page's profile and for both lists of its videos.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	asked := pathOf(t)
-	res, err := s.get(ctx, asked, "fields", "id,name,username,about,website,followers_count")
+	res, err := s.get(ctx, budget, asked, "fields", "id,name,username,about,website,followers_count")
 	if refusal, ok := graph.AsRefusal(err); ok {
 		return refusal.Result(), nil
 	}
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
-	doubt := func(why string) (collector.Result, error) {
-		return collector.Result{Class: collector.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
+	doubt := func(why string) (source.Result, error) {
+		return source.Result{Class: source.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
 	}
 	var p page
 	if json.Unmarshal(res.Body, &p) != nil {
@@ -62,7 +62,7 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 	case p.Followers.Wrong():
 		return doubt("the page has a count that is no whole number")
 	}
-	a := &collector.AccountFacts{
+	a := &source.AccountFacts{
 		ID: &id, Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.About), ProfileLink: fetch.Link(p.Website),
 		Followers: p.Followers.Value(), Private: new(false),
 	}
@@ -70,15 +70,15 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 		a.Username = &id // as nameOf
 	}
 	s.keepName(id, *a.Username)
-	r := collector.Result{Class: collector.OK, Account: a, Sandbox: res.Sandbox}
+	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range lists {
-		found, err := s.list(ctx, id, list, t.Depth)
+		found, err := s.list(ctx, budget, id, list, t.Depth)
 		if refusal, ok := graph.AsRefusal(err); ok {
 			r.Detail = "no list of " + list + ": " + refusal.Detail // the page is there all the same
 			continue
 		}
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		a.Listed = true
 		a.Videos = append(a.Videos, found...)
@@ -105,7 +105,7 @@ func newestFirst(found []store.FoundVideo) []store.FoundVideo {
 }
 
 // list gives the newest videos of a list of a page, part by part, until there are as many as the depth or no more.
-func (s *Source) list(ctx context.Context, page, list string, depth int) ([]store.FoundVideo, error) {
+func (s *Source) list(ctx context.Context, budget *source.CallBudget, page, list string, depth int) ([]store.FoundVideo, error) {
 	var found []store.FoundVideo
 	seen := map[string]bool{}
 	after := ""
@@ -114,10 +114,10 @@ func (s *Source) list(ctx context.Context, page, list string, depth int) ([]stor
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := s.getAs(ctx, page, page+"/"+list, parameters...)
+		res, err := s.getAs(ctx, budget, page, page+"/"+list, parameters...)
 		err = ofPage(err)
 		if refusal, ok := graph.AsRefusal(err); ok && after != "" {
-			return nil, &collector.Failure{Class: collector.Temporary, Detail: "the list breaks off: " + refusal.Detail}
+			return nil, &source.Failure{Class: source.Temporary, Detail: "the list breaks off: " + refusal.Detail}
 		}
 		if err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func (s *Source) list(ctx context.Context, page, list string, depth int) ([]stor
 			}
 		}
 		if understood == 0 && len(*answer.Data) > 0 {
-			return nil, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a video with an id"}
+			return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 		}
 		next := answer.After(true)
 		if next == "" || next == after || len(seen) >= max(depth, 1) {

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -74,7 +74,11 @@ type pageName struct {
 	at     time.Time
 }
 
-var _ collector.Source = (*Source)(nil)
+var (
+	_ source.Source           = (*Source)(nil)
+	_ source.NetworkSource    = (*Source)(nil)
+	_ source.OwnAccountSource = (*Source)(nil)
+)
 
 // New makes the source. It returns an error when the token is missing, a page's id is no number, a metric is no name, or the
 // base address cannot be used.
@@ -112,30 +116,40 @@ func (s *Source) Address() string { return s.graph.Address() }
 // Clock is the server's.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Patience is the client's.
-func (s *Source) Patience() time.Duration { return s.graph.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
+
+// Concurrency returns 8: each video costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
+func (s *Source) Concurrency() int { return 8 }
+
+// Group returns "": a batch may mix all targets of a kind.
+func (s *Source) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: Facebook finds videos by their ids.
+func (s *Source) AsksByHandle(source.Target) bool { return false }
 
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
-func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
+func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
 // Serves takes Facebook videos and accounts, one at a time.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
 		return 0, false
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return 1, true
-	case t.Kind == collector.KindAccount && (t.ExternalID == "" || pathOf(t) != ""):
+	case t.Kind == source.KindAccount && (t.ExternalID == "" || pathOf(t) != ""):
 		return 1, true
 	}
 	return 0, false
 }
 
-// OwnAlone is so where there are own pages: that others' may not be read is said only after an own one could be.
-func (s *Source) OwnAlone() bool { return len(s.own) > 0 }
+// OwnAccountsOnly returns true if own pages are configured. Another page's video is then Unsupported only after an own page could be
+// read, so that the token is not at fault.
+func (s *Source) OwnAccountsOnly() bool { return len(s.own) > 0 }
 
 // pathOf is what an account is asked for by: its id, else its name; "" when it has neither.
-func pathOf(t collector.Target) string {
+func pathOf(t source.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
 		return t.AccountID
@@ -147,10 +161,10 @@ func pathOf(t collector.Target) string {
 
 // Plan counts, for a video, one call for it, one for its page's name and some for its insights, and for an account one for
 // the page and those for the pages of both its lists. There is no plan while the client spreads its calls.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
-		if t.Kind == collector.KindAccount {
+		if t.Kind == source.KindAccount {
 			calls += 1 + 2*listPages(t.Depth)
 			continue
 		}
@@ -166,51 +180,49 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 }
 
 // Fetch asks for videos or accounts, one after the other.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	if len(plan) != 1 {
-		return nil, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("a plan of %d calls: facebook has one budget", len(plan))}
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	if calls := budget.Calls(); len(calls) != 1 {
+		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("a plan of %d calls: facebook has one budget", len(calls))}
 	}
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
-		var settle func()
-		ctx, settle = collector.Counting(ctx, plan)
-		defer settle()
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+		budget.MeterWithoutLimit()
 	}
-	return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
+	return graph.Each(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
-			return collector.Result{Class: collector.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
+			return source.Result{Class: source.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
 		}
-		if t.Kind == collector.KindAccount {
-			return s.fetchAccount(ctx, t)
+		if t.Kind == source.KindAccount {
+			return s.fetchAccount(ctx, budget, t)
 		}
-		return s.fetchVideo(ctx, t)
+		return s.fetchVideo(ctx, budget, t)
 	})
 }
 
 // notReadable are the errors that concern one object. What is not there and what the token may not read are hardly told apart.
 var notReadable = func() graph.Verdicts {
-	v := graph.Verdicts{{Main: 100, Sub: 33}: collector.Missing, {Main: 803}: collector.Missing, {Main: 3}: collector.Unsupported, {Main: 10}: collector.Unsupported}
+	v := graph.Verdicts{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
-		v[graph.Code{Main: code}] = collector.Unsupported
+		v[graph.Code{Main: code}] = source.Unsupported
 	}
 	return v
 }()
 
 // get asks for an object. That it may not be read says nothing of the source as long as an own page may be.
 // One that only a page's own token may read is asked for with the own pages'.
-func (s *Source) get(ctx context.Context, path string, parameters ...string) (graph.Answer, error) {
-	res, err := s.getAs(ctx, path, path, parameters...)
+func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
+	res, err := s.getAs(ctx, budget, path, path, parameters...)
 	for _, page := range s.own {
 		if !errors.Is(err, graph.ErrPageToken) {
 			break
 		}
-		own, failed := s.graph.GetAsPage(ctx, page, path, notReadable, parameters...)
+		own, failed := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
 		if _, ok := graph.AsRefusal(failed); !ok { // of another of the own pages
 			res, err = own, failed
 		}
 	}
 	err = ofPage(err)
-	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == collector.Unsupported && len(s.own) > 0 {
-		if _, err := s.graph.Get(ctx, s.own[0], nil, "fields", "id"); err != nil {
+	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == source.Unsupported && len(s.own) > 0 {
+		if _, err := s.graph.Get(ctx, budget, s.own[0], nil, "fields", "id"); err != nil {
 			return graph.Answer{}, err
 		}
 	}
@@ -219,18 +231,18 @@ func (s *Source) get(ctx context.Context, path string, parameters ...string) (gr
 
 // ofPage makes one target's refusal of the failure of a call that only a page's own token may make.
 func ofPage(err error) error {
-	if f, ok := errors.AsType[*collector.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
-		return &graph.Refusal{Class: collector.Unsupported, Detail: f.Detail}
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
+		return &graph.Refusal{Class: source.Unsupported, Detail: f.Detail}
 	}
 	return err
 }
 
 // getAs asks with a page's own token when it is one of the own pages.
-func (s *Source) getAs(ctx context.Context, page, path string, parameters ...string) (graph.Answer, error) {
+func (s *Source) getAs(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.own, page) {
-		return s.graph.GetAsPage(ctx, page, path, notReadable, parameters...)
+		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
 	}
-	return s.graph.Get(ctx, path, notReadable, parameters...)
+	return s.graph.Get(ctx, budget, path, notReadable, parameters...)
 }
 
 const videoFields = "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from"
@@ -266,16 +278,16 @@ func (e *edge) total() fetch.Count {
 }
 
 // fetchVideo asks for one video, for its insights where its page is an own one, and for its page's name when it is wanted.
-func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.Result, error) {
-	res, err := s.get(ctx, t.ExternalID, "fields", videoFields)
+func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+	res, err := s.get(ctx, budget, t.ExternalID, "fields", videoFields)
 	if refusal, ok := graph.AsRefusal(err); ok {
 		return refusal.Result(), nil
 	}
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
-	doubt := func(why string) (collector.Result, error) {
-		return collector.Result{Class: collector.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
+	doubt := func(why string) (source.Result, error) {
+		return source.Result{Class: source.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
 	}
 	var v video
 	if json.Unmarshal(res.Body, &v) != nil {
@@ -291,7 +303,7 @@ func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.
 	if views.Value() == nil && likes.Value() == nil && comments.Value() == nil {
 		return doubt("the video has no counts")
 	}
-	f := &collector.Facts{
+	f := &source.Facts{
 		Views: views.Value(), Likes: likes.Value(), Comments: comments.Value(), HiddenStats: new(likes.Value() == nil),
 		Title: fetch.Text(v.Description), UploadedAt: graph.Time(v.CreatedTime, s.now()), Private: new(false),
 	}
@@ -301,22 +313,22 @@ func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.
 	if v.Length != nil {
 		f.LengthSeconds = fetch.Length(*v.Length)
 	}
-	r := collector.Result{Class: collector.OK, Facts: f, Sandbox: res.Sandbox}
+	r := source.Result{Class: source.OK, Facts: f, Sandbox: res.Sandbox}
 	if v.From == nil || !pageID.MatchString(string(v.From.ID)) {
 		return r, nil
 	}
 	id := string(v.From.ID)
 	f.AccountID, f.AccountName = &id, fetch.Name(v.From.Name)
 	if slices.Contains(s.own, id) {
-		if r.Detail, err = s.addInsights(ctx, id, v, f); err != nil {
-			return collector.Result{}, err
+		if r.Detail, err = s.addInsights(ctx, budget, id, v, f); err != nil {
+			return source.Result{}, err
 		}
 	}
 	if t.NeedDetails {
-		f.Username, err = s.nameOf(ctx, id)
+		f.Username, err = s.nameOf(ctx, budget, id)
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
-				return collector.Result{}, err
+				return source.Result{}, err
 			}
 			r.Detail = "the page's name is unknown: " + err.Error() // which is not worth losing the counts
 		}
@@ -325,13 +337,13 @@ func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.
 }
 
 // nameOf is a page's handle, or its id when it has none.
-func (s *Source) nameOf(ctx context.Context, id string) (*string, error) {
+func (s *Source) nameOf(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
 	now := s.now()
 	s.mu.Lock()
 	known, ok := s.names[id]
 	s.mu.Unlock()
 	if !ok || now.Sub(known.at) >= nameTTL {
-		res, err := s.graph.Get(ctx, id, nil, "fields", "id,username")
+		res, err := s.graph.Get(ctx, budget, id, nil, "fields", "id,username")
 		if err != nil {
 			return nil, err
 		}

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // What the errors of insights mean: none of them says anything of the credential, since the page itself has just been read with it.
 const (
-	unknownMetric = collector.Unsupported // the platform does not have the metric (any more)
-	noneOfIt      = collector.Missing     // of this video there are none
-	notAllowed    = collector.Restricted  // of this page there are none, as long as a permission is missing
+	unknownMetric = source.Unsupported // the platform does not have the metric (any more)
+	noneOfIt      = source.Missing     // of this video there are none
+	notAllowed    = source.Restricted  // of this page there are none, as long as a permission is missing
 )
 
 var insightRefusals = func() graph.Verdicts {
@@ -39,14 +39,14 @@ const (
 // addInsights puts in place of the views what the owner alone is told, and adds shares. Of what the platform does not have yet,
 // nothing is said. Where it refuses a video's insights as a whole, nobody says the views, and why tells the reason: those that everybody is told
 // are another count, between which and this one a series would jump.
-func (s *Source) addInsights(ctx context.Context, page string, v video, f *collector.Facts) (why string, err error) {
+func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (why string, err error) {
 	views := s.video
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
 		views = s.reel
 	}
-	values, err := s.insights(ctx, page, string(v.ID), views+","+metricActions)
+	values, err := s.insights(ctx, budget, page, string(v.ID), views+","+metricActions)
 	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == unknownMetric { // one unknown metric fails all
-		values, err = s.oneByOne(ctx, page, string(v.ID), views, metricActions)
+		values, err = s.oneByOne(ctx, budget, page, string(v.ID), views, metricActions)
 	}
 	if refusal, ok := graph.AsRefusal(err); ok {
 		if refusal.Class == notAllowed {
@@ -69,7 +69,7 @@ func (s *Source) addInsights(ctx context.Context, page string, v video, f *colle
 		shares = actions.Shares
 	}
 	if plays.Wrong() || shares.Wrong() {
-		return "", &collector.Failure{Class: collector.Temporary, Detail: "the insights have a count that is no whole number"}
+		return "", &source.Failure{Class: source.Temporary, Detail: "the insights have a count that is no whole number"}
 	}
 	f.Views, f.Shares = plays.Value(), shares.Value()
 	return "", nil
@@ -92,10 +92,10 @@ func (s *Source) warn(ctx context.Context, page, detail string) {
 }
 
 // oneByOne are the values of those metrics that the platform knows.
-func (s *Source) oneByOne(ctx context.Context, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
+func (s *Source) oneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, metric := range metrics {
-		one, err := s.insights(ctx, page, id, metric)
+		one, err := s.insights(ctx, budget, page, id, metric)
 		if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == unknownMetric {
 			continue
 		}
@@ -108,9 +108,9 @@ func (s *Source) oneByOne(ctx context.Context, page, id string, metrics ...strin
 }
 
 // insights are the values of a video's metrics, by their names.
-func (s *Source) insights(ctx context.Context, page, id, metrics string) (map[string]json.RawMessage, error) {
-	res, err := s.graph.GetAsPage(ctx, page, id+"/video_insights", insightRefusals, "metric", metrics)
-	if f, ok := errors.AsType[*collector.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the token has no role on the page
+func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
+	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightRefusals, "metric", metrics)
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the token has no role on the page
 		return nil, &graph.Refusal{Class: notAllowed, Detail: f.Detail}
 	}
 	if refusal, ok := graph.AsRefusal(err); ok && strings.Contains(strings.ToLower(refusal.Detail), notEnoughViewers) {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -38,7 +38,7 @@ func TestSource_aRefusedInsightStopsNobody(t *testing.T) {
 			target.NeedDetails = false
 			r, err := w.fetch(t, target)
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Nil(t, r.Facts.Views, "the public ones are another count")
 			require.Nil(t, r.Facts.Shares)
 			require.Equal(t, int64(90211), *r.Facts.Likes)
@@ -49,9 +49,9 @@ func TestSource_aRefusedInsightStopsNobody(t *testing.T) {
 	}
 	w := newWeb(t, []string{mira}, map[string]string{askVideo: reel, askBoth: graphError(190, 463, "Error validating access token: it has expired")})
 	_, err := w.fetch(t, video(pancakes))
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "a token that has ended is the source's trouble")
+	require.Equal(t, source.AuthFailed, f.Class, "a token that has ended is the source's trouble")
 }
 
 func TestSource_asksNoMoreWhereOneMetricIsRefusedForWantOfViewers(t *testing.T) {
@@ -73,10 +73,10 @@ func TestSandbox_saysNowAndThenThatInsightsAreRefused(t *testing.T) {
 		o.Logger, o.Now = slog.New(slog.NewTextHandler(&logs, nil)), func() time.Time { return now }
 	})
 	ids := s.world.Uploads(link.Facebook, s.own, sourcetest.Now)
-	fetch := func(id string) *collector.Facts {
+	fetch := func(id string) *source.Facts {
 		r, err := s.fetch(t, video(id))
 		require.NoError(t, err)
-		require.Equal(t, collector.OK, r.Class, r.Detail)
+		require.Equal(t, source.OK, r.Class, r.Detail)
 		require.Equal(t, r.Facts.Shares == nil, r.Facts.Views == nil)
 		return r.Facts
 	}

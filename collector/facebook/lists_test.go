@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // filtered is a platform whose list of reels has shown videos on each page and no end.
@@ -60,10 +60,10 @@ func TestSource_readsListsPastEmptyPages(t *testing.T) {
 			t.Parallel()
 			base, calls := filtered(t, tt.shown)
 			s := newSource(t, base, nil)
-			batch := []collector.Target{account("mira.cooks", tt.depth)}
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			batch := []source.Target{account("mira.cooks", tt.depth)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, results[0].Class, results[0].Detail)
+			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
 			require.True(t, results[0].Account.Listed)
 			require.Len(t, results[0].Account.Videos, tt.found)
 			require.EqualValues(t, tt.calls, calls.Load())

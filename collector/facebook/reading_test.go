@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -49,12 +49,12 @@ func newWeb(t *testing.T, own []string, answers map[string]string) web {
 	}), asked, now}
 }
 
-func (w web) fetch(t *testing.T, target collector.Target) (collector.Result, error) {
+func (w web) fetch(t *testing.T, target source.Target) (source.Result, error) {
 	t.Helper()
-	batch := []collector.Target{target}
-	results, err := w.Fetch(t.Context(), batch, w.Plan(batch)[0])
+	batch := []source.Target{target}
+	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	return results[0], nil
 }
@@ -75,7 +75,7 @@ func TestSource_asksMetricsOneByOneWhenASetFails(t *testing.T) {
 	})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Nil(t, r.Facts.Views, "not the public count, which is another one")
 	require.Nil(t, r.Facts.Shares, "what is not said is not zero")
 	require.Equal(t, int64(90211), *r.Facts.Likes)
@@ -97,13 +97,13 @@ func TestSource_tellsAVideoFromItsOwnTrouble(t *testing.T) {
 	w := newWeb(t, []string{mira}, map[string]string{askVideo: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, r.Class, "a stranger's, which stops nobody else's")
+	require.Equal(t, source.Unsupported, r.Class, "a stranger's, which stops nobody else's")
 
 	w = newWeb(t, []string{mira}, map[string]string{askVideo: notReadable, mira + " id": notReadable})
 	_, err = w.fetch(t, video(pancakes))
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "the own page may not be read either")
+	require.Equal(t, source.AuthFailed, f.Class, "the own page may not be read either")
 }
 
 func TestSource_namesPages(t *testing.T) {
@@ -135,26 +135,26 @@ func TestSource_serves(t *testing.T) {
 	require.Equal(t, "facebook", s.Name())
 	elsewhere := video(pancakes)
 	elsewhere.Platform = link.Instagram
-	for _, bad := range []collector.Target{elsewhere, video("12345678"), video("me/accounts"), account("a/b", 1), account("", 1), account("ö", 1)} {
+	for _, bad := range []source.Target{elsewhere, video("12345678"), video("me/accounts"), account("a/b", 1), account("", 1), account("ö", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
 	numbered := account("", 30)
 	numbered.ExternalID, numbered.AccountID = mira, mira
-	for _, good := range []collector.Target{video(pancakes), account("mira.cooks", 30), account("mira.cooks~"+mira, 30), numbered,
-		{Platform: link.Facebook, Kind: collector.KindVideo}, {Platform: link.Facebook, Kind: collector.KindAccount}} {
+	for _, good := range []source.Target{video(pancakes), account("mira.cooks", 30), account("mira.cooks~"+mira, 30), numbered,
+		{Platform: link.Facebook, Kind: source.KindVideo}, {Platform: link.Facebook, Kind: source.KindAccount}} {
 		size, ok := s.Serves(good)
 		require.True(t, ok, "%+v", good)
 		require.Equal(t, 1, size)
 	}
-	require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]collector.Target{video(pancakes)}))
-	results, err := s.Fetch(t.Context(), []collector.Target{elsewhere}, []collector.Call{{Bucket: graph.Budget, Units: 1}})
+	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]source.Target{video(pancakes)}))
+	results, err := s.Fetch(t.Context(), []source.Target{elsewhere}, source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, results[0].Class)
-	_, err = s.Fetch(t.Context(), []collector.Target{video(pancakes)}, nil)
-	var f *collector.Failure
+	require.Equal(t, source.Unsupported, results[0].Class)
+	_, err = s.Fetch(t.Context(), []source.Target{video(pancakes)}, source.NewCallBudget(nil))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.BadRequest, f.Class)
+	require.Equal(t, source.BadRequest, f.Class)
 }
 
 func TestNew_refuses(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -67,12 +67,12 @@ func (s stage) control(t *testing.T, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func (s stage) fetch(t *testing.T, target collector.Target) (collector.Result, error) {
+func (s stage) fetch(t *testing.T, target source.Target) (source.Result, error) {
 	t.Helper()
-	batch := []collector.Target{target}
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	batch := []source.Target{target}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	return results[0], nil
 }
@@ -87,8 +87,8 @@ func TestSandbox_isCollected(t *testing.T) {
 		r, err := s.fetch(t, video(id))
 		require.NoError(t, err)
 		require.True(t, r.Sandbox)
-		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
-		want := &collector.Facts{
+		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		want := &source.Facts{
 			Views: &truth.Views, Likes: truth.Likes, Comments: truth.Comments, Title: &truth.Title, Username: &truth.Account.Handle, AccountID: &truth.Account.ID,
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, LengthSeconds: &truth.LengthSeconds, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}
@@ -111,7 +111,7 @@ func TestSandbox_isCollected(t *testing.T) {
 		for _, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
 			r, err := s.fetch(t, video(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
-			require.Equal(t, collector.Missing, r.Class, r.Detail)
+			require.Equal(t, source.Missing, r.Class, r.Detail)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
 				require.True(t, ok)
 				r, err := s.fetch(t, video(id))
 				require.NoError(t, err)
-				require.Equal(t, collector.OK, r.Class, r.Detail)
+				require.Equal(t, source.OK, r.Class, r.Detail)
 				require.Equal(t, truth.Views, *r.Facts.Views)
 				require.Equal(t, truth.Shares, r.Facts.Shares)
 				require.Equal(t, page, *r.Facts.AccountID)
@@ -141,7 +141,7 @@ func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
 			require.True(t, ok)
 			r, err := s.fetch(t, account(truth.Handle, 500))
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.True(t, r.Account.Listed, r.Detail)
 			require.Len(t, r.Account.Videos, len(s.world.Uploads(link.Facebook, page, sourcetest.Now)))
 		}
@@ -151,12 +151,12 @@ func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
 	check()
 	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, r.Class, "a stranger's is read as well")
+	require.Equal(t, source.OK, r.Class, "a stranger's is read as well")
 
 	without := playAs(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
 	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, r.Class, "one video stops nobody else's")
+	require.Equal(t, source.Unsupported, r.Class, "one video stops nobody else's")
 	require.Contains(t, r.Detail, "A page access token is required")
 }
 
@@ -175,12 +175,12 @@ func TestSandbox_takesCallsWithTheRightProofAlone(t *testing.T) {
 			r, err := s.fetch(t, video(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
 			if tt.says == "" {
 				require.NoError(t, err)
-				require.Equal(t, collector.OK, r.Class, r.Detail)
+				require.Equal(t, source.OK, r.Class, r.Detail)
 				return
 			}
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.AuthFailed, f.Class)
+			require.Equal(t, source.AuthFailed, f.Class)
 			require.Contains(t, f.Detail, tt.says)
 		})
 	}
@@ -196,7 +196,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		if truth.State != sandbox.Public {
 			continue
 		}
-		want := &collector.AccountFacts{ID: &truth.ID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
+		want := &source.AccountFacts{ID: &truth.ID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
 			Private: new(false), Listed: true}
 		if truth.BioLink != "" {
 			want.ProfileLink = &truth.BioLink
@@ -210,14 +210,14 @@ func TestSandbox_listsAccounts(t *testing.T) {
 			target.AccountID = id
 			r, err := s.fetch(t, target)
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Equal(t, want, r.Account)
 		}
 	}
 	for _, category := range []sandbox.AccountCategory{sandbox.AccountGone, sandbox.AccountPrivate} {
 		r, err := s.fetch(t, account(s.world.FindAccount(link.Facebook, category), 30))
 		require.NoError(t, err)
-		require.Equal(t, collector.Missing, r.Class, r.Detail)
+		require.Equal(t, source.Missing, r.Class, r.Detail)
 	}
 }
 
@@ -225,14 +225,14 @@ func TestSandbox_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"business limit used up":           {`"quota_spent"`, collector.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
+		"business limit used up":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +240,7 @@ func TestSandbox_fails(t *testing.T) {
 			target := video(s.world.Find(link.Facebook, sandbox.Normal))
 			s.control(t, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, target)
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, tt.class, f.Class, f.Detail)
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -255,12 +255,12 @@ func TestSandbox_fails(t *testing.T) {
 		for range hostileTurns {
 			r, err := s.fetch(t, target)
 			if err != nil {
-				var f *collector.Failure
+				var f *source.Failure
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				require.Equal(t, source.Temporary, f.Class, f.Detail)
 				continue
 			}
-			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
 					if count != nil { // though perhaps in each other's place, which no source can see
@@ -276,8 +276,8 @@ func TestSandbox_fails(t *testing.T) {
 		target := video(s.world.Find(link.Facebook, sandbox.Normal))
 		s.Source = newSource(t, s.base+"/facebook/v25.0", nil)
 		_, err := s.fetch(t, target)
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 	})
 }

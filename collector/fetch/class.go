@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // MaxRetryAfter caps what a server may ask for: a longer wait is more likely a mistake than a wish.
@@ -18,22 +18,22 @@ const MaxRetryAfter = 24 * time.Hour
 //
 // spoke is true if the body is JSON, so that the platform itself answered. An HTML page comes from something in between, such as a
 // proxy, a load balancer or a login portal. Its 403 does not make a key invalid, and its 404 does not mean that the request was wrong.
-func ClassOf(status int, spoke bool) collector.Class {
+func ClassOf(status int, spoke bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && spoke:
-		return collector.OK
+		return source.OK
 	case status == http.StatusUnauthorized, status == http.StatusProxyAuthRequired:
-		return collector.AuthFailed
+		return source.AuthFailed
 	case status == http.StatusTooManyRequests:
-		return collector.RateLimited
+		return source.RateLimited
 	case !spoke, status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		return collector.Temporary
+		return source.Temporary
 	case status == http.StatusPaymentRequired:
-		return collector.QuotaSpent
+		return source.QuotaSpent
 	case status == http.StatusForbidden:
-		return collector.AuthFailed
+		return source.AuthFailed
 	default:
-		return collector.BadRequest
+		return source.BadRequest
 	}
 }
 

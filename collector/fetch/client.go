@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 )
 
@@ -33,9 +33,9 @@ const SandboxHeader = "ReelTally-Sandbox"
 
 // What a Failure of Do can be matched with.
 var (
-	ErrTimeout     = fmt.Errorf("%w in time", collector.ErrNoAnswer)
+	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
 	ErrTooLarge    = errors.New("answer too large")
-	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", collector.ErrNoAnswer)
+	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", source.ErrNoAnswer)
 )
 
 // Options of a Client. The zero value is ready for use.
@@ -110,12 +110,13 @@ func (c *Client) Close() {
 
 // Request is one call.
 type Request struct {
-	Method  string        // "" means GET
-	URL     string        // on the endpoint's server; sent byte for byte, the query in the order given
-	Header  http.Header   // besides User-Agent and Accept
-	Body    []byte        // JSON unless Header names another Content-Type; nil for none
-	Timeout time.Duration // 0 means the client's
-	Secrets []string      // credentials that URL, Header or Body hold, to be kept out of every error
+	Method  string             // "" means GET
+	URL     string             // on the endpoint's server; sent byte for byte, the query in the order given
+	Header  http.Header        // besides User-Agent and Accept
+	Body    []byte             // JSON unless Header names another Content-Type; nil for none
+	Timeout time.Duration      // 0 means the client's
+	Secrets []string           // credentials that URL, Header or Body hold, to be kept out of every error
+	Budget  *source.CallBudget // pays for the request; nil if the request costs nothing
 }
 
 // Response is an answer that was read to its end.
@@ -127,9 +128,9 @@ type Response struct {
 }
 
 // Do makes one call. Every answer is a Response, whatever its status. Without a complete answer it returns a
-// *collector.Failure of class Temporary whose cause is ErrTimeout, ErrTooLarge or ErrUnreachable; a deadline of
+// *source.Failure of class Temporary whose cause is ErrTimeout, ErrTooLarge or ErrUnreachable; a deadline of
 // ctx counts as a timeout. For want of units the cause is
-// [collector.ErrUnpaid], and no call was made. An address elsewhere is not asked: that is a *collector.Failure of class BadRequest, whose
+// [source.ErrNoUnits], and no call was made. An address elsewhere is not asked: that is a *source.Failure of class BadRequest, whose
 // cause is an *outbound.RefusedError. When ctx is cancelled the error is context.Canceled and no Failure, since that says
 // nothing about the platform.
 func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
@@ -149,8 +150,8 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 		c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", f)
 		return nil, f
 	}
-	if own.Err() == nil && !collector.Pay(ctx) {
-		return nil, &collector.Failure{Class: collector.Temporary, Cause: collector.ErrUnpaid, Detail: "the units that were reserved for it are used up"}
+	if own.Err() == nil && !r.Budget.Spend() {
+		return nil, &source.Failure{Class: source.Temporary, Cause: source.ErrNoUnits, Detail: "the units that were reserved for it are used up"}
 	}
 	res, err := e.roundTrip(req)
 	if err != nil {
@@ -180,7 +181,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	req, err := http.NewRequestWithContext(ctx, method, r.URL, body)
 	if err != nil {
 		// The error of net/http quotes the address, and with it the key.
-		return nil, &collector.Failure{Class: collector.BadRequest, Detail: "the request's method or address is malformed"}
+		return nil, &source.Failure{Class: source.BadRequest, Detail: "the request's method or address is malformed"}
 	}
 	for name, values := range r.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
@@ -222,7 +223,7 @@ func explain(ctx, own context.Context, err error, timeout time.Duration, maxBody
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer one quotes the address with its query
 	}
-	failure := &collector.Failure{Class: collector.Temporary}
+	failure := &source.Failure{Class: source.Temporary}
 	netErr, _ := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -9,14 +9,15 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,14 +108,46 @@ func TestClient_asks(t *testing.T) {
 	})
 }
 
+func TestClient_spendsBudget(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	base := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
+	e := newEndpoint(t, base, fetch.Options{})
+	budget := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
+	budget.Meter()
+	request := fetch.Request{URL: base, Budget: budget}
+	for range 2 {
+		_, err := e.Do(t.Context(), request)
+		require.NoError(t, err)
+	}
+	_, err := e.Do(t.Context(), request)
+	require.ErrorIs(t, err, source.ErrNoUnits)
+	var f *source.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, source.Temporary, f.Class)
+	require.Equal(t, int32(2), calls.Load(), "the third request is not sent")
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 2}}, budget.Spent())
+
+	_, err = e.Do(t.Context(), fetch.Request{URL: base})
+	require.NoError(t, err, "a request without a budget costs nothing")
+
+	budget = source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
+	budget.Meter()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = e.Do(ctx, fetch.Request{URL: base, Budget: budget})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
+}
+
 func TestClient_limits(t *testing.T) {
 	t.Parallel()
 	requireFailure := func(t *testing.T, err, cause error) string {
 		t.Helper()
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.ErrorIs(t, err, cause)
-		require.Equal(t, collector.Temporary, f.Class)
+		require.Equal(t, source.Temporary, f.Class)
 		return f.Detail
 	}
 	t.Run("refuses a body that is too large once decompressed", func(t *testing.T) {
@@ -168,7 +201,7 @@ func TestClient_limits(t *testing.T) {
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.ErrorIs(t, err, context.Canceled)
-		var f *collector.Failure
+		var f *source.Failure
 		require.NotErrorAs(t, err, &f)
 	})
 	t.Run("refuses an answer that is cut off", func(t *testing.T) {

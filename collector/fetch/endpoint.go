@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 )
 
@@ -108,12 +108,12 @@ func proxyAddress(proxy *url.URL) string {
 }
 
 // elsewhere refuses an address that is not on the endpoint's server: a proxy would connect to it for us.
-func (e *Endpoint) elsewhere(u *url.URL) *collector.Failure {
+func (e *Endpoint) elsewhere(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil
 	}
 	refused := &outbound.RefusedError{Host: u.Host, Why: "only " + e.origin + " is asked"}
-	return &collector.Failure{Class: collector.BadRequest, Detail: refused.Error(), Cause: refused}
+	return &source.Failure{Class: source.BadRequest, Detail: refused.Error(), Cause: refused}
 }
 
 // Address is the base address, with a slash at its end.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 )
 
@@ -45,9 +45,9 @@ func TestEndpoint_asksItsServerAlone(t *testing.T) {
 	}
 	for _, elsewhere := range []string{other, "https" + base[4:], "http://127.0.0.1/", "http://user@" + base[7:], "http://localhost" + base[len("http://127.0.0.1"):], "http://x.example/"} {
 		_, err := e.Do(t.Context(), fetch.Request{URL: elsewhere})
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f, elsewhere)
-		require.Equal(t, collector.BadRequest, f.Class)
+		require.Equal(t, source.BadRequest, f.Class)
 		var refused *outbound.RefusedError
 		require.ErrorAs(t, err, &refused)
 		require.ErrorContains(t, err, "only "+base+" is asked")
@@ -94,9 +94,9 @@ func TestEndpoint_meansWhatTheSettingsName(t *testing.T) {
 			e, err := client.Endpoint(c.base, c.standard)
 			require.NoError(t, err)
 			_, err = e.Do(t.Context(), fetch.Request{URL: e.Address()})
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.Temporary, f.Class)
+			require.Equal(t, source.Temporary, f.Class)
 			require.ErrorIs(t, err, fetch.ErrUnreachable)
 			require.Equal(t, c.dialed, dialed, f.Detail)
 			if c.dialed == "" {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
@@ -27,9 +27,9 @@ func TestEndpoint_reachesNoHostileLink(t *testing.T) {
 	dialer := 0
 	for _, l := range outboundtest.Links(t, world.Inside) {
 		_, err := e.Do(t.Context(), fetch.Request{URL: l.URL})
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f, l.URL)
-		require.Equal(t, collector.BadRequest, f.Class, "%q: %s", l.URL, f.Detail)
+		require.Equal(t, source.BadRequest, f.Class, "%q: %s", l.URL, f.Detail)
 
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.URL, http.NoBody)
 		if err != nil {

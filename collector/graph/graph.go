@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // DefaultBaseURL is where the API is served, in the version that the sources are written for.
@@ -78,19 +78,19 @@ func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets lists the one budget, whose limit is not known.
-func (c *Client) Budgets() []collector.Budget {
-	return []collector.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
+func (c *Client) Budgets() []source.Budget {
+	return []source.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
 		hour := now.UTC().Truncate(time.Hour) // of which the platform counts a rolling one
 		return hour.Format("2006-01-02T15Z"), hour.Add(time.Hour)
 	}}}
 }
 
 // Plan is the plan for so many calls, and none while the client spreads its calls because much of the limit is used up.
-func (c *Client) Plan(calls int) [][]collector.Call {
+func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.spreads(c.now()) {
 		return nil
 	}
-	return [][]collector.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
+	return [][]source.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
 }
 
 // Answer is a good answer: JSON of a sane depth.
@@ -101,16 +101,16 @@ type Answer struct {
 
 // Refusal is an error of the platform that concerns what was asked for and not the source.
 type Refusal struct {
-	Class   collector.Class // of one target
-	Detail  string          // for the log; never holds a credential
+	Class   source.Class // of one target
+	Detail  string       // for the log; never holds a credential
 	Sandbox bool
 }
 
 func (r *Refusal) Error() string { return r.Detail }
 
 // Result is the refusal as the outcome for one target.
-func (r *Refusal) Result() collector.Result {
-	return collector.Result{Class: r.Class, Detail: r.Detail, Sandbox: r.Sandbox}
+func (r *Refusal) Result() source.Result {
+	return source.Result{Class: r.Class, Detail: r.Detail, Sandbox: r.Sandbox}
 }
 
 // Code is what the platform calls an error by. Sub 0 stands for every subcode.
@@ -118,17 +118,17 @@ type Code struct{ Main, Sub int }
 
 // Verdicts are what errors mean for the object that was asked for, where they concern it alone; AuthFailed says that it is the
 // operator's own, so that the source cannot work.
-type Verdicts map[Code]collector.Class
+type Verdicts map[Code]source.Class
 
 // Get asks for a path below the version with parameters, by name and value in turn. Every answer that is not a success with
-// JSON comes back as a *collector.Failure or, where verdicts has its code, as a *Refusal. While the platform's limit is used
+// JSON comes back as a *source.Failure or, where verdicts has its code, as a *Refusal. While the platform's limit is used
 // up it returns the failure at once, without a call.
-func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
-	return c.get(ctx, c.token, path, verdicts, parameters...)
+func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
+	return c.get(ctx, budget, c.token, path, verdicts, parameters...)
 }
 
 // get is Get with an access token.
-func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
+func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
 	}
@@ -143,7 +143,7 @@ func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts,
 		query.WriteString("&appsecret_proof=" + proof)
 		secrets = append(secrets, proof)
 	}
-	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets})
+	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets, Budget: budget})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -151,9 +151,9 @@ func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts,
 	u := usageOf(res.Header, now)
 	c.usage.note(u, now)
 	broken := fetch.CheckJSON(res.Body)
-	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
+	if fetch.ClassOf(res.Status, broken == nil) != source.OK {
 		err := c.refused(res, broken, u, verdicts, now, secrets)
-		if f, ok := errors.AsType[*collector.Failure](err); ok && token != c.token {
+		if f, ok := errors.AsType[*source.Failure](err); ok && token != c.token {
 			f.OfSource = false // the token of one page may be refused while the client's own is valid
 		}
 		return Answer{}, err
@@ -202,18 +202,18 @@ const (
 
 // class is what an error means for the source; ok is false for one that says no more than the status. Most come with HTTP
 // 400, so that the status decides nothing. Limits come first: the platform calls them transient as well.
-func (e apiError) class() (class collector.Class, ok bool) {
+func (e apiError) class() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.ofCredential():
-		return collector.AuthFailed, true
+		return source.AuthFailed, true
 	case code == codeAppLimit, code == codeUserLimit, code == codePageLimit, code == codeCustomLimit,
 		code >= firstBusinessLimit && code <= lastBusinessLimit:
-		return collector.RateLimited, true
+		return source.RateLimited, true
 	case e.Error.Transient, code == codeUnknown, code == codeService:
-		return collector.Temporary, true
+		return source.Temporary, true
 	case e.lacksAccess(), code == codeToken, code == codeSession, code == codeNoToken, code == codeBlocked, code == codeCapability, code == codePermission,
 		code >= firstPermission && code <= lastPermission:
-		return collector.AuthFailed, true
+		return source.AuthFailed, true
 	}
 	return "", false
 }
@@ -253,7 +253,7 @@ func (e apiError) ofCredential() bool {
 
 // refused says what an answer that is no success means.
 func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts Verdicts, now time.Time, secrets []string) error {
-	f := &collector.Failure{
+	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, broken == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
@@ -283,8 +283,8 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 		if body.lacksAccess() {
 			code = codePermission
 		}
-		if v, ok := verdict(verdicts, code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
-			if v != collector.AuthFailed {
+		if v, ok := verdict(verdicts, code, e.Subcode); ok && f.Class != source.Temporary && res.Status < http.StatusInternalServerError {
+			if v != source.AuthFailed {
 				return &Refusal{Class: v, Detail: f.Detail, Sandbox: res.Sandbox}
 			}
 			f.Class, f.OfSource = v, true
@@ -293,13 +293,13 @@ func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts 
 	if res.Status >= 300 && res.Status < 400 {
 		f.Detail += ", a redirect, which is not followed"
 	}
-	if f.Class == collector.RateLimited && f.RetryAt.IsZero() {
+	if f.Class == source.RateLimited && f.RetryAt.IsZero() {
 		f.RetryAt = now.Add(u.rest())
 	}
 	return f
 }
 
-func verdict(verdicts Verdicts, code, subcode int) (collector.Class, bool) {
+func verdict(verdicts Verdicts, code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
 	}
@@ -311,7 +311,7 @@ func verdict(verdicts Verdicts, code, subcode int) (collector.Class, bool) {
 }
 
 // ErrShape is an answer that is JSON, but not the platform's.
-var ErrShape = &collector.Failure{Class: collector.Temporary, Detail: "the answer is JSON of another shape than the Graph API's"}
+var ErrShape = &source.Failure{Class: source.Temporary, Detail: "the answer is JSON of another shape than the Graph API's"}
 
 // AsRefusal tells a refusal of one target from a failure of the source.
 func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
@@ -361,26 +361,26 @@ func (l *List) After(itself bool) string {
 }
 
 // Each asks for the targets of a batch one after the other. If a call fails after others were answered, the remaining targets get the
-// result collector.Unanswered. The answers so far count even if the caller's deadline has passed. Otherwise a batch that is too slow
+// result source.Unanswered. The answers so far count even if the caller's deadline has passed. Otherwise a batch that is too slow
 // would never make progress.
-func Each(ctx context.Context, batch []collector.Target, ask func(context.Context, collector.Target) (collector.Result, error)) ([]collector.Result, error) {
-	results := make([]collector.Result, len(batch))
+func Each(ctx context.Context, batch []source.Target, ask func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
+	results := make([]source.Result, len(batch))
 	var failed error
 	answered := false
 	for i, t := range batch {
-		var r collector.Result
+		var r source.Result
 		err := failed
 		if failed == nil {
 			r, err = ask(ctx, t)
 		}
 		switch {
 		case err == nil:
-			answered = answered || r.Class != collector.Unsupported
+			answered = answered || r.Class != source.Unsupported
 		case !answered || errors.Is(err, context.Canceled):
 			return nil, err
 		default:
 			failed = err
-			r = collector.Unanswered(t, err)
+			r = source.Unanswered(t, err)
 		}
 		r.Target = t
 		results[i] = r

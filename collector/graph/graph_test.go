@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 )
 
@@ -62,10 +62,10 @@ func (p *platform) says(status int, body string, header http.Header) {
 	p.header.Store(&header)
 }
 
-func (p *platform) failure(t *testing.T, verdicts graph.Verdicts) *collector.Failure {
+func (p *platform) failure(t *testing.T, verdicts graph.Verdicts) *source.Failure {
 	t.Helper()
-	_, err := p.Get(t.Context(), "1", verdicts)
-	var f *collector.Failure
+	_, err := p.Get(t.Context(), nil, "1", verdicts)
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	return f
 }
@@ -73,7 +73,7 @@ func (p *platform) failure(t *testing.T, verdicts graph.Verdicts) *collector.Fai
 func TestClient_asksAsDocumented(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	_, err := p.Get(t.Context(), "17841405822304914", nil, "fields", "business_discovery.username(mira){id,media.limit(50){id}}", "after", "QVF=")
+	_, err := p.Get(t.Context(), nil, "17841405822304914", nil, "fields", "business_discovery.username(mira){id,media.limit(50){id}}", "after", "QVF=")
 	require.NoError(t, err)
 	require.Equal(t, "GET /v25.0/17841405822304914?fields=business_discovery.username%28mira%29%7Bid%2Cmedia.limit%2850%29%7Bid%7D%7D&after=QVF%3D&access_token=s3cret%2BKey%2F42", <-p.asked)
 }
@@ -82,37 +82,37 @@ func TestClient_readsErrors(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	quarter := sourcetest.Now.Add(15 * time.Minute)
-	for body, want := range map[string]collector.Failure{
-		`{"error":{"message":"An unknown error","code":1}}`:                                                                      {Class: collector.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
-		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                                                           {Class: collector.Temporary, Detail: "HTTP 400, code 2/0: Service"},
-		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                                                             {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
-		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                                                         {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
-		`{"error":{"message":"page","code":32}}`:                                                                                 {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
-		`{"error":{"message":"custom","code":613}}`:                                                                              {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
-		`{"error":{"message":"business","code":80002}}`:                                                                          {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
-		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:                                                {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: of REDACTED"},
-		`{"error":{"message":"session","code":102}}`:                                                                             {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: session"},
-		`{"error":{"message":"An access token is required to request this resource.","code":104}}`:                               {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 104/0: An access token is required to request this resource."},
-		`{"error":{"message":"(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`: {Class: collector.AuthFailed, Detail: "HTTP 400, code 100/0: (#100) Pages Public Content Access requires either app secret proof or an app token"},
-		`{"error":{"message":"permission","code":10}}`:                                                                           {Class: collector.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
-		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: collector.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
-		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
-		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: collector.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
-		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:                                             {Class: collector.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
-		`{"error":"another shape"}`:                                                                                              {Class: collector.BadRequest, Detail: "HTTP 400"},
-		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`:                                          {Class: collector.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
+	for body, want := range map[string]source.Failure{
+		`{"error":{"message":"An unknown error","code":1}}`:                                                                      {Class: source.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
+		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                                                           {Class: source.Temporary, Detail: "HTTP 400, code 2/0: Service"},
+		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                                                             {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
+		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                                                         {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
+		`{"error":{"message":"page","code":32}}`:                                                                                 {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
+		`{"error":{"message":"custom","code":613}}`:                                                                              {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
+		`{"error":{"message":"business","code":80002}}`:                                                                          {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
+		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:                                                {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: of REDACTED"},
+		`{"error":{"message":"session","code":102}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: session"},
+		`{"error":{"message":"An access token is required to request this resource.","code":104}}`:                               {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 104/0: An access token is required to request this resource."},
+		`{"error":{"message":"(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`: {Class: source.AuthFailed, Detail: "HTTP 400, code 100/0: (#100) Pages Public Content Access requires either app secret proof or an app token"},
+		`{"error":{"message":"permission","code":10}}`:                                                                           {Class: source.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
+		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: source.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
+		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
+		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: source.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
+		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:                                             {Class: source.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
+		`{"error":"another shape"}`:                                                                                              {Class: source.BadRequest, Detail: "HTTP 400"},
+		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`:                                          {Class: source.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
 	} {
 		p.says(http.StatusBadRequest, body, nil)
-		f := p.failure(t, graph.Verdicts{{Main: 803}: collector.Missing})
+		f := p.failure(t, graph.Verdicts{{Main: 803}: source.Missing})
 		require.Equal(t, want, *f, body)
 	}
 	p.says(http.StatusNotFound, `{"error":{"message":"alias","code":803}}`, nil)
-	_, err := p.Get(t.Context(), "x", graph.Verdicts{{Main: 803}: collector.Missing, {Main: 803, Sub: 5}: collector.Private})
+	_, err := p.Get(t.Context(), nil, "x", graph.Verdicts{{Main: 803}: source.Missing, {Main: 803, Sub: 5}: source.Private})
 	refusal, ok := graph.AsRefusal(err)
 	require.True(t, ok)
-	require.Equal(t, graph.Refusal{Class: collector.Missing, Detail: "HTTP 404, code 803/0: alias"}, *refusal)
+	require.Equal(t, graph.Refusal{Class: source.Missing, Detail: "HTTP 404, code 803/0: alias"}, *refusal)
 	p.says(http.StatusInternalServerError, `{"error":{"message":"alias","code":803}}`, nil)
-	require.Equal(t, collector.Temporary, p.failure(t, graph.Verdicts{{Main: 803}: collector.Missing}).Class, "a server in trouble says nothing of an object")
+	require.Equal(t, source.Temporary, p.failure(t, graph.Verdicts{{Main: 803}: source.Missing}).Class, "a server in trouble says nothing of an object")
 }
 
 func TestClient_keepsToTheLimits(t *testing.T) {
@@ -134,9 +134,9 @@ func TestClient_keepsToTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlatform(t)
-			require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
+			require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
 			p.says(http.StatusOK, `{"id":"1"}`, http.Header{tt.header: {tt.value}})
-			_, err := p.Get(t.Context(), "1", nil)
+			_, err := p.Get(t.Context(), nil, "1", nil)
 			require.NoError(t, err, "what was answered counts")
 			<-p.asked
 			p.says(http.StatusOK, `{"id":"1"}`, nil)
@@ -149,13 +149,13 @@ func TestClient_keepsToTheLimits(t *testing.T) {
 			if tt.stop > 0 {
 				p.at(sourcetest.Now.Add(tt.stop - time.Second))
 				f := p.failure(t, nil)
-				require.Equal(t, collector.RateLimited, f.Class)
+				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
 				require.Contains(t, f.Detail, "of the platform's limit are used up")
 				require.Empty(t, p.asked, "nothing is asked")
 				p.at(sourcetest.Now.Add(tt.stop))
 			}
-			_, err = p.Get(t.Context(), "1", nil)
+			_, err = p.Get(t.Context(), nil, "1", nil)
 			require.NoError(t, err)
 		})
 	}
@@ -178,22 +178,22 @@ func TestClient_keepsToTheLimits(t *testing.T) {
 
 func TestEach_keepsWhatWasAnswered(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
-	limit := &collector.Failure{Class: collector.RateLimited, Detail: "limit"}
-	failing := func(at string, with error) func(context.Context, collector.Target) (collector.Result, error) {
-		return func(_ context.Context, t collector.Target) (collector.Result, error) {
+	batch := []source.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
+	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}
+	failing := func(at string, with error) func(context.Context, source.Target) (source.Result, error) {
+		return func(_ context.Context, t source.Target) (source.Result, error) {
 			if t.ExternalID == at {
-				return collector.Result{}, with
+				return source.Result{}, with
 			}
-			return collector.Result{Class: collector.Missing}, nil
+			return source.Result{Class: source.Missing}, nil
 		}
 	}
 	results, err := graph.Each(t.Context(), batch, failing("b", limit))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Result{
-		{Target: batch[0], Class: collector.Missing},
-		{Target: batch[1], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
-		{Target: batch[2], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+	require.Equal(t, []source.Result{
+		{Target: batch[0], Class: source.Missing},
+		{Target: batch[1], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+		{Target: batch[2], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
 	}, results)
 	_, err = graph.Each(t.Context(), batch, failing("a", limit))
 	require.Equal(t, limit, err)

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // What belongs to a page is asked for with the page's own token. Who has a role on a page, a person or a system user, is given
@@ -27,41 +27,41 @@ type pageTokens struct {
 
 // noRole are the answers to a token that is itself a page's, to which no other page is given, and to one that may not list pages.
 var noRole = func() Verdicts {
-	v := Verdicts{{Main: codeParameter}: collector.Unsupported, {Main: codePermission}: collector.Unsupported}
+	v := Verdicts{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {
-		v[Code{Main: code}] = collector.Unsupported
+		v[Code{Main: code}] = source.Unsupported
 	}
 	return v
 }()
 
 // GetAsPage is Get with the token of a page, where the client's own one gives it. A page's token that is refused is asked for
 // anew, once.
-func (c *Client) GetAsPage(ctx context.Context, page, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
-	token, err := c.pageToken(ctx, page, "")
+func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
+	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
 		return Answer{}, err
 	}
-	res, err := c.get(ctx, token, path, verdicts, parameters...)
-	if f, ok := errors.AsType[*collector.Failure](err); !ok || f.Class != collector.AuthFailed || token == c.token {
+	res, err := c.get(ctx, budget, token, path, verdicts, parameters...)
+	if f, ok := errors.AsType[*source.Failure](err); !ok || f.Class != source.AuthFailed || token == c.token {
 		return res, err
 	}
-	again, failed := c.pageToken(ctx, page, token)
+	again, failed := c.pageToken(ctx, budget, page, token)
 	switch {
 	case failed != nil:
 		return Answer{}, failed
 	case again == token:
 		return res, err
 	}
-	return c.get(ctx, again, path, verdicts, parameters...)
+	return c.get(ctx, budget, again, path, verdicts, parameters...)
 }
 
 // pageToken is the token by which a page is asked, the client's own where it gives none for the page. One that was refused, ""
 // for none, is not believed.
-func (c *Client) pageToken(ctx context.Context, page, refused string) (string, error) {
+func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()
 	if c.pages.known == nil || refused != "" && c.pages.known[page] == refused {
-		known, err := c.askPageTokens(ctx)
+		known, err := c.askPageTokens(ctx, budget)
 		if err != nil {
 			return "", err
 		}
@@ -73,7 +73,7 @@ func (c *Client) pageToken(ctx context.Context, page, refused string) (string, e
 	return c.token, nil
 }
 
-func (c *Client) askPageTokens(ctx context.Context) (map[string]string, error) {
+func (c *Client) askPageTokens(ctx context.Context, budget *source.CallBudget) (map[string]string, error) {
 	known := map[string]string{}
 	after := ""
 	for range pageCalls {
@@ -81,7 +81,7 @@ func (c *Client) askPageTokens(ctx context.Context) (map[string]string, error) {
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := c.Get(ctx, "me/accounts", noRole, parameters...)
+		res, err := c.Get(ctx, budget, "me/accounts", noRole, parameters...)
 		if _, ok := AsRefusal(err); ok {
 			return known, nil
 		}

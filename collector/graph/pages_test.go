@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 )
 
@@ -45,7 +45,7 @@ func TestClient_provesTheAppsSecret(t *testing.T) {
 	t.Parallel()
 	var asked url.Values
 	c := proving(t, func(_ string, q url.Values) (int, string) { asked = q; return http.StatusOK, `{"id":"1"}` })
-	_, err := c.Get(t.Context(), "1", nil, "fields", "id")
+	_, err := c.Get(t.Context(), nil, "1", nil, "fields", "id")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"fields": {"id"}, "access_token": {sourcetest.Credential}, "appsecret_proof": {proof}}, asked)
 }
@@ -57,10 +57,10 @@ func TestClient_aProofThatIsRefusedIsNoWordOnTheObject(t *testing.T) {
 			return http.StatusBadRequest, fmt.Sprintf(`{"error":{"message":"%s (%s) appsecret_proof=abc %s %s","type":"GraphMethodException","code":100}}`,
 				message, q.Get("appsecret_proof"), q.Get("access_token"), appSecret)
 		})
-		_, err := c.Get(t.Context(), "1", graph.Verdicts{{Main: 100}: collector.Gone})
-		var f *collector.Failure
+		_, err := c.Get(t.Context(), nil, "1", graph.Verdicts{{Main: 100}: source.Gone})
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 		require.Contains(t, f.Detail, message)
 		for _, secret := range []string{proof, sourcetest.Credential, appSecret, "=abc"} {
 			require.NotContains(t, f.Detail, secret)
@@ -107,7 +107,7 @@ func TestClient_asksAsAPageWithThePagesToken(t *testing.T) {
 	p := &pages{}
 	c := proving(t, p.answer)
 	ask := func(page string) (string, error) {
-		res, err := c.GetAsPage(t.Context(), page, "video", nil)
+		res, err := c.GetAsPage(t.Context(), nil, page, "video", nil)
 		return string(res.Body), err
 	}
 	for _, id := range []string{"1", "2", "1"} {
@@ -137,9 +137,9 @@ func TestClient_asksAsAPageWithThePagesToken(t *testing.T) {
 
 	_, err := ask("9")
 	require.ErrorIs(t, err, graph.ErrPageToken, "who gives no token for a page is asked with the own one")
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, source.AuthFailed, f.Class)
 }
 
 func TestClient_aPagesTokenIsNotShown(t *testing.T) {
@@ -150,7 +150,7 @@ func TestClient_aPagesTokenIsNotShown(t *testing.T) {
 		}
 		return http.StatusBadRequest, `{"error":{"message":"Error validating ` + q.Get("access_token") + ` ` + q.Get("appsecret_proof") + `","code":190}}`
 	})
-	_, err := c.GetAsPage(t.Context(), "1", "video", nil)
+	_, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
 	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // two of them
 }
 
@@ -165,7 +165,7 @@ func TestClient_aPagesTokenGivesNoOther(t *testing.T) {
 		return http.StatusOK, `{"id":"` + q.Get("access_token") + `"}`
 	})
 	for range 2 {
-		res, err := c.GetAsPage(t.Context(), "1", "video", nil)
+		res, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+sourcetest.Credential+`"}`, string(res.Body))
 	}

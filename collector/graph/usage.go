@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // How the client keeps to limits of which the platform tells in percent.
@@ -99,12 +99,12 @@ func (u *usage) spreads(now time.Time) bool {
 }
 
 // exhausted is the failure of a call that is not made, nil when it may be made.
-func (u *usage) exhausted(now time.Time) *collector.Failure {
+func (u *usage) exhausted(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !now.Before(u.stopped) {
 		return nil
 	}
-	return &collector.Failure{Class: collector.RateLimited, RetryAt: u.stopped,
+	return &source.Failure{Class: source.RateLimited, RetryAt: u.stopped,
 		Detail: fmt.Sprintf("%.0f %% of the platform's limit are used up; not asked until %s", u.exhaustAt, u.stopped.UTC().Format(time.RFC3339))}
 }

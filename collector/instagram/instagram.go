@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -65,9 +65,9 @@ type ownAccount struct {
 }
 
 var (
-	_ collector.Source      = (*Source)(nil)
-	_ collector.Grouped     = (*Source)(nil)
-	_ collector.HandleAsker = (*Source)(nil)
+	_ source.Source           = (*Source)(nil)
+	_ source.NetworkSource    = (*Source)(nil)
+	_ source.OwnAccountSource = (*Source)(nil)
 )
 
 // New makes the source. It returns an error when the token is missing, the account's id is no number, or the base address
@@ -92,39 +92,42 @@ func (s *Source) Address() string { return s.graph.Address() }
 // Clock is the server's.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Patience is the client's.
-func (s *Source) Patience() time.Duration { return s.graph.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
+
+// Concurrency returns 8: each account costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
+func (s *Source) Concurrency() int { return 8 }
 
 // Budgets lists the one budget, whose limit the platform tells in percent alone.
-func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
+func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
 // Serves takes Instagram videos, 25 at once, and accounts by their handle, one at a time.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
 		return 0, false
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || shortcode.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || shortcode.MatchString(t.ExternalID)):
 		return batchSize, true
-	case t.Kind == collector.KindAccount && (t.ExternalID == "" || handle.MatchString(t.Handle)):
+	case t.Kind == source.KindAccount && (t.ExternalID == "" || handle.MatchString(t.Handle)):
 		return 1, true
 	}
 	return 0, false
 }
 
 // AsksByHandle returns true for every video.
-func (s *Source) AsksByHandle(t collector.Target) bool { return t.Kind == collector.KindVideo }
+func (s *Source) AsksByHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAlone is so for a video whose link does not name its account, such as a probe's.
-func (s *Source) OwnAlone() bool { return true }
+// OwnAccountsOnly returns true: a video whose link does not name its account is looked up in the own account only.
+func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group is the handle of the account in whose list a target stands, "" where it is not known.
-func (s *Source) Group(t collector.Target) string { return accountOf(t, "") }
+func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
 // Plan counts one call for each account in the batch and one more for each video, since those of the own account have
 // insights. A video that lies deep in its account's list costs more, which nobody knows before. There is no plan while the
 // client spreads its calls.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
 		for _, t := range batch {
 			calls += listPages(t.Depth)
@@ -139,37 +142,37 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 }
 
 // Fetch looks videos up in the lists of their accounts, and asks for accounts with their newest videos. A video that its
-// account's list does not show is collector.Missing: deleted, archived, or posted together with another account that owns it.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	if len(batch) > batchSize || len(plan) != 1 {
-		return nil, &collector.Failure{
-			Class:  collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: instagram takes up to %d in one", len(batch), len(plan), batchSize),
+// account's list does not show is source.Missing: deleted, archived, or posted together with another account that owns it.
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	if len(batch) > batchSize || len(calls) != 1 {
+		return nil, &source.Failure{
+			Class:  source.BadRequest,
+			Detail: fmt.Sprintf("a batch of %d targets in %d calls: instagram takes up to %d in one", len(batch), len(calls), batchSize),
 		}
 	}
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
-		ctx, settle := collector.Counting(ctx, plan)
-		defer settle()
-		return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+		budget.MeterWithoutLimit()
+		return graph.Each(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 			if !s.asks(t) {
-				return collector.Result{Class: collector.Unsupported, Detail: "not an Instagram account with a handle"}, nil
+				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account with a handle"}, nil
 			}
-			return s.fetchAccount(ctx, t)
+			return s.fetchAccount(ctx, budget, t)
 		})
 	}
-	return s.fetchVideos(ctx, batch)
+	return s.fetchVideos(ctx, batch, budget)
 }
 
 // fetchVideos asks account by account.
-func (s *Source) fetchVideos(ctx context.Context, batch []collector.Target) ([]collector.Result, error) {
-	groups := map[string]map[string]collector.Result{} // by handle, then by code
-	return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
+func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	groups := map[string]map[string]source.Result{} // by handle, then by code
+	return graph.Each(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 		if !s.asks(t) {
-			return collector.Result{Class: collector.Unsupported, Detail: "not an Instagram video"}, nil
+			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
 		}
-		self, err := s.whoAmI(ctx)
+		self, err := s.whoAmI(ctx, budget)
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		own := *fetch.Handle(self.Username)
 		name := accountOf(t, own)
@@ -180,8 +183,8 @@ func (s *Source) fetchVideos(ctx context.Context, batch []collector.Target) ([]c
 					codes = append(codes, other.ExternalID)
 				}
 			}
-			if groups[name], err = s.find(ctx, name, codes, self); err != nil {
-				return collector.Result{}, err
+			if groups[name], err = s.find(ctx, budget, name, codes, self); err != nil {
+				return source.Result{}, err
 			}
 		}
 		r := groups[name][t.ExternalID]
@@ -189,22 +192,22 @@ func (s *Source) fetchVideos(ctx context.Context, batch []collector.Target) ([]c
 			facts := *r.Facts // a target may stand in a batch twice
 			r.Facts = &facts
 		}
-		if name == "" && t.Handle != own && r.Class == collector.Missing {
-			r.Class, r.Detail = collector.Unsupported, "Instagram finds a video by its account alone: track the account, or a link that names it, as instagram.com/USER/reel/CODE/"
+		if name == "" && t.Handle != own && r.Class == source.Missing {
+			r.Class, r.Detail = source.Unsupported, "Instagram finds a video by its account alone: track the account, or a link that names it, as instagram.com/USER/reel/CODE/"
 		}
 		return r, nil
 	})
 }
 
 // asks is whether a target can be asked for.
-func (s *Source) asks(t collector.Target) bool {
+func (s *Source) asks(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
 // accountOf is the handle by whose list a video is looked up: "" for the own account's, and for those of which the account is
 // not known.
-func accountOf(t collector.Target, own string) string {
+func accountOf(t source.Target, own string) string {
 	if t.Handle == own || !handle.MatchString(t.Handle) {
 		return ""
 	}

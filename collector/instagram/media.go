@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -26,8 +26,8 @@ const (
 // The errors that concern one account. A personal account and one that is not there are not told apart.
 // What cannot be loaded at all is the own account, through which everything is asked.
 var (
-	noAccount    = graph.Verdicts{{Main: 110}: collector.Unsupported, {Main: 100, Sub: 33}: collector.AuthFailed}
-	noOwnAccount = graph.Verdicts{{Main: 100, Sub: 33}: collector.AuthFailed}
+	noAccount    = graph.Verdicts{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
+	noOwnAccount = graph.Verdicts{{Main: 100, Sub: 33}: source.AuthFailed}
 )
 
 // profile is an account as business discovery gives it.
@@ -66,12 +66,12 @@ type post struct {
 }
 
 // askStranger asks by business discovery for fields of an account and a page of its list.
-func (s *Source) askStranger(ctx context.Context, name, fields, after string) (page, error) {
+func (s *Source) askStranger(ctx context.Context, budget *source.CallBudget, name, fields, after string) (page, error) {
 	if after != "" {
 		after = ".after(" + after + ")"
 	}
 	ask := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", name, fields, after, pageSize, strangerFields)
-	res, err := s.graph.Get(ctx, s.own.id, noAccount, "fields", ask)
+	res, err := s.graph.Get(ctx, budget, s.own.id, noAccount, "fields", ask)
 	if err != nil {
 		return page{}, err
 	}
@@ -86,7 +86,7 @@ func (s *Source) askStranger(ctx context.Context, name, fields, after string) (p
 	}
 	d := answer.Discovery
 	if given := fetch.Handle(d.Username); given == nil || *given != name {
-		return page{}, &collector.Failure{Class: collector.Temporary, Detail: "an answer with an account that nobody asked for"}
+		return page{}, &source.Failure{Class: source.Temporary, Detail: "an answer with an account that nobody asked for"}
 	}
 	p := page{profile: d.profile, sandbox: res.Sandbox}
 	switch {
@@ -101,12 +101,12 @@ func (s *Source) askStranger(ctx context.Context, name, fields, after string) (p
 }
 
 // askOwn asks for a page of the own account's list.
-func (s *Source) askOwn(ctx context.Context, after string) (page, error) {
+func (s *Source) askOwn(ctx context.Context, budget *source.CallBudget, after string) (page, error) {
 	parameters := []string{"fields", postFields, "limit", fmt.Sprint(pageSize)}
 	if after != "" {
 		parameters = append(parameters, "after", after)
 	}
-	res, err := s.graph.Get(ctx, s.own.id+"/media", noOwnAccount, parameters...)
+	res, err := s.graph.Get(ctx, budget, s.own.id+"/media", noOwnAccount, parameters...)
 	if err != nil {
 		return page{}, err
 	}
@@ -159,19 +159,19 @@ func codeOf(code string, permalink *string) string {
 }
 
 // find looks codes up in an account's list, that of the own account, self, when the handle is "".
-func (s *Source) find(ctx context.Context, name string, codes []string, self profile) (map[string]collector.Result, error) {
-	found := make(map[string]collector.Result, len(codes))
+func (s *Source) find(ctx context.Context, budget *source.CallBudget, name string, codes []string, self profile) (map[string]source.Result, error) {
+	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
-	rest := collector.Result{Class: collector.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account, beyond which Instagram is not asked", maxPages*pageSize)}
+	rest := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account, beyond which Instagram is not asked", maxPages*pageSize)}
 	after, broken := "", false
 	for range maxPages {
 		var p page
 		var err error
 		if name == "" {
-			p, err = s.askOwn(ctx, after)
+			p, err = s.askOwn(ctx, budget, after)
 			p.profile = self
 		} else {
-			p, err = s.askStranger(ctx, name, "id,username,name,media_count", after)
+			p, err = s.askStranger(ctx, budget, name, "id,username,name,media_count", after)
 		}
 		if refusal, ok := graph.AsRefusal(err); ok {
 			rest = refusal.Result()
@@ -186,7 +186,7 @@ func (s *Source) find(ctx context.Context, name string, codes []string, self pro
 			if !slices.Contains(missing, item.code) {
 				continue
 			}
-			r, err := s.read(ctx, name, p, item)
+			r, err := s.read(ctx, budget, name, p, item)
 			if err != nil {
 				return nil, err
 			}
@@ -198,13 +198,13 @@ func (s *Source) find(ctx context.Context, name string, codes []string, self pro
 			break
 		}
 		if p.after == "" || p.after == after || p.isBehind(missing) {
-			rest.Class, rest.Detail = collector.Missing, "the account's list does not show it: deleted, archived, or another account's"
+			rest.Class, rest.Detail = source.Missing, "the account's list does not show it: deleted, archived, or another account's"
 			break
 		}
 		after = p.after
 	}
-	if broken && rest.Class == collector.Missing {
-		rest.Class, rest.Detail = collector.Temporary, "left out of a list that is broken itself"
+	if broken && rest.Class == source.Missing {
+		rest.Class, rest.Detail = source.Temporary, "left out of a list that is broken itself"
 	}
 	for _, code := range missing {
 		found[code] = rest
@@ -241,26 +241,26 @@ type counts struct {
 }
 
 // read reads a post that was looked for, and asks for its insights where it is the own account's.
-func (s *Source) read(ctx context.Context, name string, p page, item post) (collector.Result, error) {
+func (s *Source) read(ctx context.Context, budget *source.CallBudget, name string, p page, item post) (source.Result, error) {
 	mediaID, r := p.facts(item)
-	if name != "" || r.Class != collector.OK {
+	if name != "" || r.Class != source.OK {
 		return r, nil
 	}
-	return s.addInsights(ctx, mediaID, r.Facts)
+	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
 // facts are what a list says of a post, and the post's id in the API.
-func (p page) facts(item post) (mediaID string, r collector.Result) {
+func (p page) facts(item post) (mediaID string, r source.Result) {
 	var c counts
 	switch err := json.Unmarshal(item.raw, &c); {
 	case err != nil:
-		return "", collector.Result{Class: collector.Temporary, Detail: "the post has a member of the wrong type"}
+		return "", source.Result{Class: source.Temporary, Detail: "the post has a member of the wrong type"}
 	case c.Likes.Wrong() || c.Comments.Wrong() || c.Views.Wrong():
-		return "", collector.Result{Class: collector.Temporary, Detail: "the post has a count that is no whole number"}
+		return "", source.Result{Class: source.Temporary, Detail: "the post has a count that is no whole number"}
 	case c.Likes.Value() == nil && c.Comments.Value() == nil && c.Views.Value() == nil:
-		return "", collector.Result{Class: collector.Temporary, Detail: "the post has no counts"}
+		return "", source.Result{Class: source.Temporary, Detail: "the post has no counts"}
 	}
-	return string(c.ID), collector.Result{Class: collector.OK, Facts: &collector.Facts{
+	return string(c.ID), source.Result{Class: source.OK, Facts: &source.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
 		Title: fetch.Text(c.Caption), Username: fetch.Handle(p.Username), AccountName: fetch.Name(p.Name),
 		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false),
@@ -276,24 +276,24 @@ const (
 
 // noInsights are the errors of a post that has none: it is from before the account was a professional one, hardly anybody
 // has seen it yet, or it was deleted at this moment.
-var noInsights = graph.Verdicts{{Main: 100, Sub: 2108006}: collector.Missing, {Main: 10}: collector.Missing, {Main: 100, Sub: 33}: collector.Missing}
+var noInsights = graph.Verdicts{{Main: 100, Sub: 2108006}: source.Missing, {Main: 10}: source.Missing, {Main: 100, Sub: 33}: source.Missing}
 
 const notEnoughViewers = "not enough viewers"
 
 // addInsights adds what the platform tells of the own account's posts alone. What it does not have yet stays null.
-func (s *Source) addInsights(ctx context.Context, mediaID string, f *collector.Facts) (collector.Result, error) {
+func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
-		return collector.Result{Class: collector.Temporary, Detail: "the post has no id by which its insights could be asked for"}, nil
+		return source.Result{Class: source.Temporary, Detail: "the post has no id by which its insights could be asked for"}, nil
 	}
-	res, err := s.graph.Get(ctx, mediaID+"/insights", noInsights, "metric", metricViews+","+metricShares+","+metricSaved)
+	res, err := s.graph.Get(ctx, budget, mediaID+"/insights", noInsights, "metric", metricViews+","+metricShares+","+metricSaved)
 	if refusal, ok := graph.AsRefusal(err); ok {
 		if strings.Contains(refusal.Detail, "code 10/") && !strings.Contains(strings.ToLower(refusal.Detail), notEnoughViewers) {
-			return collector.Result{}, &collector.Failure{Class: collector.AuthFailed, Detail: "insights: " + refusal.Detail}
+			return source.Result{}, &source.Failure{Class: source.AuthFailed, Detail: "insights: " + refusal.Detail}
 		}
-		return collector.Result{Class: collector.OK, Facts: f, Detail: "no insights: " + refusal.Detail}, nil
+		return source.Result{Class: source.OK, Facts: f, Detail: "no insights: " + refusal.Detail}, nil
 	}
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	var answer struct {
 		Data []struct {
@@ -304,7 +304,7 @@ func (s *Source) addInsights(ctx context.Context, mediaID string, f *collector.F
 		} `json:"data"`
 	}
 	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
-		return collector.Result{}, graph.ErrShape
+		return source.Result{}, graph.ErrShape
 	}
 	for _, metric := range answer.Data {
 		into, ok := map[string]**int64{metricViews: &f.Views, metricShares: &f.Shares, metricSaved: &f.Bookmarks}[metric.Name]
@@ -312,16 +312,16 @@ func (s *Source) addInsights(ctx context.Context, mediaID string, f *collector.F
 			continue
 		}
 		if metric.Values[0].Value.Wrong() {
-			return collector.Result{Class: collector.Temporary, Detail: "the insights have a count that is no whole number"}, nil
+			return source.Result{Class: source.Temporary, Detail: "the insights have a count that is no whole number"}, nil
 		}
 		*into = metric.Values[0].Value.Value()
 	}
-	return collector.Result{Class: collector.OK, Facts: f}, nil
+	return source.Result{Class: source.OK, Facts: f}, nil
 }
 
 // whoAmI is the own account, by whose handle its posts are told from others'. Who had to wait while another asked in vain shares
 // the failure: one after the other they would wait for each other's timeouts.
-func (s *Source) whoAmI(ctx context.Context) (profile, error) {
+func (s *Source) whoAmI(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	tries := s.own.tries.Load()
 	select {
 	case s.own.turn <- struct{}{}:
@@ -330,16 +330,16 @@ func (s *Source) whoAmI(ctx context.Context) (profile, error) {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return profile{}, fmt.Errorf("the call was abandoned: %w", context.Canceled)
 		}
-		return profile{}, &collector.Failure{Class: collector.Temporary, Cause: fetch.ErrTimeout, Detail: "the own account was not told before the caller's deadline"}
+		return profile{}, &source.Failure{Class: source.Temporary, Cause: fetch.ErrTimeout, Detail: "the own account was not told before the caller's deadline"}
 	}
 	now := s.now()
 	if s.own.self.Username != nil && now.Sub(s.own.at) < ownTTL {
 		return s.own.self, nil
 	}
-	if failure := (*collector.Failure)(nil); s.own.tries.Load() > tries && errors.As(s.own.err, &failure) {
+	if failure := (*source.Failure)(nil); s.own.tries.Load() > tries && errors.As(s.own.err, &failure) {
 		return profile{}, s.own.err
 	}
-	self, err := s.askSelf(ctx)
+	self, err := s.askSelf(ctx, budget)
 	s.own.err = err
 	s.own.tries.Add(1)
 	if err != nil {
@@ -349,8 +349,8 @@ func (s *Source) whoAmI(ctx context.Context) (profile, error) {
 	return self, nil
 }
 
-func (s *Source) askSelf(ctx context.Context) (profile, error) {
-	res, err := s.graph.Get(ctx, s.own.id, noOwnAccount, "fields", "id,username,name")
+func (s *Source) askSelf(ctx context.Context, budget *source.CallBudget) (profile, error) {
+	res, err := s.graph.Get(ctx, budget, s.own.id, noOwnAccount, "fields", "id,username,name")
 	if err != nil {
 		return profile{}, err
 	}
@@ -366,8 +366,8 @@ func (s *Source) askSelf(ctx context.Context) (profile, error) {
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
 
 // fetchAccount asks for an account's profile and its newest videos, which come together.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
-	r := collector.Result{Class: collector.OK}
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+	r := source.Result{Class: source.OK}
 	after := ""
 	seen := map[string]bool{}
 	for i := range listPages(t.Depth) {
@@ -375,38 +375,38 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 		if i == 0 {
 			fields = "id,username,name,biography,followers_count,follows_count,media_count"
 		}
-		p, err := s.askStranger(ctx, t.Handle, fields, after)
+		p, err := s.askStranger(ctx, budget, t.Handle, fields, after)
 		if refusal, ok := graph.AsRefusal(err); ok {
 			if i > 0 {
-				return collector.Result{Class: collector.Temporary, Detail: "the list breaks off: " + refusal.Detail, Sandbox: refusal.Sandbox}, nil
+				return source.Result{Class: source.Temporary, Detail: "the list breaks off: " + refusal.Detail, Sandbox: refusal.Sandbox}, nil
 			}
 			r := refusal.Result()
-			if r.Class == collector.Unsupported && t.SourceID != "" { // it was there
-				r.Class, r.Detail = collector.Missing, "nobody answers to "+t.Handle+" any more: renamed, deleted, or no professional account: "+r.Detail
+			if r.Class == source.Unsupported && t.SourceID != "" { // it was there
+				r.Class, r.Detail = source.Missing, "nobody answers to "+t.Handle+" any more: renamed, deleted, or no professional account: "+r.Detail
 			}
 			return r, nil
 		}
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		if i == 0 {
 			if p.Followers.Wrong() || p.Follows.Wrong() {
-				return collector.Result{Class: collector.Temporary, Detail: "the account has a count that is no whole number"}, nil
+				return source.Result{Class: source.Temporary, Detail: "the account has a count that is no whole number"}, nil
 			}
 			r.Sandbox = p.sandbox
-			r.Account = &collector.AccountFacts{
+			r.Account = &source.AccountFacts{
 				SourceID: p.sourceID(), Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography),
 				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
 			}
 		}
 		switch id := p.sourceID(); {
 		case id == nil && t.SourceID != "":
-			return collector.Result{Class: collector.Temporary, Detail: "the answer does not say by an id whose it is"}, nil
-		case t.IsStranger(&collector.AccountFacts{SourceID: id}):
-			return t.Stranger(p.sandbox), nil
+			return source.Result{Class: source.Temporary, Detail: "the answer does not say by an id whose it is"}, nil
+		case source.IsOtherAccount(t, &source.AccountFacts{SourceID: id}):
+			return source.HandleReused(t, p.sandbox), nil
 		}
 		if p.broken && len(p.posts) == 0 {
-			return collector.Result{}, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}
+			return source.Result{}, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}
 		}
 		for _, item := range p.posts {
 			if v, ok := item.video(); ok && !seen[v.ID] {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -70,7 +70,7 @@ func (s stage) control(t *testing.T, path, text string) {
 }
 
 // cast is a batch with a video of each category, and what the sandbox knows of them.
-func (s stage) cast(t *testing.T) (batch []collector.Target, truths []sandbox.VideoTruth) {
+func (s stage) cast(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
@@ -80,9 +80,9 @@ func (s stage) cast(t *testing.T) (batch []collector.Target, truths []sandbox.Vi
 	return batch, truths
 }
 
-func (s stage) fetch(t *testing.T, batch ...collector.Target) ([]collector.Result, error) {
+func (s stage) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
 	t.Helper()
-	return s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }
 
 func TestSandbox_isCollected(t *testing.T) {
@@ -94,9 +94,9 @@ func TestSandbox_isCollected(t *testing.T) {
 	for i, r := range results {
 		truth := truths[i]
 		require.True(t, r.Sandbox)
-		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 		require.Regexp(t, `^instagram/178414\d{11}$`, *r.Facts.AccountSourceID)
-		require.Equal(t, &collector.Facts{
+		require.Equal(t, &source.Facts{
 			AccountSourceID: r.Facts.AccountSourceID, Views: &truth.Views, Likes: truth.Likes, Comments: truth.Comments, Title: &truth.Title, Username: &truth.Account.Handle,
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}, r.Facts, truth.Category)
@@ -109,9 +109,9 @@ func TestSandbox_isCollected(t *testing.T) {
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
 		for i, r := range results {
-			want := collector.OK
+			want := source.OK
 			if c := truths[i].Category; c == sandbox.TurnsDeleted || c == sandbox.TurnsPrivate {
-				want = collector.Missing
+				want = source.Missing
 			}
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
 		}
@@ -124,7 +124,7 @@ func TestSandbox_isCollected(t *testing.T) {
 		require.NoError(t, err)
 		for i, r := range results {
 			truth, _ := s.world.Video(link.Instagram, codes[3-2*i], sourcetest.Now)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Equal(t, truth.Views, *r.Facts.Views)
 			require.Equal(t, truth.Likes, r.Facts.Likes)
 			require.Equal(t, truth.Views/200, *r.Facts.Shares)
@@ -139,11 +139,11 @@ func TestSandbox_isCollected(t *testing.T) {
 		stranger := s.world.Find(link.Instagram, sandbox.Normal)
 		results, err := s.fetch(t, video(stranger, private), video(stranger, ""), video("DCXkB8LpR2q", "natgeo"))
 		require.NoError(t, err)
-		require.Equal(t, collector.Unsupported, results[0].Class)
+		require.Equal(t, source.Unsupported, results[0].Class)
 		require.Contains(t, results[0].Detail, "Invalid user id")
-		require.Equal(t, collector.Unsupported, results[1].Class)
+		require.Equal(t, source.Unsupported, results[1].Class)
 		require.Contains(t, results[1].Detail, "instagram.com/USER/reel/CODE/")
-		require.Equal(t, collector.Missing, results[2].Class)
+		require.Equal(t, source.Missing, results[2].Class)
 	})
 }
 
@@ -174,7 +174,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		if id := graphID(t, s, name); id != "" {
 			require.Equal(t, id, *results[0].Account.SourceID)
 		}
-		want := &collector.AccountFacts{SourceID: results[0].Account.SourceID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
+		want := &source.AccountFacts{SourceID: results[0].Account.SourceID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
 			Following: &truth.Following, Private: new(false), Listed: true}
 		for _, code := range s.world.Uploads(link.Instagram, name, sourcetest.Now) {
 			v, _ := s.world.Video(link.Instagram, code, sourcetest.Now)
@@ -184,21 +184,21 @@ func TestSandbox_listsAccounts(t *testing.T) {
 	}
 	results, err := s.fetch(t, account(s.world.FindAccount(link.Instagram, sandbox.AccountGone), 30))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Equal(t, source.Unsupported, results[0].Class)
 }
 
 func TestSandbox_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"business limit used up":           {`"quota_spent"`, collector.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
+		"business limit used up":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +206,7 @@ func TestSandbox_fails(t *testing.T) {
 			batch, _ := s.cast(t)
 			s.control(t, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, tt.class, f.Class, f.Detail)
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -222,13 +222,13 @@ func TestSandbox_fails(t *testing.T) {
 		for range hostileTurns {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {
-				var f *collector.Failure
+				var f *source.Failure
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				require.Equal(t, source.Temporary, f.Class, f.Detail)
 				continue
 			}
 			r := results[0]
-			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
 					if count != nil { // though perhaps in each other's place, which no source can see
@@ -244,8 +244,8 @@ func TestSandbox_fails(t *testing.T) {
 		batch, _ := s.cast(t)
 		s.Source = newSource(t, s.base+"/instagram/v25.0", nil)
 		_, err := s.fetch(t, batch...)
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // The cases of an account, besides those that it shares with videos: OK with a list of at least two pages, Bare, Gone,
@@ -39,9 +39,9 @@ type AccountAnswer struct {
 	Profile Reply
 	// Pages of the list, in the order in which they are asked for; nil where none may be asked for.
 	Pages []Reply
-	Class collector.Class // of the account; of a refusal as in Answer
+	Class source.Class // of the account; of a refusal as in Answer
 	// Account is compared exactly, where the class is OK; nil means that of the case OK.
-	Account *collector.AccountFacts
+	Account *source.AccountFacts
 	// RetryAt and Bucket are as in Answer.
 	RetryAt time.Time
 	Bucket  string
@@ -49,8 +49,8 @@ type AccountAnswer struct {
 
 // AccountHarness is a source to be tested with an account.
 type AccountHarness struct {
-	New    func(t *testing.T, base string, client *fetch.Client) collector.Source
-	Target collector.Target
+	New    func(t *testing.T, base string, client *fetch.Client) source.Source
+	Target source.Target
 	// IsList tells a request for a page of the list from that for the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
@@ -86,7 +86,7 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.server(nil))
-	if want.Class == collector.Temporary {
+	if want.Class == source.Temporary {
 		h.requireTemporary(t, got)
 		return
 	}
@@ -94,7 +94,7 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	r := got.results[0]
 	require.Equal(t, want.Class, r.Class, r.Detail)
 	require.False(t, r.Sandbox)
-	if r.Class != collector.OK {
+	if r.Class != source.OK {
 		return
 	}
 	account := want.Account
@@ -160,18 +160,18 @@ func (h AccountHarness) runBroken(t *testing.T) {
 		}
 		got := h.fetch(t, endless.server(nil))
 		require.NoError(t, got.err)
-		require.Equal(t, collector.OK, got.results[0].Class)
+		require.Equal(t, source.OK, got.results[0].Class)
 	})
 }
 
 func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	t.Helper()
 	if got.failure != nil {
-		require.Equal(t, collector.Temporary, got.failure.Class, got.failure.Detail)
+		require.Equal(t, source.Temporary, got.failure.Class, got.failure.Detail)
 		return
 	}
 	require.NoError(t, got.err)
-	require.Equal(t, collector.Temporary, got.results[0].Class, got.results[0].Detail)
+	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
 // runHostile takes the good answers apart at random. Each number and each video that comes out must stand in them.
@@ -185,8 +185,8 @@ func (h AccountHarness) runHostile(t *testing.T) {
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
-		source := h.New(t, server.URL, client)
-		batch := []collector.Target{h.Target}
+		src := h.New(t, server.URL, client)
+		batch := []source.Target{h.Target}
 		rapid.Check(t, func(rt *rapid.T) {
 			ok := h.Answers[OK]
 			bent := AccountAnswer{Profile: ok.Profile, Pages: ok.Pages[:1]}
@@ -196,12 +196,12 @@ func (h AccountHarness) runHostile(t *testing.T) {
 				bent.Pages = []Reply{{Body: string(mutate(rt, []byte(ok.Pages[0].Body)))}} // and for every page
 			}
 			said.Store(&bent)
-			results, err := source.Fetch(t.Context(), batch, source.Plan(batch)[0])
+			results, err := src.Fetch(t.Context(), batch, source.NewCallBudget(src.Plan(batch)[0]))
 			h.harness().check(rt, outcome{results: results, err: err})
 			if err != nil {
-				var f *collector.Failure
+				var f *source.Failure
 				require.ErrorAs(rt, err, &f)
-				require.Equal(rt, collector.Temporary, f.Class, f.Detail)
+				require.Equal(rt, source.Temporary, f.Class, f.Detail)
 				return
 			}
 			if a := results[0].Account; a != nil {
@@ -211,7 +211,7 @@ func (h AccountHarness) runHostile(t *testing.T) {
 	})
 }
 
-func (a AccountAnswer) requireSaid(t require.TestingT, f *collector.AccountFacts) {
+func (a AccountAnswer) requireSaid(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
 			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "%s were invented", name)
@@ -271,12 +271,12 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 	got := h.harness().ask(t, web.URL, fetch.Options{})
 	require.NotEmpty(t, got.spent)
 	for _, call := range got.spent {
-		require.Equal(t, calls.Load(), call.Units, "the plan is lowered to the calls that were made, and there are no more than it had")
+		require.Equal(t, calls.Load(), call.Units, "Fetch spends one unit a call, and makes no more calls than it has reserved")
 	}
 	return got
 }
 
 // harness is what accounts have in common with videos.
 func (h AccountHarness) harness() Harness {
-	return Harness{New: h.New, Targets: []collector.Target{h.Target}}
+	return Harness{New: h.New, Targets: []source.Target{h.Target}}
 }

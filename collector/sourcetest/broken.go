@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // runBroken serves what no platform means to send. None of it says anything of a video.
@@ -83,12 +83,12 @@ func (h Harness) runBroken(t *testing.T) {
 func (h Harness) requireTemporary(t *testing.T, got outcome) {
 	t.Helper()
 	if got.failure != nil {
-		require.Equal(t, collector.Temporary, got.failure.Class, got.failure.Detail)
+		require.Equal(t, source.Temporary, got.failure.Class, got.failure.Detail)
 		return
 	}
 	require.NoError(t, got.err)
 	for _, r := range got.results {
-		require.Equal(t, collector.Temporary, r.Class, r.Detail)
+		require.Equal(t, source.Temporary, r.Class, r.Detail)
 	}
 }
 
@@ -121,10 +121,10 @@ func (h Harness) runSlow(t *testing.T) {
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
-		source := h.New(t, server.URL, client)
-		results, err := source.Fetch(ctx, h.Targets, source.Plan(h.Targets)[h.Way])
+		src := h.New(t, server.URL, client)
+		results, err := src.Fetch(ctx, h.Targets, source.NewCallBudget(src.Plan(h.Targets)[h.Way]))
 		require.ErrorIs(t, err, context.Canceled)
-		var f *collector.Failure
+		var f *source.Failure
 		require.NotErrorAs(t, err, &f, "a failure would count against the source")
 		h.check(t, outcome{results: results, err: err})
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // runHostile takes a good answer apart at random. Whatever is left of it, each count that comes out must stand in the
@@ -30,18 +30,18 @@ func (h Harness) runHostile(t *testing.T) {
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
-		source := h.New(t, server.URL, client)
-		way := source.Plan(h.Targets)[h.Way]
+		src := h.New(t, server.URL, client)
+		way := src.Plan(h.Targets)[h.Way]
 		rapid.Check(t, func(rt *rapid.T) {
 			sent := mutate(rt, []byte(h.Answers[OK].Body))
 			body.Store(&sent)
 			var got outcome
-			got.results, got.err = source.Fetch(t.Context(), h.Targets, way)
+			got.results, got.err = src.Fetch(t.Context(), h.Targets, source.NewCallBudget(way))
 			h.check(rt, got)
-			var f *collector.Failure
+			var f *source.Failure
 			if got.err != nil {
 				require.ErrorAs(rt, got.err, &f)
-				require.Equal(rt, collector.Temporary, f.Class)
+				require.Equal(rt, source.Temporary, f.Class)
 			}
 			for _, r := range got.results {
 				if r.Facts != nil {
@@ -52,7 +52,7 @@ func (h Harness) runHostile(t *testing.T) {
 	})
 }
 
-func requireSaid(t require.TestingT, body []byte, f *collector.Facts) {
+func requireSaid(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
 	} {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // Credential is what a source under test is configured with. It needs escaping in a query.
@@ -55,25 +55,25 @@ var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
 // Answer is what the platform says and what has to come of it.
 type Answer struct {
-	Status  int               // 0 means 200
-	Body    string            // {{credential}} stands for Credential
-	Classes []collector.Class // one for each target; a single one stands for all. Not for refusals.
+	Status  int            // 0 means 200
+	Body    string         // {{credential}} stands for Credential
+	Classes []source.Class // one for each target; a single one stands for all. Not for refusals.
 	// Facts are compared exactly, one for each target, nil where the class is not OK. nil for all means that they are
 	// those of the case OK.
-	Facts []*collector.Facts
+	Facts []*source.Facts
 	// RetryAt and Bucket are what a refusal has to carry when it has no Retry-After; Class is its class where the platform
 	// does not tell the case from another one.
 	RetryAt time.Time
 	Bucket  string
-	Class   collector.Class
+	Class   source.Class
 }
 
 // Harness is a source to be tested, in one of its ways of asking.
 type Harness struct {
 	// New makes the source: it asks base through client with Credential, and takes Now for the time.
-	New     func(t *testing.T, base string, client *fetch.Client) collector.Source
-	Targets []collector.Target // one batch
-	Way     int                // which of the source's plans for the batch is meant
+	New     func(t *testing.T, base string, client *fetch.Client) source.Source
+	Targets []source.Target // one batch
+	Way     int             // which of the source's plans for the batch is meant
 	// IsMain tells the request for the targets from others that the source makes besides, which Side answers; nil when
 	// there are no others.
 	IsMain func(r *http.Request) bool
@@ -82,7 +82,7 @@ type Harness struct {
 	SideSays string
 	Answers  map[Case]Answer
 	// NotFound is the failure that a 404 without JSON means, where it is not Temporary.
-	NotFound collector.Class
+	NotFound source.Class
 }
 
 // Run runs the whole suite.
@@ -128,7 +128,7 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 	for i, r := range got.results {
 		require.Equal(t, classes[i], r.Class, "target %d: %s", i, r.Detail)
 		require.False(t, r.Sandbox)
-		if r.Class == collector.OK {
+		if r.Class == source.OK {
 			require.Equal(t, facts[i], r.Facts, "target %d", i)
 		}
 	}
@@ -137,7 +137,7 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 func (h Harness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
-	ask := func(t *testing.T, header http.Header) *collector.Failure {
+	ask := func(t *testing.T, header http.Header) *source.Failure {
 		t.Helper()
 		got := h.fetch(t, want.handler(header), fetch.Options{})
 		require.NotNil(t, got.failure, "the whole call is refused")
@@ -156,12 +156,12 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 }
 
 // classOf is the class of a refusal: the case's own unless another is given.
-func classOf(c Case, given collector.Class) collector.Class {
+func classOf(c Case, given source.Class) source.Class {
 	if given != "" {
 		return given
 	}
-	return map[Case]collector.Class{
-		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
+	return map[Case]source.Class{
+		RateLimited: source.RateLimited, QuotaSpent: source.QuotaSpent, AuthFailed: source.AuthFailed, ServerError: source.Temporary,
 	}[c]
 }
 
@@ -178,11 +178,11 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 
 // outcome is what a fetch returned: either results, or an error, which is a failure or the end of the context.
 type outcome struct {
-	results []collector.Result
+	results []source.Result
 	err     error
-	failure *collector.Failure
+	failure *source.Failure
 	logs    string
-	spent   []collector.Call // what Fetch left of the plan
+	spent   []source.Call // the units that Fetch spent
 }
 
 // fetch asks a server with the handler for the targets, and checks what holds whatever the server does.
@@ -211,21 +211,22 @@ func (h Harness) ask(t *testing.T, base string, o fetch.Options) outcome {
 	o.Logger = slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	client := fetch.New(o)
 	defer client.Close()
-	source := h.New(t, base, client)
+	src := h.New(t, base, client)
 	for _, target := range h.Targets {
-		batch, ok := source.Serves(target)
+		batch, ok := src.Serves(target)
 		require.True(t, ok, "the source does not serve %+v", target)
 		require.GreaterOrEqual(t, batch, len(h.Targets))
 	}
-	plans := source.Plan(h.Targets)
+	plans := src.Plan(h.Targets)
 	require.Greater(t, len(plans), h.Way)
 
 	var got outcome
-	got.spent = plans[h.Way]
-	got.results, got.err = source.Fetch(t.Context(), h.Targets, got.spent)
+	budget := source.NewCallBudget(plans[h.Way])
+	got.results, got.err = src.Fetch(t.Context(), h.Targets, budget)
+	got.spent = budget.Spent()
 	got.logs = logs.String()
 	h.check(t, got)
-	got.failure, _ = errors.AsType[*collector.Failure](got.err)
+	got.failure, _ = errors.AsType[*source.Failure](got.err)
 	return got
 }
 
@@ -235,9 +236,9 @@ func (h Harness) check(t require.TestingT, got outcome) {
 	if got.err != nil {
 		require.Nil(t, got.results, "an error and results at once")
 		texts = append(texts, got.err.Error())
-		if f, ok := errors.AsType[*collector.Failure](got.err); ok {
-			require.Contains(t, []collector.Class{
-				collector.RateLimited, collector.QuotaSpent, collector.AuthFailed, collector.BadRequest, collector.Temporary,
+		if f, ok := errors.AsType[*source.Failure](got.err); ok {
+			require.Contains(t, []source.Class{
+				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
 			}, f.Class, "a class of one target stands for a whole call")
 			require.NotEmpty(t, f.Detail)
 		}
@@ -247,10 +248,10 @@ func (h Harness) check(t require.TestingT, got outcome) {
 	for i, r := range got.results {
 		require.Equal(t, h.Targets[i], r.Target, "results in the order of the targets")
 		facts, others := r.Facts != nil, r.Account != nil
-		if h.Targets[i].Kind == collector.KindAccount {
+		if h.Targets[i].Kind == source.KindAccount {
 			facts, others = others, facts
 		}
-		require.Equal(t, r.Class == collector.OK, facts, "facts exactly when the class is ok, not with %q", r.Class)
+		require.Equal(t, r.Class == source.OK, facts, "facts exactly when the class is ok, not with %q", r.Class)
 		require.False(t, others, "facts of another kind than the target's")
 		texts = append(texts, r.Detail)
 	}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // DefaultBaseURL is where TikTok's interfaces are served.
@@ -79,27 +79,28 @@ type bearer interface {
 }
 
 // ask makes a call, and makes it again with a new token when TikTok refuses the first.
-func (a app) ask(ctx context.Context, b bearer, r request) (answer, error) {
+func (a app) ask(ctx context.Context, budget *source.CallBudget, b bearer, r request) (answer, error) {
 	token, err := b.token(ctx, "")
 	if err != nil {
 		return answer{}, err
 	}
-	got, err := a.call(ctx, token, r)
+	got, err := a.call(ctx, budget, token, r)
 	if !errors.Is(err, errTokenRefused) {
 		return got, err
 	}
 	if token, err = b.token(ctx, token); err != nil {
 		return answer{}, err
 	}
-	return a.call(ctx, token, r)
+	return a.call(ctx, budget, token, r)
 }
 
-// call makes a call. Every answer that is no success comes back as a *collector.Failure.
-func (a app) call(ctx context.Context, token string, r request) (answer, error) {
+// call makes a call. Every answer that is no success comes back as a *source.Failure.
+func (a app) call(ctx context.Context, budget *source.CallBudget, token string, r request) (answer, error) {
 	req := fetch.Request{
 		URL:     a.Address() + r.path + "?fields=" + url.QueryEscape(r.fields),
 		Header:  http.Header{"Authorization": {"Bearer " + token}},
 		Secrets: []string{token, a.secret},
+		Budget:  budget,
 	}
 	if r.body != nil {
 		body, err := json.Marshal(r.body)
@@ -116,13 +117,13 @@ func (a app) call(ctx context.Context, token string, r request) (answer, error) 
 	var e envelope
 	if broken == nil && json.Unmarshal(res.Body, &e) != nil {
 		e, broken = envelope{}, errShape
-		if fetch.ClassOf(res.Status, true) != collector.OK {
+		if fetch.ClassOf(res.Status, true) != source.OK {
 			broken = nil // the status says enough
 		}
 	}
-	if broken == nil && fetch.ClassOf(res.Status, true) == collector.OK && e.Error.Code == codeOK {
+	if broken == nil && fetch.ClassOf(res.Status, true) == source.OK && e.Error.Code == codeOK {
 		if len(e.Data) == 0 || e.Data[0] != '{' {
-			return answer{}, &collector.Failure{Class: collector.Temporary, Detail: errShape.Error()}
+			return answer{}, &source.Failure{Class: source.Temporary, Detail: errShape.Error()}
 		}
 		return answer{data: e.Data, sandbox: res.Sandbox}, nil
 	}
@@ -141,41 +142,41 @@ type envelope struct {
 }
 
 // classOf is what an error's code means; ok is false for a code that says no more than the status.
-func classOf(code string) (class collector.Class, ok bool) {
+func classOf(code string) (class source.Class, ok bool) {
 	switch code {
 	case "access_token_invalid", "access_token_expired", "scope_not_authorized", "scope_permission_missed":
-		return collector.AuthFailed, true
+		return source.AuthFailed, true
 	case "invalid_params":
-		return collector.BadRequest, true
+		return source.BadRequest, true
 	case "rate_limit_exceeded":
-		return collector.RateLimited, true
+		return source.RateLimited, true
 	case "daily_quota_limit_exceeded":
-		return collector.QuotaSpent, true
+		return source.QuotaSpent, true
 	case "internal_error":
-		return collector.Temporary, true
+		return source.Temporary, true
 	default:
 		return "", false
 	}
 }
 
 // failure says what an answer that is no success means for the source.
-func (a app) failure(res *fetch.Response, broken error, e envelope, token string) *collector.Failure {
+func (a app) failure(res *fetch.Response, broken error, e envelope, token string) *source.Failure {
 	now := a.now()
-	f := &collector.Failure{
+	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, broken == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
 	f.OfSource = fetch.NamesCredential(res.Status)
-	if f.Class == collector.OK { // with an error inside that is not in the list
-		f.Class = collector.Temporary
+	if f.Class == source.OK { // with an error inside that is not in the list
+		f.Class = source.Temporary
 	}
 	switch {
 	case broken != nil:
 		f.Detail += ": " + broken.Error()
 	default:
 		if class, ok := classOf(e.Error.Code); ok {
-			f.Class, f.OfSource = class, class == collector.AuthFailed
+			f.Class, f.OfSource = class, class == source.AuthFailed
 		}
 		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, e.Error.Code, e.Error.Message), ": "), token, a.secret)
 	}
@@ -185,9 +186,9 @@ func (a app) failure(res *fetch.Response, broken error, e envelope, token string
 	switch {
 	case e.Error.Code == "access_token_invalid" || e.Error.Code == "access_token_expired" || (broken == nil && e.Error.Code == "" && res.Status == http.StatusUnauthorized):
 		f.Cause = errTokenRefused
-	case f.Class == collector.RateLimited && f.RetryAt.IsZero():
+	case f.Class == source.RateLimited && f.RetryAt.IsZero():
 		f.RetryAt = now.Add(ratePause)
-	case f.Class == collector.QuotaSpent:
+	case f.Class == source.QuotaSpent:
 		_, f.RetryAt = utcDay(now)
 	}
 	return f

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -52,7 +52,7 @@ type Display struct {
 	app
 	name   string
 	tokens *userTokens
-	budget []collector.Budget
+	budget []source.Budget
 
 	mu         sync.Mutex
 	username   string // of the account, "" while it is not known
@@ -60,7 +60,11 @@ type Display struct {
 	sourceID   string // of the account, "" while it is not known
 }
 
-var _ collector.Source = (*Display)(nil)
+var (
+	_ source.Source           = (*Display)(nil)
+	_ source.NetworkSource    = (*Display)(nil)
+	_ source.OwnAccountSource = (*Display)(nil)
+)
 
 // NewDisplay makes the source. It returns an error when a credential is missing or the base address is no http or https
 // address.
@@ -77,7 +81,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Display{app: a, name: o.Name, budget: []collector.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minute}}}
+	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minute}}}
 	if d.name == "" {
 		d.name = DisplayName
 	}
@@ -88,23 +92,32 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 // Name returns DisplayName, or the name that was chosen.
 func (d *Display) Name() string { return d.name }
 
-// Patience is the client's.
-func (d *Display) Patience() time.Duration { return d.api.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
+
+// Concurrency returns 4: with calls of about a second, four at a time nearly reach the 300 calls a minute.
+func (d *Display) Concurrency() int { return 4 }
+
+// Group returns "": a batch may mix all targets of a kind.
+func (d *Display) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: TikTok finds videos by their ids.
+func (d *Display) AsksByHandle(source.Target) bool { return false }
 
 // Budgets lists the calls of a minute.
-func (d *Display) Budgets() []collector.Budget { return d.budget }
+func (d *Display) Budgets() []source.Budget { return d.budget }
 
 // Serves takes any TikTok video, 20 a call, since only TikTok knows whose it is, and accounts by their handle, one a call,
 // unless it is known to be another's. A target without an id stands for all of its kind.
-func (d *Display) Serves(t collector.Target) (int, bool) {
+func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return displayBatch, true
-	case t.Kind == collector.KindAccount && t.ExternalID == "":
+	case t.Kind == source.KindAccount && t.ExternalID == "":
 		return 1, true
-	case t.Kind == collector.KindAccount:
+	case t.Kind == source.KindAccount:
 		own, known := d.knownUsername()
 		handle := handleOf(t)
 		return 1, handle != "" && (!known || handle == own || t.SourceID != "" && t.SourceID == d.knownID())
@@ -112,38 +125,38 @@ func (d *Display) Serves(t collector.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAlone is so: TikTok shows it the videos of the account that has logged in.
-func (d *Display) OwnAlone() bool { return true }
+// OwnAccountsOnly returns true: the Display API shows only the videos of the account that has logged in.
+func (d *Display) OwnAccountsOnly() bool { return true }
 
 // Plan counts a call for videos, and for an account the profile and every page of its list, with some to spare, since
 // TikTok's pages may be short.
-func (d *Display) Plan(batch []collector.Target) [][]collector.Call {
+func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		units = 0
 		for _, t := range batch {
 			units += 1 + maxPages(t)
 		}
 	}
-	return [][]collector.Call{{{Bucket: BudgetRequests, Units: units}}}
+	return [][]source.Call{{{Bucket: BudgetRequests, Units: units}}}
 }
 
 // Fetch asks video/query for up to 20 videos, or user/info and video/list for one account.
-func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
-	if len(batch) > displayBatch || account && len(batch) > 1 || len(plan) != 1 {
-		return nil, &collector.Failure{Class: collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Display API takes up to %d videos or one account in one", len(batch), len(plan), displayBatch)}
+func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
+	if len(batch) > displayBatch || account && len(batch) > 1 || len(calls) != 1 {
+		return nil, &source.Failure{Class: source.BadRequest,
+			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Display API takes up to %d videos or one account in one", len(batch), len(calls), displayBatch)}
 	}
 	if account {
-		ctx, settle := collector.Paying(ctx, plan)
-		defer settle()
-		r, err := d.fetchAccount(ctx, batch[0])
+		budget.Meter()
+		r, err := d.fetchAccount(ctx, budget, batch[0])
 		if err != nil {
 			return nil, err
 		}
 		r.Target = batch[0]
-		return []collector.Result{r}, nil
+		return []source.Result{r}, nil
 	}
 	ids := make([]string, 0, len(batch))
 	for _, t := range batch {
@@ -156,7 +169,7 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 		type filters struct {
 			VideoIDs []string `json:"video_ids"`
 		}
-		got, err := d.ask(ctx, d.tokens, request{path: "v2/video/query/", fields: displayFields, body: struct {
+		got, err := d.ask(ctx, budget, d.tokens, request{path: "v2/video/query/", fields: displayFields, body: struct {
 			Filters filters `json:"filters"`
 		}{filters{ids}}})
 		if err != nil {
@@ -166,19 +179,19 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 			return nil, err
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
 		r, ok := said.result(t)
 		switch {
 		case !isVideo(t):
-			r = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a TikTok video"}
+			r = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video"}
 		case !ok:
 			var err error
-			if r.Class, r.Detail, err = d.leftOut(ctx, t, said); err != nil {
+			if r.Class, r.Detail, err = d.leftOut(ctx, budget, t, said); err != nil {
 				return nil, err
 			}
 		case r.Facts != nil:
-			d.learn(&collector.AccountFacts{Username: r.Facts.Username})
+			d.learn(&source.AccountFacts{Username: r.Facts.Username})
 		}
 		results[i] = r
 	}
@@ -187,22 +200,22 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 
 // leftOut returns the class of a video that the answer does not contain. If the handle is not that of the account that has logged in, the
 // class is Unsupported. Otherwise it is Missing for a confirmed handle and Unconfirmed for a handle that only a caller's link names.
-func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) (collector.Class, string, error) {
+func (d *Display) leftOut(ctx context.Context, budget *source.CallBudget, t source.Target, said videos) (source.Class, string, error) {
 	if said.strange != "" {
-		return collector.Temporary, said.strange, nil
+		return source.Temporary, said.strange, nil
 	}
 	const another = "not among the public videos of the account that has logged in"
 	handle := fetch.Handle(&t.Handle)
 	if handle == nil {
-		return collector.Unsupported, another, nil
+		return source.Unsupported, another, nil
 	}
 	own, known := d.knownUsername()
 	if !known {
-		_, err := d.profile(ctx)
-		failure, failed := errors.AsType[*collector.Failure](err)
+		_, err := d.profile(ctx, budget)
+		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != collector.AuthFailed: // without the scope, the name is never known
-			return collector.Temporary, "whose it is cannot be told: " + failure.Detail, nil
+		case failed && failure.Class != source.AuthFailed: // without the scope, the name is never known
+			return source.Temporary, "whose it is cannot be told: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err
 		}
@@ -210,13 +223,13 @@ func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) 
 	}
 	switch {
 	case own == "" || !strings.EqualFold(*handle, own):
-		return collector.Unsupported, another, nil
+		return source.Unsupported, another, nil
 	case said.unlisted:
-		return collector.Temporary, "left out of an answer without a list", nil
+		return source.Temporary, "left out of an answer without a list", nil
 	case t.HandleClaimed:
-		return collector.Unconfirmed, another + ", which a caller's link alone names", nil
+		return source.Unconfirmed, another + ", which a caller's link alone names", nil
 	}
-	return collector.Missing, "left out of TikTok's answer: deleted, made private, or not of the account that the link names", nil
+	return source.Missing, "left out of TikTok's answer: deleted, made private, or not of the account that the link names", nil
 }
 
 // knownUsername is the account's own handle; false when it is not known, or no longer believed.
@@ -233,7 +246,7 @@ func (d *Display) knownID() string {
 }
 
 // learn notes what an answer says of who has logged in.
-func (d *Display) learn(f *collector.AccountFacts) {
+func (d *Display) learn(f *source.AccountFacts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if f.Username != nil {

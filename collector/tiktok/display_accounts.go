@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -19,36 +19,36 @@ var profileScopes = []struct{ scope, fields string }{
 }
 
 // pages is how many full pages hold the videos that are wanted. The first is always asked for: it shows what is new.
-func pages(t collector.Target) int64 {
+func pages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
 // maxPages is how many pages are asked for at the most: a page may be short, or empty, though there are more.
-func maxPages(t collector.Target) int64 { return pages(t) + pages(t)/10 + 2 }
+func maxPages(t source.Target) int64 { return pages(t) + pages(t)/10 + 2 }
 
 // fetchAccount asks for the profile and, when it is the target's, by its name or by the id that TikTok gave the operator's app for it, for the list of its videos.
-func (d *Display) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
+func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
-		return collector.Result{Class: collector.Unsupported, Detail: "not a TikTok account with a handle"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil
 	}
-	r, err := d.profile(ctx)
+	r, err := d.profile(ctx, budget)
 	switch {
-	case err != nil || r.Class != collector.OK:
+	case err != nil || r.Class != source.OK:
 		return r, err
 	case r.Account.Username == nil:
-		return collector.Result{Class: collector.Unsupported, Detail: "the account that has logged in does not tell its name: the scope user.info.profile is missing"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "the account that has logged in does not tell its name: the scope user.info.profile is missing"}, nil
 	case *r.Account.Username != handle && (t.SourceID == "" || r.Account.SourceID == nil || *r.Account.SourceID != t.SourceID):
-		return collector.Result{Class: collector.Unsupported, Detail: "another account than the one that has logged in"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "another account than the one that has logged in"}, nil
 	}
-	return d.addVideos(ctx, t, r)
+	return d.addVideos(ctx, budget, t, r)
 }
 
 // profile asks for the account that has logged in, and learns its name.
-func (d *Display) profile(ctx context.Context) (collector.Result, error) {
+func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (source.Result, error) {
 	// The first token says which scopes there are.
 	if _, err := d.tokens.token(ctx, ""); err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	fields := []string{"open_id", "display_name"}
 	named := false
@@ -58,12 +58,12 @@ func (d *Display) profile(ctx context.Context) (collector.Result, error) {
 			named = named || p.scope == "user.info.profile"
 		}
 	}
-	got, err := d.ask(ctx, d.tokens, request{path: "v2/user/info/", fields: strings.Join(fields, ",")})
+	got, err := d.ask(ctx, budget, d.tokens, request{path: "v2/user/info/", fields: strings.Join(fields, ",")})
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	r := decodeUser(got, named)
-	if r.Class == collector.OK {
+	if r.Class == source.OK {
 		if r.Account.SourceID != nil { // TikTok's id is of one app
 			*r.Account.SourceID = DisplayName + ":" + d.key + "/" + *r.Account.SourceID
 		}
@@ -72,7 +72,7 @@ func (d *Display) profile(ctx context.Context) (collector.Result, error) {
 	return r, nil
 }
 
-func decodeUser(a answer, named bool) collector.Result {
+func decodeUser(a answer, named bool) source.Result {
 	var data struct {
 		User *struct {
 			OpenID      fetch.ID    `json:"open_id"`
@@ -83,14 +83,14 @@ func decodeUser(a answer, named bool) collector.Result {
 			Following   fetch.Count `json:"following_count"`
 		} `json:"user"`
 	}
-	wrong := func(why string) collector.Result {
-		return collector.Result{Class: collector.Temporary, Detail: why, Sandbox: a.sandbox}
+	wrong := func(why string) source.Result {
+		return source.Result{Class: source.Temporary, Detail: why, Sandbox: a.sandbox}
 	}
 	if json.Unmarshal(a.data, &data) != nil || data.User == nil {
 		return wrong(errShape.Error())
 	}
 	u := data.User
-	f := &collector.AccountFacts{Username: fetch.Handle(u.Username), Name: fetch.Name(u.DisplayName), Bio: fetch.Name(u.Bio),
+	f := &source.AccountFacts{Username: fetch.Handle(u.Username), Name: fetch.Name(u.DisplayName), Bio: fetch.Name(u.Bio),
 		Followers: u.Followers.Value(), Following: u.Following.Value()}
 	if u.OpenID != "" && !strings.Contains(string(u.OpenID), "/") {
 		f.SourceID = new(string(u.OpenID))
@@ -101,11 +101,11 @@ func decodeUser(a answer, named bool) collector.Result {
 	case named && f.Username == nil:
 		return wrong("the profile has no name")
 	}
-	return collector.Result{Class: collector.OK, Account: f, Sandbox: a.sandbox}
+	return source.Result{Class: source.OK, Account: f, Sandbox: a.sandbox}
 }
 
 // addVideos adds the account's newest videos to its profile, as many pages as the depth takes.
-func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector.Result) (collector.Result, error) {
+func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {
 		MaxCount int    `json:"max_count"`
@@ -113,13 +113,13 @@ func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector
 	}{MaxCount: displayBatch}
 	wanted := max(t.Depth, 1)
 	for i := range maxPages(t) {
-		got, err := d.ask(ctx, d.tokens, request{path: "v2/video/list/", fields: "id,create_time,share_url", body: body})
+		got, err := d.ask(ctx, budget, d.tokens, request{path: "v2/video/list/", fields: "id,create_time,share_url", body: body})
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		page, ok := decodeList(got, *r.Account.Username, d.now())
 		if !ok {
-			return collector.Result{Class: collector.Temporary, Detail: errShape.Error()}, nil
+			return source.Result{Class: source.Temporary, Detail: errShape.Error()}, nil
 		}
 		fresh := 0
 		for _, v := range page.videos {
@@ -131,13 +131,13 @@ func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector
 		}
 		again := body.Cursor != nil && page.cursor != nil && *body.Cursor == *page.cursor
 		if !page.more || page.cursor == nil || again || len(r.Account.Videos) >= wanted || len(page.videos) > 0 && fresh == 0 ||
-			i+1 < maxPages(t) && collector.SpentUp(ctx) && len(r.Account.Videos) > 0 {
+			i+1 < maxPages(t) && budget.Exhausted() && len(r.Account.Videos) > 0 {
 			r.Account.Listed = true
 			return r, nil
 		}
 		body.Cursor = page.cursor
 	}
-	return collector.Result{Class: collector.Temporary, Detail: "TikTok's pages are shorter than the list can be read with"}, nil
+	return source.Result{Class: source.Temporary, Detail: "TikTok's pages are shorter than the list can be read with"}, nil
 }
 
 // list is a page of an account's videos.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -50,10 +50,13 @@ type ResearchOptions struct {
 type Research struct {
 	app
 	tokens  *clientTokens
-	budgets []collector.Budget
+	budgets []source.Budget
 }
 
-var _ collector.Source = (*Research)(nil)
+var (
+	_ source.Source        = (*Research)(nil)
+	_ source.NetworkSource = (*Research)(nil)
+)
 
 // NewResearch makes the source. It returns an error when a credential is missing or the base address is no http or https
 // address.
@@ -62,7 +65,7 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Research{app: a, tokens: &clientTokens{app: a, turn: newTurn()}, budgets: []collector.Budget{
+	return &Research{app: a, tokens: &clientTokens{app: a, turn: newTurn()}, budgets: []source.Budget{
 		{Name: BudgetRequests, Limit: limit(o.Requests, researchRequests), Window: utcDay},
 		{Name: BudgetRecords, Limit: limit(o.Records, researchRecords), Window: utcDay},
 	}}, nil
@@ -71,30 +74,39 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
-// Patience is the client's.
-func (r *Research) Patience() time.Duration { return r.api.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
+
+// Concurrency returns 2: a query answers for 100 videos, and the 1,000 requests of a day are spent within minutes anyway.
+func (r *Research) Concurrency() int { return 2 }
+
+// Group returns "": a batch may mix all targets of a kind.
+func (r *Research) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: TikTok finds videos by their ids.
+func (r *Research) AsksByHandle(source.Target) bool { return false }
 
 // Budgets lists the requests and the records of a UTC day.
-func (r *Research) Budgets() []collector.Budget { return r.budgets }
+func (r *Research) Budgets() []source.Budget { return r.budgets }
 
 // Serves takes TikTok videos whose id carries a time, 100 at once, since a query needs the days of upload, and accounts by their
 // handle, one a call, as long as no other source knows them by an id: its answers have none, so that whoever took over a handle
 // would pass for them. A target without an id stands for all of its kind.
-func (r *Research) Serves(t collector.Target) (int, bool) {
+func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
-	case t.Kind == collector.KindVideo:
+	case t.Kind == source.KindVideo:
 		_, ok := r.uploaded(t)
 		return researchBatch, ok || t.ExternalID == ""
-	case t.Kind == collector.KindAccount:
+	case t.Kind == source.KindAccount:
 		return 1, t.ExternalID == "" || handleOf(t) != "" && t.AccountID == "" && t.SourceID == ""
 	}
 	return 0, false
 }
 
 // uploaded is the time that a video's id carries.
-func (r *Research) uploaded(t collector.Target) (time.Time, bool) {
+func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	if !isVideo(t) {
 		return time.Time{}, false
 	}
@@ -110,7 +122,7 @@ type query struct {
 
 // queries parts a batch into as few calls as its days of upload allow. A day's margin on either side allows for an id that
 // was drawn before midnight.
-func (r *Research) queries(batch []collector.Target) []query {
+func (r *Research) queries(batch []source.Target) []query {
 	type upload struct {
 		id string
 		at time.Time
@@ -137,38 +149,39 @@ func (r *Research) queries(batch []collector.Target) []query {
 
 // Plan counts a request for each month of uploads, with some to spare for answers that go on, and for each account, and a record for
 // each target.
-func (r *Research) Plan(batch []collector.Target) [][]collector.Call {
+func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
-	if len(batch) > 0 && batch[0].Kind == collector.KindVideo {
+	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
 		requests = int64(max(1, len(r.queries(batch)))) + int64((len(batch)+idsToSpare-1)/idsToSpare)
 	}
-	return [][]collector.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
+	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
 // Fetch asks for up to 100 videos in as many queries as their upload days need, or for one profile. If a query fails after others were
-// answered, its targets get the result collector.Unanswered.
-func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
-	if len(batch) > researchBatch || account && len(batch) > 1 || len(plan) != 2 {
-		return nil, &collector.Failure{Class: collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Research API takes up to %d videos or one account in two", len(batch), len(plan), researchBatch)}
+// answered, its targets get the result source.Unanswered.
+func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
+	if len(batch) > researchBatch || account && len(batch) > 1 || len(calls) != 2 {
+		return nil, &source.Failure{Class: source.BadRequest,
+			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Research API takes up to %d videos or one account in two", len(batch), len(calls), researchBatch)}
 	}
 	if account {
-		got, err := r.profile(ctx, batch[0])
+		got, err := r.profile(ctx, budget, batch[0])
 		got.Target = batch[0]
 		if err != nil {
 			return nil, err
 		}
-		return []collector.Result{got}, nil
+		return []source.Result{got}, nil
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a TikTok video, or one whose id carries no time"}
+		results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video, or one whose id carries no time"}
 	}
 	queries := r.queries(batch)
-	left := plan[0].Units
+	left := calls[0].Units
 	for i, q := range queries {
-		said, asked, err := r.videos(ctx, q, left-int64(len(queries)-i-1))
+		said, asked, err := r.videos(ctx, budget, q, left-int64(len(queries)-i-1))
 		left -= asked
 		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
@@ -177,7 +190,7 @@ func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []c
 			switch {
 			case !slices.Contains(q.ids, t.ExternalID):
 			case err != nil:
-				results[j] = collector.Unanswered(t, err)
+				results[j] = source.Unanswered(t, err)
 			default:
 				results[j] = r.result(t, said)
 			}
@@ -188,7 +201,7 @@ func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []c
 
 // videos makes one query and follows its pages until all ids are found or there are no more, so many requests at the most. When a
 // further page fails, what came before it stays.
-func (r *Research) videos(ctx context.Context, q query, most int64) (all videos, asked int64, err error) {
+func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q query, most int64) (all videos, asked int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`
 		Field     string   `json:"field_name"`
@@ -204,7 +217,7 @@ func (r *Research) videos(ctx context.Context, q query, most int64) (all videos,
 	}{Query: map[string][]condition{"and": {{"IN", "video_id", q.ids}}}, StartDate: q.from.Format("20060102"), EndDate: q.to.Format("20060102"), MaxCount: researchBatch}
 	for {
 		asked++
-		said, next, err := r.page(ctx, q, body)
+		said, next, err := r.page(ctx, budget, q, body)
 		switch {
 		case err != nil && (asked == 1 || ctx.Err() != nil):
 			return videos{}, asked, r.bucket(err)
@@ -231,8 +244,8 @@ type further struct {
 }
 
 // page makes one request of a query.
-func (r *Research) page(ctx context.Context, q query, body any) (said videos, next further, err error) {
-	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
+func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query, body any) (said videos, next further, err error) {
+	got, err := r.ask(ctx, budget, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
 	if err != nil {
 		return videos{}, further{}, err
 	}
@@ -243,7 +256,7 @@ func (r *Research) page(ctx context.Context, q query, body any) (said videos, ne
 }
 
 // result is what a query's answer says of a target.
-func (r *Research) result(t collector.Target, said videos) collector.Result {
+func (r *Research) result(t source.Target, said videos) source.Result {
 	got, ok := said.result(t)
 	got.Lags = true
 	if ok {
@@ -252,59 +265,59 @@ func (r *Research) result(t collector.Target, said videos) collector.Result {
 	at, _ := r.uploaded(t)
 	switch {
 	case said.strange != "":
-		got.Class, got.Detail = collector.Temporary, said.strange
+		got.Class, got.Detail = source.Temporary, said.strange
 	case said.unlisted:
-		got.Class, got.Detail = collector.Temporary, "left out of an answer without a list"
+		got.Class, got.Detail = source.Temporary, "left out of an answer without a list"
 	case said.more:
-		got.Class, got.Detail = collector.Temporary, "left out of an answer that goes on"
+		got.Class, got.Detail = source.Temporary, "left out of an answer that goes on"
 	case r.now().Before(at.Add(indexedWithin)):
-		got.Class, got.Detail = collector.Temporary, "not found yet: research data lag behind by days"
+		got.Class, got.Detail = source.Temporary, "not found yet: research data lag behind by days"
 	default:
-		got.Class, got.Detail = collector.Missing, "left out of TikTok's answer: deleted, private or not open to research"
+		got.Class, got.Detail = source.Missing, "left out of TikTok's answer: deleted, private or not open to research"
 	}
 	return got
 }
 
 // bucket names the budget that a spent quota concerns.
 func (r *Research) bucket(err error) error {
-	if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.QuotaSpent {
+	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests
 	}
 	return err
 }
 
 // profile asks for an account by its handle.
-func (r *Research) profile(ctx context.Context, t collector.Target) (collector.Result, error) {
+func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
-		return collector.Result{Class: collector.Unsupported, Detail: "not a TikTok account with a handle"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil
 	}
-	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
-	if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.BadRequest {
+	got, err := r.ask(ctx, budget, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
+	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.BadRequest {
 		// So TikTok answers for a name that it does not find, and for one that cannot be: it says nothing of the source.
-		return collector.Result{Class: collector.Unsupported, Detail: f.Detail}, nil
+		return source.Result{Class: source.Unsupported, Detail: f.Detail}, nil
 	}
 	if err != nil {
-		return collector.Result{}, r.bucket(err)
+		return source.Result{}, r.bucket(err)
 	}
 	return decodeProfile(got, handle), nil
 }
 
-func decodeProfile(a answer, handle string) collector.Result {
+func decodeProfile(a answer, handle string) source.Result {
 	var data struct {
 		DisplayName *string     `json:"display_name"`
 		Bio         *string     `json:"bio_description"`
 		Followers   fetch.Count `json:"follower_count"`
 		Following   fetch.Count `json:"following_count"`
 	}
-	res := collector.Result{Class: collector.Temporary, Detail: errShape.Error(), Sandbox: a.sandbox, Lags: true}
+	res := source.Result{Class: source.Temporary, Detail: errShape.Error(), Sandbox: a.sandbox, Lags: true}
 	switch {
 	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
 	case data.Followers.Wrong() || data.Following.Wrong():
 		res.Detail = "the profile has a count that is no whole number"
 	default:
-		res.Class, res.Detail = collector.OK, ""
-		res.Account = &collector.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
+		res.Class, res.Detail = source.OK, ""
+		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
 			Followers: data.Followers.Value(), Following: data.Following.Value()}
 	}
 	return res

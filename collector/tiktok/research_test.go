@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 )
@@ -45,7 +45,7 @@ const near = "7588213403351190999"
 
 func TestResearch_asksForVideos(t *testing.T) {
 	t.Parallel()
-	first := collector.Facts{
+	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(311)), Bookmarks: new(int64(77)),
 		Title: new("Leek soup, slowly"), Username: new(owner), UploadedAt: new(time.Date(2025, 12, 26, 21, 0, 0, 0, time.UTC)), LengthSeconds: new(58.0),
 		SongLink: new("https://www.tiktok.com/music/x-7050000000000000001"), HiddenStats: new(false),
@@ -54,9 +54,9 @@ func TestResearch_asksForVideos(t *testing.T) {
 	second.Views, second.Likes, second.Comments, second.Shares, second.Bookmarks = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0)), nil
 	big.Bookmarks = new(int64(9007199254740993))
 	british.Bookmarks = new(int64(77))
-	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
-	both := []*collector.Facts{&first, &second}
-	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	both := []*source.Facts{&first, &second}
+	good, gone, doubtful := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}, []source.Class{source.Temporary, source.OK}
 
 	answers := refusals()
 	spent := answers[sourcetest.QuotaSpent]
@@ -64,23 +64,23 @@ func TestResearch_asksForVideos(t *testing.T) {
 	answers[sourcetest.QuotaSpent] = spent
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
-		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
 		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // which TikTok does not tell apart
-		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*collector.Facts{&british, &second}},
+		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
 		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
 		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
 		// A float64 would take the one for the other.
 		sourcetest.Strangers: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newResearch(t, base, client)
 		},
-		Targets: []collector.Target{target(soup, owner, true), target(near, "", true)},
+		Targets: []source.Target{target(soup, owner, true), target(near, "", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, clientToken) }),
 		Answers: answers,
@@ -106,16 +106,16 @@ func TestResearch_asksByMonthsOfUpload(t *testing.T) {
 		_, _ = io.WriteString(w, list(row(at("2026-03-28", 3), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []collector.Target{
+	batch := []source.Target{
 		target(at("2026-03-01", 1), "", false), target(at("2026-03-30", 2), "", false), target(at("2026-03-28", 3), "", false), target(at("2024-12-31", 4), "", false),
 		target(at("2026-03-28", 3), "", false), target("1000000000000000", "", false),
 	}
 	plan := s.Plan(batch)[0]
-	require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
-	results, err := s.Fetch(t.Context(), batch, plan)
+	require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Class{
-		collector.Missing, collector.Temporary, collector.OK, collector.Temporary, collector.OK, collector.Unsupported,
+	require.Equal(t, []source.Class{
+		source.Missing, source.Temporary, source.OK, source.Temporary, source.OK, source.Unsupported,
 	}, classes(results), "an answer about others is doubted")
 	require.True(t, results[2].Lags)
 	all := requests()
@@ -150,16 +150,16 @@ func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
 	})
 	s := newResearch(t, base, nil)
 	old, fresh := target(at("2026-03-01", 1), owner, false), target(at("2026-11-15", 1), owner, false)
-	fetchClass := func(of collector.Target) collector.Class {
-		batch := []collector.Target{of}
-		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	fetchClass := func(of source.Target) source.Class {
+		batch := []source.Target{of}
+		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		return results[0].Class
 	}
-	require.Equal(t, collector.Missing, fetchClass(old))
-	require.Equal(t, collector.Temporary, fetchClass(fresh), "it may not have been indexed yet")
+	require.Equal(t, source.Missing, fetchClass(old))
+	require.Equal(t, source.Temporary, fetchClass(fresh), "it may not have been indexed yet")
 	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
-		require.Equal(t, collector.Temporary, fetchClass(old), reply)
+		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
 	_, serves := s.Serves(target(at("2026-11-23", 1), owner, false))
 	require.False(t, serves, "an id of tomorrow")
@@ -185,10 +185,10 @@ func TestResearch_keepsWhatCameBeforeAFailure(t *testing.T) {
 		_, _ = io.WriteString(w, list(row(at("2024-12-31", 4), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []collector.Target{target(at("2026-03-01", 1), "", false), target(at("2024-12-31", 4), "", false)}
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	batch := []source.Target{target(at("2026-03-01", 1), "", false), target(at("2024-12-31", 4), "", false)}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Class{collector.Temporary, collector.OK}, classes(results))
+	require.Equal(t, []source.Class{source.Temporary, source.OK}, classes(results))
 }
 
 func TestResearch_asksForProfiles(t *testing.T) {
@@ -197,15 +197,15 @@ func TestResearch_asksForProfiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		body    string
-		class   collector.Class
-		account *collector.AccountFacts
+		class   source.Class
+		account *source.AccountFacts
 	}{
-		"everything": {200, ok(known), collector.OK,
-			&collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
-		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), collector.OK, &collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
-		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), collector.Temporary, nil},
-		"nothing":     {200, ok(`{}`), collector.Temporary, nil},
-		"nobody":      {400, refusal("invalid_params", "username is invalid: cannot find the user"), collector.Unsupported, nil},
+		"everything": {200, ok(known), source.OK,
+			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
+		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
+		"nothing":     {200, ok(`{}`), source.Temporary, nil},
+		"nobody":      {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,8 +218,8 @@ func TestResearch_asksForProfiles(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			})
 			s := newResearch(t, base, nil)
-			batch := []collector.Target{accountTarget(owner, 30)}
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			batch := []source.Target{accountTarget(owner, 30)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, c.class, results[0].Class, results[0].Detail)
 			require.Equal(t, c.account, results[0].Account)
@@ -235,11 +235,11 @@ func TestResearch_asksForProfiles(t *testing.T) {
 		_, _ = io.WriteString(w, refusal("scope_not_authorized", "The project is not approved."))
 	})
 	s := newResearch(t, base, nil)
-	batch := []collector.Target{accountTarget(owner, 30)}
-	_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-	var f *collector.Failure
+	batch := []source.Target{accountTarget(owner, 30)}
+	_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, source.AuthFailed, f.Class)
 }
 
 func TestResearch_countsUTCDays(t *testing.T) {

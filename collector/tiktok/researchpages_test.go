@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store/link"
@@ -75,21 +75,21 @@ func TestResearch_followsPages(t *testing.T) {
 			t.Parallel()
 			s, requests := paged(t, tt.rows, tt.fails)
 			days := strings.Fields(tt.days)
-			var batch []collector.Target
+			var batch []source.Target
 			for i := range 100 {
 				batch = append(batch, target(at(days[i*len(days)/100], i), "", false))
 			}
 			plan := s.Plan(batch)[0]
-			require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
-			results, err := s.Fetch(t.Context(), batch, plan)
+			require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
 			lost := 0
 			for i, r := range results {
 				require.Equal(t, batch[i], r.Target)
-				if r.Class == collector.OK {
+				if r.Class == source.OK {
 					continue
 				}
-				require.Equal(t, collector.Temporary, r.Class, "never missing: %s", r.Detail)
+				require.Equal(t, source.Temporary, r.Class, "never missing: %s", r.Detail)
 				lost++
 			}
 			require.Equal(t, tt.lost, lost)
@@ -102,7 +102,7 @@ func TestSandbox_researchIsReadToTheEnd(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	old := sourcetest.Now.AddDate(0, -3, 0)
-	var batch []collector.Target
+	var batch []source.Target
 	for i := range 100 {
 		id := at(old.Format("2006-01-02"), i)
 		_, known := s.box.World().Video(link.TikTok, id, sourcetest.Now.Add(-sandbox.ResearchLag))
@@ -111,8 +111,8 @@ func TestSandbox_researchIsReadToTheEnd(t *testing.T) {
 	}
 	there := 0
 	for _, r := range fetchAll(t, s.research, batch) {
-		require.Contains(t, []collector.Class{collector.OK, collector.Missing}, r.Class, r.Detail) // a few are private or deleted
-		if r.Class == collector.OK {
+		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // a few are private or deleted
+		if r.Class == source.OK {
 			there++
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const (
@@ -51,7 +51,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
-	res, err := a.api.Do(collector.Unpaid(ctx), fetch.Request{
+	res, err := a.api.Do(ctx, fetch.Request{
 		Method: http.MethodPost, URL: a.Address() + pathToken, Body: []byte(form.Encode()), Timeout: exchangeWithin,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Secrets: secrets,
 	})
@@ -71,7 +71,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		broken = errShape
 	}
 	class := fetch.ClassOf(res.Status, broken == nil)
-	if class == collector.OK && len(said.Error) == 0 && said.Access != "" {
+	if class == source.OK && len(said.Error) == 0 && said.Access != "" {
 		life := assumedLife
 		if s := said.ExpiresIn.Value(); s != nil {
 			life = time.Duration(min(*s, int64(longestLife/time.Second))) * time.Second
@@ -79,7 +79,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		now := a.now()
 		return credentials{Access: said.Access, RenewAt: now.Add(life * 3 / 4), Expires: now.Add(life), Refresh: said.Refresh, Scope: said.Scope}, nil
 	}
-	f := &collector.Failure{Class: class, RetryAt: fetch.RetryAfter(res.Header, a.now()), Detail: fmt.Sprintf("token endpoint: HTTP %d", res.Status)}
+	f := &source.Failure{Class: class, RetryAt: fetch.RetryAfter(res.Header, a.now()), Detail: fmt.Sprintf("token endpoint: HTTP %d", res.Status)}
 	var name string
 	switch {
 	case broken != nil:
@@ -90,9 +90,9 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	}
 	f.OfSource = true // the call names no target
 	switch f.Class {
-	case collector.OK, collector.BadRequest, collector.QuotaSpent:
-		f.Class = collector.Temporary // nothing that it could mean elsewhere
-	case collector.RateLimited:
+	case source.OK, source.BadRequest, source.QuotaSpent:
+		f.Class = source.Temporary // nothing that it could mean elsewhere
+	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)
 		}
@@ -102,14 +102,14 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 }
 
 // tokenClassOf is what an error of the token endpoint means; of an unknown one, what its status does.
-func tokenClassOf(name string, byStatus collector.Class) collector.Class {
+func tokenClassOf(name string, byStatus source.Class) source.Class {
 	switch name {
 	case "server_error", "temporarily_unavailable", "internal_error":
-		return collector.Temporary
+		return source.Temporary
 	case "invalid_grant", "invalid_client", "unauthorized_client", "invalid_request", "invalid_scope", "unsupported_grant_type", "access_denied":
-		return collector.AuthFailed
+		return source.AuthFailed
 	case "rate_limit_exceeded":
-		return collector.RateLimited
+		return source.RateLimited
 	}
 	return byStatus
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -96,9 +96,9 @@ func collectorOf(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, chang
 }
 
 func fetchOnce(ctx context.Context, d *tiktok.Display) error {
-	batch := []collector.Target{target(soup, "", true)}
-	results, err := d.Fetch(ctx, batch, d.Plan(batch)[0])
-	if err == nil && results[0].Class != collector.OK {
+	batch := []source.Target{target(soup, "", true)}
+	results, err := d.Fetch(ctx, batch, source.NewCallBudget(d.Plan(batch)[0]))
+	if err == nil && results[0].Class != source.OK {
 		err = errors.New(results[0].Detail)
 	}
 	return err
@@ -139,7 +139,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 				for range 2 {
 					wg.Go(func() {
 						err := fetchOnce(t.Context(), d)
-						if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.RateLimited {
+						if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.RateLimited {
 							waited.Add(1) // for the one that is exchanging
 						} else if err != nil {
 							t.Errorf("fetch: %v", err)
@@ -190,9 +190,9 @@ func TestTokens_ofADeadCollectorAreTakenOver(t *testing.T) {
 	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // killed while it exchanged
 
 	err := fetchOnce(t.Context(), d)
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.RateLimited, f.Class)
+	require.Equal(t, source.RateLimited, f.Class)
 	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "soon again, the targets unharmed")
 	db.Clock.Advance(time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
@@ -235,13 +235,13 @@ func TestTokens_sayWhenTheAccountHasToLogInAgain(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
 	d := collectorOf(t, db, i, log, nil)
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, source.AuthFailed, f.Class)
 	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; the account has to log in again, and REELTALLY_TIKTOK_REFRESH_TOKEN be set to its new refresh token", f.Detail)
 	require.NotContains(t, log.String(), "secret")
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "the hold was given back")
+	require.Equal(t, source.AuthFailed, f.Class, "the hold was given back")
 
 	d = collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
 	require.NoError(t, fetchOnce(t.Context(), d), "a new login is another token")
@@ -253,9 +253,9 @@ func TestTokens_ofAnotherClientSecretAreNotOpened(t *testing.T) {
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
 	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)))
 	d := collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "the first token has been used up")
+	require.Equal(t, source.AuthFailed, f.Class, "the first token has been used up")
 	require.Contains(t, log.String(), "cannot be opened")
 	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)), "what is stored stays as it is")
 
@@ -264,7 +264,7 @@ func TestTokens_ofAnotherClientSecretAreNotOpened(t *testing.T) {
 	require.Error(t, fetchOnce(t.Context(), d))
 	db.Exec(t, "UPDATE source_tokens SET sealed = (SELECT s.sealed FROM source_tokens s WHERE s.version > 1)")
 	require.ErrorAs(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, source.AuthFailed, f.Class)
 }
 
 func TestTokens_survivePoorAnswers(t *testing.T) {
@@ -272,18 +272,18 @@ func TestTokens_survivePoorAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		class  collector.Class
+		class  source.Class
 	}{
-		"a fault of TikTok's":    {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, collector.Temporary},
-		"too many":               {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, collector.RateLimited},
-		"a wrong secret":         {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, collector.AuthFailed},
-		"an envelope":            {http.StatusOK, refusal("internal_error", "x"), collector.Temporary},
-		"no token":               {http.StatusOK, `{"expires_in":7200}`, collector.Temporary},
-		"a token of wrong type":  {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, collector.Temporary},
-		"HTML":                   {http.StatusOK, `<html></html>`, collector.Temporary},
-		"HTML with 403":          {http.StatusForbidden, `<html></html>`, collector.Temporary},
-		"nothing":                {http.StatusOK, ``, collector.Temporary},
-		"a form that is refused": {http.StatusBadRequest, `{"error":"what_is_this"}`, collector.Temporary},
+		"a fault of TikTok's":    {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
+		"too many":               {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
+		"a wrong secret":         {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
+		"an envelope":            {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
+		"no token":               {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
+		"a token of wrong type":  {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
+		"HTML":                   {http.StatusOK, `<html></html>`, source.Temporary},
+		"HTML with 403":          {http.StatusForbidden, `<html></html>`, source.Temporary},
+		"nothing":                {http.StatusOK, ``, source.Temporary},
+		"a form that is refused": {http.StatusBadRequest, `{"error":"what_is_this"}`, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -292,7 +292,7 @@ func TestTokens_survivePoorAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			})
 			d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 			require.Equal(t, c.class, f.Class, f.Detail)
 			require.Len(t, requests(), 1, "without a token nothing else is asked")

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -99,7 +99,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 		err = u.renew(ctx, held)
 	default:
 		// Not a fault, but all that a source can say for "ask me again in a moment".
-		err = &collector.Failure{Class: collector.RateLimited, RetryAt: u.now().Add(heldPause), Detail: "another collector is renewing the access token"}
+		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(heldPause), Detail: "another collector is renewing the access token"}
 	}
 	switch {
 	case err == nil:
@@ -134,7 +134,7 @@ func (u *userTokens) renew(ctx context.Context, held store.SourceToken) error {
 	defer cancel()
 	got, err := u.exchange(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)
 	if err != nil {
-		if failure, ok := errors.AsType[*collector.Failure](err); ok && failure.Class == collector.AuthFailed {
+		if failure, ok := errors.AsType[*source.Failure](err); ok && failure.Class == source.AuthFailed {
 			failure.Detail += "; the account has to log in again, and REELTALLY_TIKTOK_REFRESH_TOKEN be set to its new refresh token"
 		}
 		u.log.WarnContext(ctx, "TikTok token not renewed", "error", err, "login", u.account)

@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 // videoID is the shape of an id: 19 digits today.
 var videoID = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 
-func isVideo(t collector.Target) bool {
-	return t.Platform == link.TikTok && t.Kind == collector.KindVideo && videoID.MatchString(t.ExternalID)
+func isVideo(t source.Target) bool {
+	return t.Platform == link.TikTok && t.Kind == source.KindVideo && videoID.MatchString(t.ExternalID)
 }
 
 // handleOf is the handle by which an account can be asked for, "" when there is none.
-func handleOf(t collector.Target) string {
+func handleOf(t source.Target) string {
 	handle := fetch.Handle(&t.Handle) // which may be a later one than the target is called by
 	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
 		handle = fetch.Handle(&t.ExternalID)
@@ -34,7 +34,7 @@ func handleOf(t collector.Target) string {
 
 // videos is what an answer says, by video id.
 type videos struct {
-	byID map[string]collector.Result // without Target
+	byID map[string]source.Result // without Target
 	// strange is why what is left out says nothing at all, "" when the answer can be believed.
 	strange string
 	// unlisted is true for an answer without a list, not even an empty one.
@@ -55,7 +55,7 @@ func (v *videos) add(page videos) {
 }
 
 // result is what the answer says of a target; false when it leaves the target out.
-func (v videos) result(t collector.Target) (collector.Result, bool) {
+func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
 		own := *r.Facts // a target may stand in a batch twice
@@ -92,9 +92,9 @@ func decodeVideos(a answer, asked []string, now time.Time) (videos, error) {
 		More   bool         `json:"has_more"`
 	}
 	if json.Unmarshal(a.data, &data) != nil {
-		return videos{}, &collector.Failure{Class: collector.Temporary, Detail: errShape.Error()}
+		return videos{}, &source.Failure{Class: source.Temporary, Detail: errShape.Error()}
 	}
-	out := videos{byID: map[string]collector.Result{}, unlisted: data.Videos == nil, more: data.More, sandbox: a.sandbox}
+	out := videos{byID: map[string]source.Result{}, unlisted: data.Videos == nil, more: data.More, sandbox: a.sandbox}
 	if out.unlisted {
 		return out, nil
 	}
@@ -117,38 +117,38 @@ func decodeVideos(a answer, asked []string, now time.Time) (videos, error) {
 	return out, nil
 }
 
-func decodeVideo(raw []byte, id string, now time.Time) collector.Result {
+func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	for _, c := range []fetch.Count{v.Views, v.Likes, v.Comments, v.Shares, v.Favorites, v.Favourites} {
 		if c.Wrong() {
-			return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item has a count that is no whole number"}
 		}
 	}
 	if l, ok := v.shared(); ok && l.ID != id {
-		return collector.Result{Class: collector.Temporary, Detail: "the item's link is another video's"}
+		return source.Result{Class: source.Temporary, Detail: "the item's link is another video's"}
 	}
-	f := &collector.Facts{
+	f := &source.Facts{
 		Views: v.Views.Value(), Likes: v.Likes.Value(), Comments: v.Comments.Value(), Shares: v.Shares.Value(), Bookmarks: v.Favorites.Value(),
 	}
 	if f.Bookmarks == nil {
 		f.Bookmarks = v.Favourites.Value()
 	}
 	if f.Views == nil && f.Likes == nil && f.Comments == nil && f.Shares == nil && f.Bookmarks == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no counts"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no counts"}
 	}
 	if f.Views != nil {
 		hidden := f.Likes == nil
 		f.HiddenStats = &hidden
 	}
 	v.describe(f, now)
-	return collector.Result{Class: collector.OK, Facts: f}
+	return source.Result{Class: source.OK, Facts: f}
 }
 
 // describe fills in what is no count. What cannot be understood stays nil.
-func (v video) describe(f *collector.Facts, now time.Time) {
+func (v video) describe(f *source.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {
 		if f.Title = fetch.Text(v.Description); f.Title == nil {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func areAccounts(batch []collector.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == collector.KindAccount
+func areAccounts(batch []source.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
 // wanted is how many of an account's newest entries are asked for at the least.
@@ -44,7 +44,7 @@ func (l *List) calls(wanted int) int {
 }
 
 // accountCalls is the most calls that a batch of accounts takes. Those whose list ends early take fewer.
-func (s *Source) accountCalls(batch []collector.Target) int {
+func (s *Source) accountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
 		at := s.callFor(t)
@@ -61,13 +61,13 @@ func (s *Source) accountCalls(batch []collector.Target) int {
 
 // fetchAccounts asks for accounts, one after the other. When a call fails after others have been answered, the targets
 // that are left are Temporary.
-func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([]collector.Result, error) {
-	results := make([]collector.Result, len(batch))
+func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
-		r, err := collector.Result{}, failed
+		r, err := source.Result{}, failed
 		if failed == nil {
-			r, err = s.fetchAccount(ctx, t)
+			r, err = s.fetchAccount(ctx, budget, t)
 		}
 		switch {
 		case err == nil:
@@ -75,7 +75,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 			return nil, err
 		default:
 			failed = err
-			r = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			r = source.Result{Class: source.Temporary, Detail: "a call of the batch failed: " + err.Error()}
 		}
 		r.Target = t
 		results[i] = r
@@ -84,30 +84,30 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 }
 
 // fetchAccount asks for one account's profile, and for the list of its videos unless it is private.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	at := s.callFor(t)
 	if at < 0 || t.ExternalID == "" {
-		return collector.Result{Class: collector.Unsupported, Detail: s.config.Name + " is not configured for it"}, nil
+		return source.Result{Class: source.Unsupported, Detail: s.config.Name + " is not configured for it"}, nil
 	}
 	call := s.config.Calls[at]
 	v := valuesOf(t)
 	if call.List != nil {
 		v.count = call.List.wanted(t.Depth)
 	}
-	page, err := s.askPage(ctx, call.Request, v)
+	page, err := s.askPage(ctx, budget, call.Request, v)
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
-	if page.class != collector.OK {
+	if page.class != source.OK {
 		return page.refusal(), nil
 	}
 	items, err := findItems(page.body, call.Items, call.Unwrap)
 	if err != nil {
-		return collector.Result{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return source.Result{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	r := call.account(items, t, v)
 	r.Sandbox = page.sandbox
-	if r.Class != collector.OK || call.List == nil || r.Account.Private != nil && *r.Account.Private {
+	if r.Class != source.OK || call.List == nil || r.Account.Private != nil && *r.Account.Private {
 		return r, nil
 	}
 	if r.Account.ID != nil {
@@ -119,28 +119,28 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 	if call.List.Path == "" {
 		entries, err := call.List.entries(page.body, call.Platform, v.handle, s.now())
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		r.Account.Videos, r.Account.Listed = distinct(entries), true
 		return r, nil
 	}
-	return s.addVideos(ctx, call, v, t.Depth, r)
+	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
 // account reads the profile. The first item is the account's, since one was asked for; but it must not be somebody else's,
 // who has taken over the handle.
-func (c Call) account(items []gjson.Result, t collector.Target, asked values) collector.Result {
+func (c Call) account(items []gjson.Result, t source.Target, asked values) source.Result {
 	if len(items) == 0 {
-		if c.Missing == collector.Temporary {
-			return collector.Result{Class: collector.Temporary, Detail: "the vendor's answer is empty"}
+		if c.Missing == source.Temporary {
+			return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
 		}
-		return collector.Result{Class: collector.Gone, Detail: "the vendor's answer leaves it out"}
+		return source.Result{Class: source.Gone, Detail: "the vendor's answer leaves it out"}
 	}
 	item := items[0]
 	if state, ok := c.state(item); ok {
 		return state
 	}
-	f := &collector.AccountFacts{
+	f := &source.AccountFacts{
 		ID: c.Fields["account_id"].id(item), Username: fetch.Handle(c.Fields["username"].text(item)),
 		Name: fetch.Name(c.Fields["account_name"].text(item)), Bio: fetch.Name(c.Fields["bio"].text(item)),
 		ProfileLink: fetch.Link(c.Fields["profile_link"].text(item)), Private: c.Fields["private"].flag(item),
@@ -148,23 +148,23 @@ func (c Call) account(items []gjson.Result, t collector.Target, asked values) co
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
 		n, _, wrong := c.Fields[name].count(item)
 		if wrong {
-			return collector.Result{Class: collector.Temporary, Detail: "the item's " + name + " are no whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are no whole number"}
 		}
 		*count = n
 	}
 	if f.ID == nil && f.Username == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item names no account"}
+		return source.Result{Class: source.Temporary, Detail: "the item names no account"}
 	}
 	switch {
-	case t.IsStranger(f):
-		return t.Stranger(false) // the caller knows whether
+	case source.IsOtherAccount(t, f):
+		return source.HandleReused(t, false) // the caller knows whether
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
-		return collector.Result{Class: collector.Temporary, Detail: "the item does not say by an id whose it is"}
+		return source.Result{Class: source.Temporary, Detail: "the item does not say by an id whose it is"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
 		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(asked.handle)):
-		return collector.Result{Class: collector.Temporary, Detail: "an answer with an account that nobody asked for"}
+		return source.Result{Class: source.Temporary, Detail: "an answer with an account that nobody asked for"}
 	}
-	return collector.Result{Class: collector.OK, Account: f}
+	return source.Result{Class: source.OK, Account: f}
 }
 
 func (c Call) asksByHandle() bool {
@@ -173,7 +173,7 @@ func (c Call) asksByHandle() bool {
 
 // addVideos adds the newest videos to what is known of an account, page by page, until there are as many as are wanted or no more.
 // When the pages are too short for that, fewer than the depth are no list: the rest of them would never be found.
-func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, r collector.Result) (collector.Result, error) {
+func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.fill(l.Request) {
 		r.Detail = "the profile does not say what the list is asked by"
@@ -184,34 +184,34 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 	calls := l.calls(v.count)
 	for n := range calls {
 		v.units = l.units(v.count - len(found))
-		page, err := s.askPage(ctx, l.Request, v)
+		page, err := s.askPage(ctx, budget, l.Request, v)
 		switch {
 		case err != nil:
-			return collector.Result{}, err
-		case page.class == collector.Private:
+			return source.Result{}, err
+		case page.class == source.Private:
 			yes := true
 			r.Account.Private = &yes
 			return r, nil
-		case page.class != collector.OK && v.cursor != "":
-			return collector.Result{Class: collector.Temporary, Detail: "the list breaks off: " + page.detail, Sandbox: page.sandbox}, nil
-		case page.class != collector.OK: // the account is there all the same
+		case page.class != source.OK && v.cursor != "":
+			return source.Result{Class: source.Temporary, Detail: "the list breaks off: " + page.detail, Sandbox: page.sandbox}, nil
+		case page.class != source.OK: // the account is there all the same
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
 		entries, err := l.entries(page.body, call.Platform, v.handle, s.now())
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		found = distinct(append(found, entries...))
 		next := l.next(page.body)
-		cut := n+1 < calls && collector.SpentUp(ctx) // by its budget: it is as long as it can be
+		cut := n+1 < calls && budget.Exhausted() // by its budget: it is as long as it can be
 		if more = next != "" && next != v.cursor && !cut; !more || len(found) >= v.count {
 			break
 		}
 		v.cursor = next
 	}
 	if more && len(found) < depth {
-		return collector.Result{Class: collector.Temporary, Detail: "the vendor's pages are shorter than the list can be read with", Sandbox: r.Sandbox}, nil
+		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are shorter than the list can be read with", Sandbox: r.Sandbox}, nil
 	}
 	r.Account.Videos, r.Account.Listed = found, true
 	return r, nil
@@ -231,7 +231,7 @@ func distinct(found []store.FoundVideo) []store.FoundVideo {
 func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]store.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
-		return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	out := make([]store.FoundVideo, 0, len(items))
 	notes := 0
@@ -256,7 +256,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 		out = append(out, v)
 	}
 	if len(out) == 0 && len(items) > notes {
-		return nil, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a video with an id"}
+		return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 	}
 	return out, nil
 }
@@ -297,28 +297,28 @@ func (l *List) next(body gjson.Result) string {
 // page is a good answer, or one that concerns what was asked for.
 type page struct {
 	body    gjson.Result
-	class   collector.Class // OK or a class of one target
+	class   source.Class // OK or a class of one target
 	detail  string
 	sandbox bool
 }
 
-func (p page) refusal() collector.Result {
-	return collector.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
+func (p page) refusal() source.Result {
+	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 
-// askPage makes one call for one account; an answer that concerns the whole source is a *collector.Failure.
-func (s *Source) askPage(ctx context.Context, r Request, v values) (page, error) {
-	res, err := s.ask(ctx, r, filling{of: []values{v}})
+// askPage makes one call for one account; an answer that concerns the whole source is a *source.Failure.
+func (s *Source) askPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
+	res, err := s.ask(ctx, budget, r, filling{of: []values{v}})
 	if err != nil {
 		return page{}, err
 	}
 	body, verdict, detail := s.judge(res)
-	class := collector.Class(verdict)
+	class := source.Class(verdict)
 	switch {
-	case class == collector.OK, slices.Contains(targetClasses, class):
+	case class == source.OK, slices.Contains(targetClasses, class):
 		return page{body: body, class: class, detail: detail, sandbox: res.Sandbox}, nil
 	case verdict == split:
-		return page{}, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("one account was refused as too many: %s", detail)}
+		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("one account was refused as too many: %s", detail)}
 	}
 	return page{}, s.failure(res, body, class, detail)
 }

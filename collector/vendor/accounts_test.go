@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store"
@@ -18,12 +18,12 @@ import (
 )
 
 // account is a target as the collector makes it of a link.
-func account(t testing.TB, pasted string, depth int) collector.Target {
+func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
 	require.Equal(t, link.Account, l.Kind)
-	out := collector.Target{Platform: l.Platform, Kind: collector.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
+	out := source.Target{Platform: l.Platform, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
 	if l.ID != "" {
 		out.ExternalID, out.AccountID = l.ID, l.ID
 	}
@@ -52,7 +52,7 @@ func listed(id string, at time.Time) store.FoundVideo {
 
 func TestEnsembleData_findsAccounts(t *testing.T) {
 	t.Parallel()
-	ok := collector.AccountFacts{
+	ok := source.AccountFacts{
 		ID: new(miraID), Username: new("mira.cooks"), Name: new("Mira"), Bio: new("Tiny kitchen, big pancakes"), ProfileLink: new("https://mira.example/cooks"),
 		Followers: new(int64(1200)), Following: new(int64(12)), Private: new(false), Listed: true,
 		Videos: []store.FoundVideo{
@@ -63,24 +63,24 @@ func TestEnsembleData_findsAccounts(t *testing.T) {
 	mira := profile(quoted, "Mira.Cooks", "1200", "false")
 	pages := []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000")), posts("null", post(train, "1760400000"))}
 	refusal := []sourcetest.Reply{{Status: 472, Body: `{"detail":"Private user"}`}}
-	bare, private, empty, big := collector.AccountFacts{ID: new(miraID), Listed: true}, ok, ok, ok
+	bare, private, empty, big := source.AccountFacts{ID: new(miraID), Listed: true}, ok, ok, ok
 	private.Private, private.Listed, private.Videos = new(true), false, nil
 	empty.Videos = nil
 	big.Followers = new(int64(9007199254740993))
 
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK:             {Profile: mira, Pages: pages, Class: collector.OK, Account: &ok},
-		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"data":{"user":{"id":` + quoted + `}}}`}, Pages: []sourcetest.Reply{posts("null")}, Class: collector.OK, Account: &bare},
-		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: 473, Body: `{"detail":"User not found"}`}, Class: collector.Gone},
-		sourcetest.WrongTypes:     {Profile: profile(quoted, "mira.cooks", `{"n":1}`, "false"), Class: collector.Temporary},
-		sourcetest.Strings:        {Profile: profile(miraID, "mira.cooks", `"1200"`, `"0"`), Pages: []sourcetest.Reply{posts(`"1718960000000"`, post(pancakes, `"1718960000"`)), pages[1]}, Class: collector.OK},
-		sourcetest.Big:            {Profile: profile(quoted, "mira.cooks", "9007199254740993", "false"), Pages: pages, Class: collector.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: profile(`"42"`, "rails_rain", "5", "false"), Class: collector.Temporary},
-		sourcetest.PrivateAccount: {Profile: mira, Pages: refusal, Class: collector.OK, Account: &private},
-		sourcetest.Empty:          {Profile: mira, Pages: []sourcetest.Reply{posts("null")}, Class: collector.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: mira, Pages: []sourcetest.Reply{pages[0], posts("null", post(train, "1760400000"), post(pancakes, "1718960000"))}, Class: collector.OK},
-		sourcetest.BrokenEntry:    {Profile: mira, Pages: []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000"), `{"aweme_id":["7"]}`, `7`), pages[1]}, Class: collector.OK},
-		sourcetest.BrokenList:     {Profile: mira, Pages: []sourcetest.Reply{posts("null", `{"id":"7382991827364555321"}`)}, Class: collector.Temporary},
+		sourcetest.OK:             {Profile: mira, Pages: pages, Class: source.OK, Account: &ok},
+		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"data":{"user":{"id":` + quoted + `}}}`}, Pages: []sourcetest.Reply{posts("null")}, Class: source.OK, Account: &bare},
+		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: 473, Body: `{"detail":"User not found"}`}, Class: source.Gone},
+		sourcetest.WrongTypes:     {Profile: profile(quoted, "mira.cooks", `{"n":1}`, "false"), Class: source.Temporary},
+		sourcetest.Strings:        {Profile: profile(miraID, "mira.cooks", `"1200"`, `"0"`), Pages: []sourcetest.Reply{posts(`"1718960000000"`, post(pancakes, `"1718960000"`)), pages[1]}, Class: source.OK},
+		sourcetest.Big:            {Profile: profile(quoted, "mira.cooks", "9007199254740993", "false"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: profile(`"42"`, "rails_rain", "5", "false"), Class: source.Temporary},
+		sourcetest.PrivateAccount: {Profile: mira, Pages: refusal, Class: source.OK, Account: &private},
+		sourcetest.Empty:          {Profile: mira, Pages: []sourcetest.Reply{posts("null")}, Class: source.OK, Account: &empty},
+		sourcetest.Pinned:         {Profile: mira, Pages: []sourcetest.Reply{pages[0], posts("null", post(train, "1760400000"), post(pancakes, "1718960000"))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: mira, Pages: []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000"), `{"aweme_id":["7"]}`, `7`), pages[1]}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: mira, Pages: []sourcetest.Reply{posts("null", `{"id":"7382991827364555321"}`)}, Class: source.Temporary},
 	}
 	refusals := map[sourcetest.Case]sourcetest.Answer{}
 	ensembleRefusals(refusals)
@@ -142,9 +142,9 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 			t.Parallel()
 			web := record(t, tt.answer)
 			s := newSource(t, tt.vendor, web.base, nil)
-			batch := []collector.Target{account(t, tt.link, tt.depth)}
+			batch := []source.Target{account(t, tt.link, tt.depth)}
 			require.Equal(t, tt.planned, s.Plan(batch)[0][0].Units)
-			_, _ = s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			_, _ = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			for _, want := range tt.want {
 				require.Equal(t, want, <-web.requests)
 			}
@@ -159,22 +159,22 @@ func TestSource_doesNotTakeAnAccountForAnother(t *testing.T) {
 	known.AccountID = miraID
 	for name, tt := range map[string]struct {
 		answer sourcetest.Reply
-		class  collector.Class
+		class  source.Class
 	}{
-		"somebody took over the handle":   {profile(`"42"`, "mira.cooks", "5", "false"), collector.Taken},
-		"it was renamed":                  {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), collector.OK},
-		"the answer does not say whose":   {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, collector.Temporary},
-		"the answer is none of the kind":  {sourcetest.Reply{Body: `{"data":[]}`}, collector.Gone},
-		"the answer is that of a program": {sourcetest.Reply{Body: `{"data":"x"}`}, collector.Temporary},
+		"somebody took over the handle":   {profile(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
+		"it was renamed":                  {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
+		"the answer does not say whose":   {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, source.Temporary},
+		"the answer is none of the kind":  {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
+		"the answer is that of a program": {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSource(t, "ensembledata", record(t, tt.answer.Body).base, nil)
-			results, err := s.Fetch(t.Context(), []collector.Target{known}, nil)
-			var f *collector.Failure
-			if tt.class == collector.Temporary && err != nil {
+			results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(nil))
+			var f *source.Failure
+			if tt.class == source.Temporary && err != nil {
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class)
+				require.Equal(t, source.Temporary, f.Class)
 				return
 			}
 			require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestSource_doesNotTakeAnAccountForAnother(t *testing.T) {
 			require.False(t, ok, pasted)
 		}
 		for _, p := range []link.Platform{link.TikTok, link.Instagram} {
-			size, ok := s.Serves(collector.Target{Platform: p, Kind: collector.KindAccount})
+			size, ok := s.Serves(source.Target{Platform: p, Kind: source.KindAccount})
 			require.True(t, ok)
 			require.Equal(t, 1, size)
 		}
@@ -211,8 +211,8 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 					s, world, _ := play(t, name)
 					truth, ok := world.Account(p, world.FindAccount(p, category), sourcetest.Now)
 					require.True(t, ok)
-					batch := []collector.Target{account(t, truth.Link, 5000)}
-					results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+					batch := []source.Target{account(t, truth.Link, 5000)}
+					results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 					require.NoError(t, err)
 					requireAccount(t, name, world, truth, results[0])
 				})
@@ -225,32 +225,32 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 			s, world, _ := play(t, name)
 			truth, ok := world.Account(link.Facebook, world.FindAccount(link.Facebook, sandbox.AccountNormal), sourcetest.Now)
 			require.True(t, ok)
-			batch := []collector.Target{account(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			batch := []source.Target{account(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			requireAccount(t, name, world, truth, results[0])
 		}
 	})
 }
 
-func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r collector.Result) {
+func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r source.Result) {
 	t.Helper()
 	if name == "apify" {
 		// An actor lists videos alone: without any it says nothing, and it does not tell a private account from none.
 		switch truth.Category {
 		case sandbox.AccountEmpty:
-			require.Equal(t, collector.Temporary, r.Class)
+			require.Equal(t, source.Temporary, r.Class)
 			return
 		case sandbox.AccountPrivate:
-			require.Equal(t, collector.Gone, r.Class)
+			require.Equal(t, source.Gone, r.Class)
 			return
 		}
 	}
 	if truth.Category == sandbox.AccountGone {
-		require.Equal(t, collector.Gone, r.Class)
+		require.Equal(t, source.Gone, r.Class)
 		return
 	}
-	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.True(t, r.Sandbox)
 	a := r.Account
 	require.Equal(t, truth.ID, *a.ID)
@@ -332,18 +332,19 @@ func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
 	t.Parallel()
 	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)
-	deep := []collector.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
+	deep := []source.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
 	plan := s.Plan(deep)[0]
 	require.Greater(t, plan[0].Units, int64(100))
 	plan[0].Units = 2
-	results, err := s.Fetch(t.Context(), deep, plan)
+	budget := source.NewCallBudget(plan)
+	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, results[0].Class)
+	require.Equal(t, source.OK, results[0].Class)
 	require.Len(t, web.requests, 2, "the profile and a page, not one more")
-	require.EqualValues(t, 2, plan[0].Units)
+	require.EqualValues(t, 2, budget.Spent()[0].Units)
 
 	plan[0].Units = 1
-	_, err = s.Fetch(t.Context(), deep, plan)
-	require.ErrorIs(t, err, collector.ErrUnpaid, "an account whose list was never asked for is no empty one")
+	_, err = s.Fetch(t.Context(), deep, source.NewCallBudget(plan))
+	require.ErrorIs(t, err, source.ErrNoUnits, "an account whose list was never asked for is no empty one")
 	require.Len(t, web.requests, 3)
 }

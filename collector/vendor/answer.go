@@ -9,11 +9,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// verdict returns what an answer as a whole means, before its items are read: a collector.Class, or split. body is the zero Result if
+// verdict returns what an answer as a whole means, before its items are read: a source.Class, or split. body is the zero Result if
 // the answer is not JSON. Then something other than the vendor has answered, and the vendor's rules do not apply.
 //
 // ofSource is true if the status or a rule says that the credential is refused. The status 403 alone is not enough, even if a rule
@@ -23,7 +23,7 @@ func (c Config) verdict(status int, body gjson.Result) (class string, ofSource b
 	for _, r := range c.Rules {
 		if spoke && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
 			said := r.When != nil || status != http.StatusForbidden
-			return r.Class, said && r.Class == string(collector.AuthFailed)
+			return r.Class, said && r.Class == string(source.AuthFailed)
 		}
 	}
 	return string(fetch.ClassOf(status, spoke)), fetch.NamesCredential(status)
@@ -77,8 +77,8 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 
 // read gives the outcome for each of the asked ids, by id. An item that belongs to none of them casts doubt on what is
 // left out; of two items for one id the first counts.
-func (c Call) read(items []gjson.Result, asked []string, now time.Time) map[string]collector.Result {
-	out := make(map[string]collector.Result, len(asked))
+func (c Call) read(items []gjson.Result, asked []string, now time.Time) map[string]source.Result {
+	out := make(map[string]source.Result, len(asked))
 	strangers := false
 	for _, item := range items {
 		id := c.match(item, items, asked)
@@ -90,10 +90,10 @@ func (c Call) read(items []gjson.Result, asked []string, now time.Time) map[stri
 			out[id] = c.result(item, now)
 		}
 	}
-	missing := collector.Result{Class: collector.Gone, Detail: "the vendor's answer leaves it out"}
+	missing := source.Result{Class: source.Gone, Detail: "the vendor's answer leaves it out"}
 	switch {
 	case strangers:
-		missing = collector.Result{Class: collector.Temporary, Detail: "left out of an answer with an item that nobody asked for"}
+		missing = source.Result{Class: source.Temporary, Detail: "left out of an answer with an item that nobody asked for"}
 	case c.Missing != "":
 		missing.Class = c.Missing
 	}
@@ -127,21 +127,21 @@ func (c Call) match(item gjson.Result, all []gjson.Result, asked []string) strin
 }
 
 // state is what an item means that stands in place of its facts.
-func (c Call) state(item gjson.Result) (collector.Result, bool) {
+func (c Call) state(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.holds(item) {
-			return collector.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
+			return source.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
 		}
 	}
-	return collector.Result{}, false
+	return source.Result{}, false
 }
 
 // result reads one item.
-func (c Call) result(item gjson.Result, now time.Time) collector.Result {
+func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.state(item); ok {
 		return state
 	}
-	f := &collector.Facts{}
+	f := &source.Facts{}
 	counts := map[string]**int64{"views": &f.Views, "likes": &f.Likes, "comments": &f.Comments, "shares": &f.Shares, "bookmarks": &f.Bookmarks}
 	some := false
 	hidden := c.Fields["hidden_stats"].flag(item)
@@ -153,7 +153,7 @@ func (c Call) result(item gjson.Result, now time.Time) collector.Result {
 	for name, count := range counts {
 		n, withheld, wrong := c.Fields[name].count(item)
 		if wrong {
-			return collector.Result{Class: collector.Temporary, Detail: "the item's " + name + " are no whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are no whole number"}
 		}
 		*count = n
 		some = some || n != nil || withheld
@@ -164,7 +164,7 @@ func (c Call) result(item gjson.Result, now time.Time) collector.Result {
 		}
 	}
 	if !some {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has none of the counts"}
+		return source.Result{Class: source.Temporary, Detail: "the item has none of the counts"}
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if f.Views != nil && *counts[name] == nil {
@@ -185,7 +185,7 @@ func (c Call) result(item gjson.Result, now time.Time) collector.Result {
 	f.IsAd = c.Fields["is_ad"].flag(item)
 	f.ShopAd = c.Fields["shop_ad"].flag(item)
 	f.ShopProductID = c.Fields["shop_product_id"].id(item)
-	return collector.Result{Class: collector.OK, Facts: f}
+	return source.Result{Class: source.OK, Facts: f}
 }
 
 // canHide is whether the vendor would say so if the platform withheld the count.

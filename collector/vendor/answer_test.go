@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 func TestPeriod_names(t *testing.T) {
@@ -118,11 +118,11 @@ func TestCall_knowsWithheldCounts(t *testing.T) {
 		`{"l":2}`: new(false), `{"l":-1}`: new(true), `{"v":1,"c":3,"h":false}`: new(false),
 	} {
 		r := call.result(gjson.Parse(item), time.Now())
-		require.Equal(t, collector.OK, r.Class, item)
+		require.Equal(t, source.OK, r.Class, item)
 		require.Equal(t, want, r.Facts.HiddenStats, item)
 	}
 	r := call.result(gjson.Parse(`{"h":true,"x":1}`), time.Now())
-	require.Equal(t, collector.Temporary, r.Class, "an item without any count is none")
+	require.Equal(t, source.Temporary, r.Class, "an item without any count is none")
 }
 
 func TestCall_refusesEndlessLists(t *testing.T) {
@@ -161,7 +161,7 @@ func FuzzRead(f *testing.F) {
 			require.NotEmpty(t, class)
 			_ = config.message(body)
 			for _, call := range config.Calls {
-				if call.Kind == collector.KindAccount {
+				if call.Kind == source.KindAccount {
 					fuzzAccount(t, call, body, now)
 					continue
 				}
@@ -173,7 +173,7 @@ func FuzzRead(f *testing.F) {
 					answers := call.read(items, ids, now)
 					require.Len(t, answers, len(ids))
 					for _, id := range ids {
-						require.Equal(t, answers[id].Class == collector.OK, answers[id].Facts != nil)
+						require.Equal(t, answers[id].Class == source.OK, answers[id].Facts != nil)
 						if facts := answers[id].Facts; facts != nil {
 							checkFacts(t, *facts, now)
 						}
@@ -185,7 +185,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // checkFacts is what holds for any facts, however hostile the answer.
-func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
+func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	some := false
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments, f.Shares, f.Bookmarks} {
 		require.True(t, count == nil || *count >= 0)
@@ -202,10 +202,10 @@ func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
 
 func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 	t.Helper()
-	target := collector.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
+	target := source.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
 	if items, err := findItems(body, call.Items, call.Unwrap); err == nil {
 		r := call.account(items, target, valuesOf(target))
-		require.Equal(t, r.Class == collector.OK, r.Account != nil)
+		require.Equal(t, r.Class == source.OK, r.Account != nil)
 		if r.Account != nil {
 			require.True(t, r.Account.ID != nil || r.Account.Username != nil)
 		}

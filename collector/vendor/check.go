@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -24,8 +24,8 @@ const (
 const split = "split"
 
 var (
-	wholeClasses  = []collector.Class{collector.Temporary, collector.RateLimited, collector.QuotaSpent, collector.AuthFailed, collector.BadRequest}
-	targetClasses = []collector.Class{collector.Gone, collector.Private, collector.Restricted, collector.Unsupported}
+	wholeClasses  = []source.Class{source.Temporary, source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest}
+	targetClasses = []source.Class{source.Gone, source.Private, source.Restricted, source.Unsupported}
 	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
 )
 
@@ -132,7 +132,7 @@ func (r Rule) check(p *problems, member string) {
 		}
 		r.And.check(p, member+".and")
 	}
-	class := collector.Class(r.Class)
+	class := source.Class(r.Class)
 	if r.Class != split && !slices.Contains(wholeClasses, class) && !slices.Contains(targetClasses, class) {
 		p.add(member+".class", "must be split or one of %v, not %q", append(slices.Clone(targetClasses), wholeClasses...), r.Class)
 	}
@@ -146,20 +146,20 @@ func (c Call) check(p *problems, member string) {
 		p.add(member+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
 	}
 	checkItems(p, member, c.Items, c.Unwrap)
-	if c.Missing != "" && c.Missing != collector.Gone && c.Missing != collector.Temporary {
+	if c.Missing != "" && c.Missing != source.Gone && c.Missing != source.Temporary {
 		p.add(member+".missing", "must be gone or temporary, not %q", c.Missing)
 	}
 	for i, s := range c.States {
 		at := fmt.Sprintf("%s.states[%d]", member, i)
 		s.When.check(p, at)
-		if s.Class != collector.Temporary && !slices.Contains(targetClasses, s.Class) {
+		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
 			p.add(at+".class", "must be temporary or one of %v, not %q", targetClasses, s.Class)
 		}
 	}
 	switch c.Kind {
-	case collector.KindVideo:
+	case source.KindVideo:
 		c.checkVideos(p, member)
-	case collector.KindAccount:
+	case source.KindAccount:
 		c.checkAccount(p, member)
 	default:
 		p.add(member+".kind", "must be video or account, not %q", c.Kind)

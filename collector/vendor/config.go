@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -26,7 +26,7 @@ type Config struct {
 	Auth    Auth   `json:"auth"`
 	// Timeout of one call, e.g. "60s"; absent means the client's.
 	Timeout     Duration `json:"timeout,omitempty"`
-	Concurrency int      `json:"concurrency,omitempty"` // calls under way at once, shared as collector.Slots says; 0 means 4
+	Concurrency int      `json:"concurrency,omitempty"` // calls that one collector makes at the same time; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
 	// QuotaResets says when units that are used up come back, if the vendor does not say so itself.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
@@ -55,13 +55,13 @@ type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
 	And    *When  `json:"and,omitempty"` // a second condition besides when
-	Class  string `json:"class"`         // a collector.Class, or "split": fewer targets at once
+	Class  string `json:"class"`         // a source.Class, or "split": fewer targets at once
 }
 
 // State says what an item means that is found in place of, or along with, its facts: deleted, private.
 type State struct {
 	When
-	Class collector.Class `json:"class"` // gone, private, restricted, unsupported or temporary
+	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
 // When is a condition on a value. Without OneOf and Contains it holds when the value is there and not null.
@@ -84,8 +84,8 @@ type Request struct {
 // Call is one way of asking, for targets of one platform and kind. A call for accounts takes one at a time; it may have a
 // list, and, where the list comes in the same answer, say by {count} how many of its newest entries are wanted.
 type Call struct {
-	Platform link.Platform  `json:"platform"`
-	Kind     collector.Kind `json:"kind"`
+	Platform link.Platform `json:"platform"`
+	Kind     source.Kind   `json:"kind"`
 	// Details marks a call of which only targets that need details may make use: it tells more than a later call that
 	// takes many targets at once, or takes what a pasted link says where that one goes by ids.
 	Details bool `json:"details,omitempty"`
@@ -97,8 +97,8 @@ type Call struct {
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
 	// Missing is the class of a target without item in an otherwise good answer: gone (default) or temporary.
-	Missing collector.Class `json:"missing,omitempty"`
-	States  []State         `json:"states,omitempty"`
+	Missing source.Class `json:"missing,omitempty"`
+	States  []State      `json:"states,omitempty"`
 	// HiddenWhenAbsent names counts whose absence means that the platform withholds them.
 	HiddenWhenAbsent []string         `json:"hidden_when_absent,omitempty"`
 	Fields           map[string]Field `json:"fields"`

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 func (c Call) size() int { return max(c.Batch.Size, 1) }
 
 // takes is whether the call can ask for a target: everything that its templates name is known. A target without an id
 // stands for all of its kind.
-func (c Call) takes(t collector.Target) bool {
+func (c Call) takes(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
 	}
@@ -29,7 +29,7 @@ func (c Call) takes(t collector.Target) bool {
 		return false
 	}
 	known := valuesOf(t)
-	if c.Kind == collector.KindAccount {
+	if c.Kind == source.KindAccount {
 		return known.fill(c.Request)
 	}
 	if fetch.ParseID(t.ExternalID) == "" || c.Batch.Join != "" && strings.Contains(t.ExternalID, c.Batch.Join) {
@@ -47,9 +47,9 @@ type values struct {
 }
 
 // valuesOf are those of a target. The name of an account whose handle nobody noted is its id in the queue.
-func valuesOf(t collector.Target) values {
+func valuesOf(t source.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
-	if t.Kind == collector.KindAccount {
+	if t.Kind == source.KindAccount {
 		v.id = fetch.ParseID(t.AccountID)
 		if name, ok := strings.CutPrefix(t.ExternalID, "@"); ok && v.handle == "" {
 			v.handle = name

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
@@ -25,7 +25,7 @@ func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
 			t.Parallel()
 			s, world, base := play(t, name)
 			const id = "7301234567890123456"
-			asked := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: "a.real.person",
+			asked := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
 				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
 			size, ok := s.Serves(asked)
 			require.True(t, ok)
@@ -34,17 +34,17 @@ func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
 			size, ok = s.Serves(asked)
 			require.True(t, ok)
 			require.Equal(t, 1, size)
-			size, ok = s.Serves(collector.Target{Platform: link.TikTok, Kind: collector.KindVideo})
+			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
 			require.True(t, ok)
 			require.Equal(t, 50, size, "of all of its kind, the largest batch")
 
 			counts, _ := cast(t, world, link.TikTok)
-			batch := []collector.Target{asked, counts[0]}
+			batch := []source.Target{asked, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the link names the author")
-			require.Equal(t, collector.OK, results[1].Class)
+			require.Equal(t, source.OK, results[1].Class)
 			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
 		})
 	}
@@ -94,25 +94,25 @@ func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 }
 
 // cast is a target of each category of a platform, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]collector.Target, []sandbox.VideoTruth) {
+func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
-	var targets []collector.Target
+	var targets []source.Target
 	var truths []sandbox.VideoTruth
 	for _, category := range sandbox.Categories(platform) {
 		id := world.Find(platform, category)
 		truth, ok := world.Video(platform, id, sourcetest.Now)
 		require.True(t, ok, category)
 		truths = append(truths, truth)
-		targets = append(targets, collector.Target{
-			Platform: platform, Kind: collector.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
+		targets = append(targets, source.Target{
+			Platform: platform, Kind: source.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
 		})
 	}
 	return targets, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result) {
+func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
-	require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
 	require.Equal(t, truth.Views, *f.Views)
 	require.Equal(t, truth.Likes, f.Likes)
@@ -166,13 +166,13 @@ func TestSandbox_isCollected(t *testing.T) {
 				require.True(t, ok)
 				for len(targets) > 0 {
 					n := min(size, len(targets))
-					results, err := s.Fetch(t.Context(), targets[:n], nil)
+					results, err := s.Fetch(t.Context(), targets[:n], source.NewCallBudget(nil))
 					require.NoError(t, err)
 					for i, r := range results {
 						require.True(t, r.Sandbox)
-						if truths[i].State == sandbox.Restricted && r.Class != collector.OK {
+						if truths[i].State == sandbox.Restricted && r.Class != source.OK {
 							// Each vendor has its own way with what is age-gated.
-							require.Contains(t, []collector.Class{collector.Restricted, collector.Gone}, r.Class, r.Detail)
+							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
 							continue
 						}
 						requireTrue(t, truths[i], r)
@@ -186,10 +186,10 @@ func TestSandbox_isCollected(t *testing.T) {
 
 func TestSandbox_losesVideos(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]collector.Class{ // deleted, private
-		"ensembledata":   {collector.Gone, collector.Private},
-		"scrapecreators": {collector.Gone, collector.Private},
-		"apify":          {collector.Gone, collector.Gone},
+	for name, want := range map[string][2]source.Class{ // deleted, private
+		"ensembledata":   {source.Gone, source.Private},
+		"scrapecreators": {source.Gone, source.Private},
+		"apify":          {source.Gone, source.Gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,7 +197,7 @@ func TestSandbox_losesVideos(t *testing.T) {
 			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
 				id := world.Find(link.Instagram, category)
-				results, err := s.Fetch(t.Context(), []collector.Target{instagram(id)}, nil)
+				results, err := s.Fetch(t.Context(), []source.Target{instagram(id)}, source.NewCallBudget(nil))
 				require.NoError(t, err)
 				require.Equal(t, want[i], results[0].Class, results[0].Detail)
 			}
@@ -219,8 +219,8 @@ func control(t *testing.T, base, path, text string) {
 func TestSandbox_fails(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
-		for fault, class := range map[string]collector.Class{
-			"rate_limited": collector.RateLimited, "quota_spent": collector.QuotaSpent, "server_error": collector.Temporary, "truncated": collector.Temporary,
+		for fault, class := range map[string]source.Class{
+			"rate_limited": source.RateLimited, "quota_spent": source.QuotaSpent, "server_error": source.Temporary, "truncated": source.Temporary,
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
@@ -228,11 +228,11 @@ func TestSandbox_fails(t *testing.T) {
 				targets, _ := cast(t, world, link.TikTok)
 				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
-					_, err := s.Fetch(t.Context(), targets[:1], nil)
-					var f *collector.Failure
+					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
+					var f *source.Failure
 					require.ErrorAs(t, err, &f)
 					require.Equal(t, class, f.Class, f.Detail)
-					if class == collector.RateLimited {
+					if class == source.RateLimited {
 						require.True(t, sourcetest.Now.Add(30*time.Second).Equal(f.RetryAt), "got %s", f.RetryAt)
 					}
 				}
@@ -245,15 +245,15 @@ func TestSandbox_fails(t *testing.T) {
 			targets = targets[:1] // alone, so that every count that comes out must be its own
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range hostileTurns {
-				results, err := s.Fetch(t.Context(), targets, nil)
-				var f *collector.Failure
+				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
+				var f *source.Failure
 				if err != nil {
 					require.ErrorAs(t, err, &f)
-					require.Equal(t, collector.Temporary, f.Class, f.Detail)
+					require.Equal(t, source.Temporary, f.Class, f.Detail)
 					continue
 				}
 				r := results[0]
-				require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+				require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 				if r.Facts != nil {
 					requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)
 				}
@@ -263,10 +263,10 @@ func TestSandbox_fails(t *testing.T) {
 			t.Parallel()
 			_, world, base := play(t, name)
 			targets, _ := cast(t, world, link.TikTok)
-			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], nil)
-			var f *collector.Failure
+			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.AuthFailed, f.Class, f.Detail)
+			require.Equal(t, source.AuthFailed, f.Class, f.Detail)
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const (
@@ -40,8 +40,7 @@ type Source struct {
 	api     *fetch.Endpoint
 	key     string
 	now     func() time.Time
-	budgets []collector.Budget
-	slots   *collector.Slots
+	budgets []source.Budget
 	sizes   []batchSize // of config.Calls
 }
 
@@ -53,8 +52,8 @@ type batchSize struct {
 }
 
 var (
-	_ collector.Source      = (*Source)(nil)
-	_ collector.HandleAsker = (*Source)(nil)
+	_ source.Source        = (*Source)(nil)
+	_ source.NetworkSource = (*Source)(nil)
 )
 
 // New makes the source of a vendor that Load or Decode has described. It returns an error when the key is missing or
@@ -78,14 +77,13 @@ func New(config Config, o Options) (*Source, error) {
 	}
 	s := &Source{
 		config: config, api: api, key: o.Key, now: o.Now,
-		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency)),
 		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
-		s.budgets = append(s.budgets, collector.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
+		s.budgets = append(s.budgets, source.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
 	}
 	if len(s.budgets) == 0 {
-		s.budgets = []collector.Budget{{Name: callBudget, Window: Period("day").window}}
+		s.budgets = []source.Budget{{Name: callBudget, Window: Period("day").window}}
 	}
 	return s, nil
 }
@@ -100,27 +98,27 @@ func (s *Source) Address() string { return s.api.Address() }
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets lists the description's limits, or one without a known limit.
-func (s *Source) Budgets() []collector.Budget { return s.budgets }
+func (s *Source) Budgets() []source.Budget { return s.budgets }
 
 // Plan counts every call of the batch against every limit: one as a rule, and for an account one for its profile and as many
 // as the pages of its list may take.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
 		calls = s.accountCalls(batch)
 	} else {
 		calls = len(s.chunks(batch))
 	}
-	plan := make([]collector.Call, len(s.budgets))
+	plan := make([]source.Call, len(s.budgets))
 	for i, b := range s.budgets {
-		plan[i] = collector.Call{Bucket: b.Name, Units: int64(max(calls, 1))}
+		plan[i] = source.Call{Bucket: b.Name, Units: int64(max(calls, 1))}
 	}
-	return [][]collector.Call{plan}
+	return [][]source.Call{plan}
 }
 
 // Serves takes what one of the description's calls can ask for. A target without an id stands for all of its kind, and
 // gets the largest batch that any of them can have.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+func (s *Source) Serves(t source.Target) (int, bool) {
 	if t.ExternalID != "" {
 		i := s.callFor(t)
 		if i < 0 {
@@ -138,14 +136,14 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 }
 
 // AsksByHandle returns true if the call for the video names its account.
-func (s *Source) AsksByHandle(t collector.Target) bool {
+func (s *Source) AsksByHandle(t source.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
 
-func (s *Source) callFor(t collector.Target) int {
+func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.takes(t) })
 }
 
@@ -169,7 +167,7 @@ func (b *batchSize) shrink(refused int, now time.Time) int {
 // chunk is what one call asks for: distinct targets.
 type chunk struct {
 	call    int
-	targets []collector.Target
+	targets []source.Target
 }
 
 func (c chunk) ids() []string {
@@ -181,7 +179,7 @@ func (c chunk) ids() []string {
 }
 
 // chunks parts a batch into calls. It is one call unless the targets differ in what is known of them.
-func (s *Source) chunks(batch []collector.Target) []chunk {
+func (s *Source) chunks(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
 	open := make(map[int]int) // by call, the chunk that still has room
@@ -204,20 +202,19 @@ func (s *Source) chunks(batch []collector.Target) []chunk {
 
 // Fetch asks for a batch, usually in one call. If the vendor refuses several targets and one of them may be the cause, the failure is
 // Temporary. The collector then asks for them in smaller batches. If the vendor says that there are too many targets, Serves returns
-// smaller batches for a while. If a later call of a batch fails, its targets get the result collector.Unanswered.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+// smaller batches for a while. If a later call of a batch fails, its targets get the result source.Unanswered.
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
-		ctx, settle := collector.Paying(ctx, plan)
-		defer settle()
-		return s.fetchAccounts(ctx, batch)
+		budget.Meter()
+		return s.fetchAccounts(ctx, batch, budget)
 	}
-	answers := make(map[string]collector.Result, len(batch))
+	answers := make(map[string]source.Result, len(batch))
 	unanswered := make(map[string]bool)
 	var failed error
 	for i, chunk := range s.chunks(batch) {
-		var found map[string]collector.Result
+		var found map[string]source.Result
 		if failed == nil {
-			found, failed = s.fetch(ctx, chunk)
+			found, failed = s.fetch(ctx, budget, chunk)
 			if failed != nil && i == 0 {
 				return nil, failed
 			}
@@ -226,14 +223,14 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 			answers[id], unanswered[id] = found[id], failed != nil
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
 		r, ok := answers[t.ExternalID]
 		if unanswered[t.ExternalID] {
-			r = collector.Unanswered(t, failed)
+			r = source.Unanswered(t, failed)
 		}
 		if !ok || t.Platform != batch[0].Platform {
-			r = collector.Result{Class: collector.Unsupported, Detail: s.config.Name + " is not configured for it"}
+			r = source.Result{Class: source.Unsupported, Detail: s.config.Name + " is not configured for it"}
 		}
 		if r.Facts != nil {
 			own := *r.Facts // a target may stand in a batch twice
@@ -246,13 +243,13 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 }
 
 // fetch makes one call. It gives the outcome for each of the chunk's ids, or the failure of the call as a whole.
-func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Result, error) {
+func (s *Source) fetch(ctx context.Context, budget *source.CallBudget, c chunk) (map[string]source.Result, error) {
 	call := s.config.Calls[c.call]
 	f := filling{join: call.Batch.Join}
 	for _, t := range c.targets {
 		f.of = append(f.of, valuesOf(t))
 	}
-	res, err := s.ask(ctx, call.Request, f)
+	res, err := s.ask(ctx, budget, call.Request, f)
 	if err != nil {
 		return nil, err
 	}
@@ -264,19 +261,23 @@ func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Resul
 	return answers, err
 }
 
-// Patience is what the description says, or else the client's.
-func (s *Source) Patience() time.Duration {
+// Timeout returns the timeout of the description. If the description has none, it returns that of the HTTP client.
+func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }
 
-// ask makes the call when one of the vendor's slots is free.
-func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response, error) {
-	give, err := s.slots.Take(ctx, s.Patience())
-	if err != nil {
-		return nil, fmt.Errorf("the call was not made: %w", err)
-	}
-	defer give()
-	return s.api.Do(ctx, r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
+// Concurrency returns the concurrency of the description, because each vendor allows another number of calls at the same time. The
+// default is 4.
+func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
+
+// Group returns "": a batch may mix all targets of a kind.
+func (s *Source) Group(source.Target) string { return "" }
+
+// ask makes the call.
+func (s *Source) ask(ctx context.Context, budget *source.CallBudget, r Request, f filling) (*fetch.Response, error) {
+	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), f)
+	req.Budget = budget
+	return s.api.Do(ctx, req)
 }
 
 // judge says what an answer as a whole means.
@@ -295,41 +296,41 @@ func (s *Source) judge(res *fetch.Response) (body gjson.Result, verdict, detail 
 }
 
 // failure is what an answer means that concerns the whole source.
-func (s *Source) failure(res *fetch.Response, body gjson.Result, class collector.Class, detail string) *collector.Failure {
+func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
 	now := s.now()
-	f := &collector.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
+	f := &source.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
 	_, f.OfSource = s.config.verdict(res.Status, body)
-	if class == collector.QuotaSpent && f.RetryAt.IsZero() && s.config.QuotaResets != "" {
+	if class == source.QuotaSpent && f.RetryAt.IsZero() && s.config.QuotaResets != "" {
 		_, f.RetryAt = s.config.QuotaResets.window(now)
 	}
 	return f
 }
 
 // read gives the outcome for each id, or the failure of the call as a whole.
-func (s *Source) read(res *fetch.Response, at int, ids []string) (map[string]collector.Result, error) {
+func (s *Source) read(res *fetch.Response, at int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[at]
 	body, verdict, detail := s.judge(res)
-	class := collector.Class(verdict)
+	class := source.Class(verdict)
 	switch {
-	case class == collector.OK:
+	case class == source.OK:
 		items, err := findItems(body, call.Items, call.Unwrap)
 		if err != nil {
-			return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+			return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 		}
 		return call.read(items, ids, now), nil
 	case len(ids) > 1 && verdict == split:
 		size := s.sizes[at].shrink(len(ids), now)
-		return nil, &collector.Failure{
-			Class:  collector.Temporary,
+		return nil, &source.Failure{
+			Class:  source.Temporary,
 			Detail: fmt.Sprintf("%d targets at once are too many, %d at a time from now on: %s", len(ids), size, detail),
 		}
 	case len(ids) > 1 && slices.Contains(targetClasses, class):
-		return nil, &collector.Failure{Class: collector.Temporary, Detail: fmt.Sprintf("%d targets at once were refused as %s: %s", len(ids), class, detail)}
+		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("%d targets at once were refused as %s: %s", len(ids), class, detail)}
 	case verdict == split:
-		return nil, &collector.Failure{Class: collector.BadRequest, Detail: "a single target was refused as too many: " + detail}
+		return nil, &source.Failure{Class: source.BadRequest, Detail: "a single target was refused as too many: " + detail}
 	case slices.Contains(targetClasses, class):
-		return map[string]collector.Result{ids[0]: {Class: class, Detail: detail}}, nil
+		return map[string]source.Result{ids[0]: {Class: class, Detail: detail}}, nil
 	}
 	return nil, s.failure(res, body, class, detail)
 }

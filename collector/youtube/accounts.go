@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const kindChannels = "youtube#channelListResponse"
@@ -27,7 +27,7 @@ type name struct{ parameter, value string }
 //
 // The name in a link of the older forms may belong to another channel as a handle: /user/NAME is never a handle, /c/NAME
 // and /NAME mostly became one. No /c/NAME is a user name, which may be another channel's.
-func accountOf(t collector.Target) (account, bool) {
+func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
 	}
@@ -57,7 +57,7 @@ func path(link string) string {
 
 // accountBatch is how many accounts like t fit into one call of Fetch. Those whose uploads take several pages come one at
 // a time, so that no batch takes minutes.
-func accountBatch(t collector.Target) (int, bool) {
+func accountBatch(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
 	}
@@ -73,10 +73,10 @@ func accountBatch(t collector.Target) (int, bool) {
 
 // pages is how many pages of the uploads hold the videos that are wanted. The first is always asked for: it shows what is
 // new.
-func pages(t collector.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
+func pages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
 // accountUnits is the most that a batch can cost: a call for all ids, one for each name that is tried, and every page.
-func accountUnits(batch []collector.Target) int64 {
+func accountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
 		a, ok := accountOf(t)
@@ -94,7 +94,7 @@ func accountUnits(batch []collector.Target) int64 {
 
 // fetchAccounts asks for channels and their uploads. When a call fails after others have been answered, the targets that
 // are left are Temporary.
-func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([]collector.Result, error) {
+func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
 		if a, ok := accountOf(t); ok && a.id != "" && !slices.Contains(ids, a.id) {
@@ -104,16 +104,16 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 	var known channels
 	if len(ids) > 0 {
 		var err error
-		if known, err = s.askChannels(ctx, "id="+strings.Join(ids, ","), ids); err != nil {
+		if known, err = s.askChannels(ctx, budget, "id="+strings.Join(ids, ","), ids); err != nil {
 			return nil, err
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
-		r, err := collector.Result{}, failed
+		r, err := source.Result{}, failed
 		if failed == nil {
-			r, err = s.fetchAccount(ctx, t, known)
+			r, err = s.fetchAccount(ctx, budget, t, known)
 		}
 		switch {
 		case err == nil:
@@ -121,7 +121,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 			return nil, err
 		default:
 			failed = err
-			r = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			r = source.Result{Class: source.Temporary, Detail: "a call of the batch failed: " + err.Error()}
 		}
 		r.Target = t
 		results[i] = r
@@ -130,34 +130,34 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 }
 
 // fetchAccount asks for one account: by its names unless its channel is among the known, and for its uploads.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target, known channels) (collector.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
-		return collector.Result{Class: collector.Unsupported, Detail: "not a YouTube account"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "not a YouTube account"}, nil
 	}
 	found, id := known, a.id
 	for _, n := range a.names {
 		var err error
-		found, err = s.askChannels(ctx, n.parameter+"="+url.QueryEscape(n.value), nil)
+		found, err = s.askChannels(ctx, budget, n.parameter+"="+url.QueryEscape(n.value), nil)
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		if id = found.only(); id != "" || found.doubtful != "" {
 			break
 		}
 	}
 	r := found.result(id)
-	if r.Class != collector.OK {
+	if r.Class != source.OK {
 		return r, nil
 	}
 	s.handles.put(id, *r.Account.Username) // a video's answer must not bring an older one back
-	return s.addUploads(ctx, t, r)
+	return s.addUploads(ctx, budget, t, r)
 }
 
 // channels is what an answer says, by channel id.
 type channels struct {
-	byID     map[string]collector.Result // without Target and videos
-	doubtful string                      // as of videos
+	byID     map[string]source.Result // without Target and videos
+	doubtful string                   // as of videos
 	refusal  *refusal
 	sandbox  bool
 }
@@ -170,7 +170,7 @@ func (c channels) only() string {
 	return ""
 }
 
-func (c channels) result(id string) collector.Result {
+func (c channels) result(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
 	case ok:
@@ -181,20 +181,20 @@ func (c channels) result(id string) collector.Result {
 	case c.refusal != nil:
 		return c.refusal.result()
 	case c.doubtful != "":
-		r = collector.Result{Class: collector.Temporary, Detail: c.doubtful}
+		r = source.Result{Class: source.Temporary, Detail: c.doubtful}
 	default:
-		r = collector.Result{Class: collector.Gone, Detail: "YouTube knows no such channel: deleted, terminated or never there"}
+		r = source.Result{Class: source.Gone, Detail: "YouTube knows no such channel: deleted, terminated or never there"}
 	}
 	r.Sandbox = c.sandbox
 	return r
 }
 
 // askChannels asks for channels by distinct ids, or by a name when there are none.
-func (s *Source) askChannels(ctx context.Context, filter string, ids []string) (channels, error) {
-	res, err := s.call(ctx, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
+func (s *Source) askChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
+	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if refusal, ok := errors.AsType[*refusal](err); ok {
 		if len(ids) > 1 { // it does not say whose
-			refusal.class = collector.Temporary
+			refusal.class = source.Temporary
 		}
 		return channels{refusal: refusal}, nil
 	}
@@ -203,7 +203,7 @@ func (s *Source) askChannels(ctx context.Context, filter string, ids []string) (
 	}
 	answer, err := decodeChannels(res.Body, ids)
 	if err != nil {
-		return channels{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return channels{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	answer.sandbox = res.Sandbox
 	return answer, nil
@@ -232,7 +232,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return channels{}, errShape
 	}
-	out := channels{byID: make(map[string]collector.Result, len(answer.Items))}
+	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {
 		out.doubtful = "left out of an answer that does not say that it is YouTube's"
 	}
@@ -254,18 +254,18 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	return out, nil
 }
 
-func decodeChannel(raw []byte, id string) collector.Result {
+func decodeChannel(raw []byte, id string) source.Result {
 	var c channel
 	if json.Unmarshal(raw, &c) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	if c.Snippet == nil || c.Statistics == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no snippet or no statistics"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no snippet or no statistics"}
 	}
 	if c.Statistics.Subscribers.Wrong() {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a count that is no whole number"}
 	}
-	f := &collector.AccountFacts{
+	f := &source.AccountFacts{
 		ID: &id, Name: fetch.Name(c.Snippet.Title), Bio: fetch.Name(c.Snippet.Description), Private: new(bool),
 		Username: fetch.Handle(c.Snippet.CustomURL),
 	}
@@ -275,5 +275,5 @@ func decodeChannel(raw []byte, id string) collector.Result {
 	if c.Statistics.Hidden == nil || !*c.Statistics.Hidden {
 		f.Followers = c.Statistics.Subscribers.Value()
 	}
-	return collector.Result{Class: collector.OK, Account: f}
+	return source.Result{Class: source.OK, Account: f}
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // channelID is looser than UC and 22: what it guards is the query, not the shape.
@@ -18,7 +18,7 @@ var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // nameAccounts sets the handle of every result that knows its channel, asking for at most 50 channels that were not
 // asked for lately. A failure leaves the handles unknown and a word about it in Detail: the counts are good.
-func (s *Source) nameAccounts(ctx context.Context, results []collector.Result) {
+func (s *Source) nameAccounts(ctx context.Context, budget *source.CallBudget, results []source.Result) {
 	handles := make(map[string]string)
 	var unknown []string
 	for _, r := range results {
@@ -37,7 +37,7 @@ func (s *Source) nameAccounts(ctx context.Context, results []collector.Result) {
 	}
 	detail := ""
 	if len(unknown) > 0 {
-		found, err := s.askHandles(ctx, unknown)
+		found, err := s.askHandles(ctx, budget, unknown)
 		if err != nil {
 			detail = "the account's handle is unknown: " + err.Error()
 		}
@@ -60,8 +60,8 @@ func (s *Source) nameAccounts(ctx context.Context, results []collector.Result) {
 }
 
 // askHandles returns the handles of channels by channel id, without those that YouTube leaves out.
-func (s *Source) askHandles(ctx context.Context, ids []string) (map[string]string, error) {
-	res, err := s.call(ctx, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
+func (s *Source) askHandles(ctx context.Context, budget *source.CallBudget, ids []string) (map[string]string, error) {
+	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
 	if err != nil {
 		return nil, err
 	}

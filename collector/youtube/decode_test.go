@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 func TestParseDuration_reads(t *testing.T) {
@@ -71,7 +71,7 @@ func FuzzDecodeVideos(f *testing.F) {
 			}
 			for id, r := range answer.byID {
 				require.NotEmpty(t, id)
-				require.Equal(t, r.Class == collector.OK, r.Facts != nil)
+				require.Equal(t, r.Class == source.OK, r.Facts != nil)
 				if r.Facts != nil {
 					checkFacts(t, *r.Facts, now)
 				}
@@ -81,7 +81,7 @@ func FuzzDecodeVideos(f *testing.F) {
 }
 
 // checkFacts is what holds for any facts, however hostile the answer.
-func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
+func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments} {
 		require.True(t, count == nil || *count >= 0)
 	}

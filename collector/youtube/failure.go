@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 var errShape = errors.New("the answer is JSON of another shape than YouTube's")
@@ -44,26 +44,26 @@ func (e apiError) reasons() []string {
 }
 
 // classOf is what a reason means; ok is false for a reason that says no more than the status.
-func classOf(reason string) (class collector.Class, ok bool) {
+func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
-		return collector.QuotaSpent, true
+		return source.QuotaSpent, true
 	case "rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED":
-		return collector.RateLimited, true
+		return source.RateLimited, true
 	case "API_KEY_INVALID", "keyInvalid", "keyExpired", "accessNotConfigured", "SERVICE_DISABLED", "ipRefererBlocked",
 		"API_KEY_IP_ADDRESS_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED", "API_KEY_SERVICE_BLOCKED", "authError":
-		return collector.AuthFailed, true
+		return source.AuthFailed, true
 	case "backendError", "processingFailure", "internalError":
-		return collector.Temporary, true
+		return source.Temporary, true
 	default:
 		return "", false
 	}
 }
 
 // failure says what an answer that is no success means for the source and for the budget that paid for the call.
-func (s *Source) failure(res *fetch.Response, broken error, budget string) *collector.Failure {
+func (s *Source) failure(res *fetch.Response, broken error, bucket string) *source.Failure {
 	now := s.now()
-	f := &collector.Failure{
+	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, broken == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
@@ -77,7 +77,7 @@ func (s *Source) failure(res *fetch.Response, broken error, budget string) *coll
 		_ = json.Unmarshal(res.Body, &body) // of another shape: the status alone decides
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
-				f.Class, f.OfSource, reason, known = class, class == collector.AuthFailed, r, true
+				f.Class, f.OfSource, reason, known = class, class == source.AuthFailed, r, true
 				break
 			}
 			if reason == "" {
@@ -90,15 +90,15 @@ func (s *Source) failure(res *fetch.Response, broken error, budget string) *coll
 		f.Detail += ", a redirect, which is not followed"
 	}
 	switch {
-	case budget == BudgetStats && !known && refusesStats(res.Status, broken == nil):
+	case bucket == BudgetStats && !known && refusesStats(res.Status, broken == nil):
 		// Without this budget the collector plans with videos.list, which is all that is needed.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
-		f.Class, f.Bucket, f.RetryAt = collector.QuotaSpent, budget, until
+		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
 		f.Detail = "batchGetStats is not to be had, videos.list stands in: " + f.Detail
-	case f.Class == collector.QuotaSpent:
+	case f.Class == source.QuotaSpent:
 		_, midnight := s.window(now)
-		f.Bucket, f.RetryAt = budget, midnight
+		f.Bucket, f.RetryAt = bucket, midnight
 	}
 	return f
 }
@@ -111,15 +111,15 @@ func refusesStats(status int, spoke bool) bool {
 
 // refusal is an answer that concerns what was asked for and not the source.
 type refusal struct {
-	class          collector.Class
+	class          source.Class
 	reason, detail string
 	sandbox        bool
 }
 
 func (r *refusal) Error() string { return r.detail }
 
-func (r *refusal) result() collector.Result {
-	return collector.Result{Class: r.class, Detail: r.detail, Sandbox: r.sandbox}
+func (r *refusal) result() source.Result {
+	return source.Result{Class: r.class, Detail: r.detail, Sandbox: r.sandbox}
 }
 
 // refusalOf returns what an answer that is no success says of the channel or the list that was asked for, nil when it is no
@@ -127,10 +127,10 @@ func (r *refusal) result() collector.Result {
 func refusalOf(res *fetch.Response) *refusal {
 	var body apiError
 	_ = json.Unmarshal(res.Body, &body) // of another shape: there are no reasons
-	classes := map[string]collector.Class{
-		"channelNotFound": collector.Gone, "playlistNotFound": collector.Gone, "channelClosed": collector.Gone, "channelSuspended": collector.Gone,
-		"channelForbidden": collector.Private, "playlistItemsNotAccessible": collector.Private,
-		"invalidPageToken": collector.Temporary, // the list begins again
+	classes := map[string]source.Class{
+		"channelNotFound": source.Gone, "playlistNotFound": source.Gone, "channelClosed": source.Gone, "channelSuspended": source.Gone,
+		"channelForbidden": source.Private, "playlistItemsNotAccessible": source.Private,
+		"invalidPageToken": source.Temporary, // the list begins again
 	}
 	for _, reason := range body.reasons() {
 		if class, ok := classes[reason]; ok && (res.Status == http.StatusNotFound || res.Status == http.StatusForbidden || res.Status == http.StatusBadRequest) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/youtube"
 )
 
@@ -52,8 +52,8 @@ func TestFetch_asksGoogleAsItDocuments(t *testing.T) {
 				Client: fetch.New(fetch.Options{Transport: r, Version: "test"})})
 			require.NoError(t, err)
 			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
-			batch := []collector.Target{target(pancakes, c.details), target(train, c.details)}
-			_, err = s.Fetch(t.Context(), batch, []collector.Call{{Bucket: c.bucket, Units: 1}})
+			batch := []source.Target{target(pancakes, c.details), target(train, c.details)}
+			_, err = s.Fetch(t.Context(), batch, source.NewCallBudget([]source.Call{{Bucket: c.bucket, Units: 1}}))
 			require.NoError(t, err)
 			file := "testdata/recorded_" + name + ".http"
 			if *update {

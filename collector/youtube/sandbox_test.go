@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store/link"
@@ -43,9 +43,9 @@ func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 }
 
 // cast is a batch with a video of each category, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, details bool) ([]collector.Target, []sandbox.VideoTruth) {
+func cast(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
-	var batch []collector.Target
+	var batch []source.Target
 	var truths []sandbox.VideoTruth
 	for _, category := range sandbox.Categories(link.YouTube) {
 		id := world.Find(link.YouTube, category)
@@ -56,10 +56,10 @@ func cast(t *testing.T, world *sandbox.World, details bool) ([]collector.Target,
 	return batch, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result, details bool) {
+func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
 	t.Helper()
 	require.True(t, r.Sandbox)
-	require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
 	require.Equal(t, truth.Views, *f.Views)
 	require.Equal(t, truth.Likes, f.Likes)
@@ -89,7 +89,7 @@ func TestSandbox_isCollected(t *testing.T) {
 			s, world, _ := play(t)
 			batch, truths := cast(t, world, details)
 			for _, way := range s.Plan(batch) {
-				results, err := s.Fetch(t.Context(), batch, way)
+				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(way))
 				require.NoError(t, err)
 				for i, r := range results {
 					requireTrue(t, truths[i], r, details && way[0].Units == 2)
@@ -100,21 +100,21 @@ func TestSandbox_isCollected(t *testing.T) {
 	t.Run("without what is gone", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := play(t)
-		batch := []collector.Target{
+		batch := []source.Target{
 			target(world.Find(link.YouTube, sandbox.TurnsDeleted), true), target(world.Find(link.YouTube, sandbox.TurnsPrivate), true),
 			target(world.Find(link.YouTube, sandbox.Normal), true),
 		}
 		control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, way := range s.Plan(batch) {
-			results, err := s.Fetch(t.Context(), batch, way)
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(way))
 			require.NoError(t, err)
-			want := collector.Gone // YouTube does not tell a private video from a deleted one
+			want := source.Gone // YouTube does not tell a private video from a deleted one
 			if way[0].Bucket == youtube.BudgetStats {
-				want = collector.Temporary // batchGetStats does not answer for every video that is there
+				want = source.Temporary // batchGetStats does not answer for every video that is there
 			}
 			require.Equal(t, want, results[0].Class)
 			require.Equal(t, want, results[1].Class)
-			require.Equal(t, collector.OK, results[2].Class)
+			require.Equal(t, source.OK, results[2].Class)
 		}
 	})
 }
@@ -134,14 +134,14 @@ func TestSandbox_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, time.Time{}},
-		"quota spent":                      {`"quota_spent"`, collector.QuotaSpent, midnight},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, time.Time{}},
+		"quota spent":                      {`"quota_spent"`, source.QuotaSpent, midnight},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,8 +150,8 @@ func TestSandbox_fails(t *testing.T) {
 			control(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
 			for _, way := range s.Plan(batch) {
 				for range 2 {
-					_, err := s.Fetch(t.Context(), batch, way)
-					var f *collector.Failure
+					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(way))
+					var f *source.Failure
 					require.ErrorAs(t, err, &f)
 					require.Equal(t, tt.class, f.Class, f.Detail)
 					require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -166,15 +166,15 @@ func TestSandbox_fails(t *testing.T) {
 		batch = batch[:1] // alone, so that every count that comes out must be its own
 		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
 		for range hostileTurns {
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[1])
-			var f *collector.Failure
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
+			var f *source.Failure
 			if err != nil {
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				require.Equal(t, source.Temporary, f.Class, f.Detail)
 				continue
 			}
 			r := results[0]
-			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments)
 			}
@@ -185,10 +185,10 @@ func TestSandbox_fails(t *testing.T) {
 		_, world, base := play(t)
 		batch, _ := cast(t, world, true)
 		s := newSource(t, base+"/youtube/", nil)
-		_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-		var f *collector.Failure
+		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 	})
 }
 

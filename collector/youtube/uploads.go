@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // addUploads adds the account's newest videos to what is known of it, as many pages as the depth takes.
-func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector.Result) (collector.Result, error) {
+func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
 		return r, nil // an id of a shape of which it is not known how its uploads are called
@@ -33,19 +33,19 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 		if token != "" {
 			query += "&pageToken=" + url.QueryEscape(token)
 		}
-		page, err := s.askUploads(ctx, query)
+		page, err := s.askUploads(ctx, budget, query)
 		if e, ok := errors.AsType[*refusal](err); ok {
 			switch {
 			case e.reason == noUploads && token == "":
 				r.Account.Listed = true
 				return r, nil
-			case e.class == collector.Private:
+			case e.class == source.Private:
 				return r, nil // the channel is to be seen, its uploads are not
 			}
 			return e.result(), nil
 		}
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		for _, v := range page.videos {
 			if !seen[v.ID] {
@@ -53,7 +53,7 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
 		}
-		if page.next == "" || page.next == token || collector.SpentUp(ctx) {
+		if page.next == "" || page.next == token || budget.Exhausted() {
 			break
 		}
 		token = page.next
@@ -68,14 +68,14 @@ type uploads struct {
 	next   string // "" on the last page
 }
 
-func (s *Source) askUploads(ctx context.Context, query string) (uploads, error) {
-	res, err := s.call(ctx, BudgetCommon, methodUploads, query)
+func (s *Source) askUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
+	res, err := s.call(ctx, budget, BudgetCommon, methodUploads, query)
 	if err != nil {
 		return uploads{}, err
 	}
 	page, err := decodeUploads(res.Body, s.now())
 	if err != nil {
-		return uploads{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return uploads{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	return page, nil
 }

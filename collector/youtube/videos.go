@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 // The kinds that the two methods write into their answers. Only such an answer is believed when it leaves a video out.
@@ -19,13 +19,13 @@ const (
 
 // videos is what an answer says, by video id.
 type videos struct {
-	byID map[string]collector.Result // without Target
+	byID map[string]source.Result // without Target
 	// doubtful is why a video that is left out may still exist, "" when the answer can be believed.
 	doubtful string
 	sandbox  bool
 }
 
-func (v videos) result(t collector.Target) collector.Result {
+func (v videos) result(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:
@@ -34,27 +34,27 @@ func (v videos) result(t collector.Target) collector.Result {
 			r.Facts = &own
 		}
 	case v.doubtful != "":
-		r = collector.Result{Class: collector.Temporary, Detail: v.doubtful}
+		r = source.Result{Class: source.Temporary, Detail: v.doubtful}
 	default:
-		r = collector.Result{Class: collector.Gone, Detail: "left out of YouTube's answer: deleted, private or terminated"}
+		r = source.Result{Class: source.Gone, Detail: "left out of YouTube's answer: deleted, private or terminated"}
 	}
 	r.Target, r.Sandbox = t, v.sandbox
 	return r
 }
 
 // askVideos asks for distinct well-formed ids in the way that the budget pays for.
-func (s *Source) askVideos(ctx context.Context, budget string, ids []string) (videos, error) {
+func (s *Source) askVideos(ctx context.Context, budget *source.CallBudget, bucket string, ids []string) (videos, error) {
 	method, part, kind := "videos", "snippet,statistics,contentDetails,status", kindList
-	if budget == BudgetStats {
+	if bucket == BudgetStats {
 		method, part, kind = "videos:batchGetStats", "id,snippet,statistics,contentDetails", kindStats
 	}
-	res, err := s.call(ctx, budget, method, "part="+part+"&id="+strings.Join(ids, ","))
+	res, err := s.call(ctx, budget, bucket, method, "part="+part+"&id="+strings.Join(ids, ","))
 	if err != nil {
 		return videos{}, err
 	}
 	answer, err := decodeVideos(res.Body, kind, ids, s.now())
 	if err != nil {
-		return videos{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return videos{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	if answer.sandbox = res.Sandbox; kind == kindStats && answer.doubtful == "" {
 		answer.doubtful = "left out of batchGetStats, which does not answer for every video that is there: videos.list is asked next"
@@ -99,7 +99,7 @@ func decodeVideos(body []byte, kind string, asked []string, now time.Time) (vide
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return videos{}, errShape
 	}
-	out := videos{byID: make(map[string]collector.Result, len(answer.Items))}
+	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kind {
 		out.doubtful = "left out of an answer that does not say that it is YouTube's"
 	}
@@ -118,18 +118,18 @@ func decodeVideos(body []byte, kind string, asked []string, now time.Time) (vide
 	return out, nil
 }
 
-func decodeVideo(raw []byte, now time.Time) collector.Result {
+func decodeVideo(raw []byte, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	if v.Statistics == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no statistics"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no statistics"}
 	}
 	if v.Statistics.Views.Wrong() || v.Statistics.Likes.Wrong() || v.Statistics.Comments.Wrong() {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a count that is no whole number"}
 	}
-	f := &collector.Facts{
+	f := &source.Facts{
 		Views:    v.Statistics.Views.Value(),
 		Likes:    v.Statistics.Likes.Value(),
 		Comments: v.Statistics.Comments.Value(),
@@ -141,20 +141,20 @@ func decodeVideo(raw []byte, now time.Time) collector.Result {
 	if v.Status != nil && v.Status.Privacy != nil {
 		switch *v.Status.Privacy {
 		case "private":
-			return collector.Result{Class: collector.Private, Detail: "YouTube says that the video is private"}
+			return source.Result{Class: source.Private, Detail: "YouTube says that the video is private"}
 		case "public", "unlisted":
 			f.Private = new(bool)
 		}
 	}
 	if f.Views == nil && f.Likes == nil && f.Comments == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no counts"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no counts"}
 	}
 	v.describe(f, now)
-	return collector.Result{Class: collector.OK, Facts: f}
+	return source.Result{Class: source.OK, Facts: f}
 }
 
 // describe fills in what is no count. What cannot be understood stays nil: a title is not worth losing the counts.
-func (v video) describe(f *collector.Facts, now time.Time) {
+func (v video) describe(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)
 		f.AccountName = fetch.Name(s.ChannelTitle)

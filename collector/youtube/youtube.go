@@ -13,8 +13,8 @@ import (
 	"time"
 	_ "time/tzdata" // quotas end at midnight Pacific time, also where no zone files are installed
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -36,8 +36,9 @@ const (
 )
 
 const (
-	batchSize    = 50 // ids a call, of videos and of channels
-	defaultLimit = 10_000
+	batchSize       = 50 // ids a call, of videos and of channels
+	concurrentCalls = 4
+	defaultLimit    = 10_000
 	// statsPause is how long videos.list stands in after batchGetStats was refused: long enough not to waste a unit
 	// on every batch, short enough to notice when a project is given the method.
 	statsPause    = 6 * time.Hour
@@ -63,13 +64,16 @@ type Source struct {
 	key     string
 	now     func() time.Time
 	pacific *time.Location
-	budgets []collector.Budget
+	budgets []source.Budget
 	handles *handleCache
 	// statsRefusedUntil is when batchGetStats may be tried again, in Unix seconds; 0 when it was never refused.
 	statsRefusedUntil atomic.Int64
 }
 
-var _ collector.Source = (*Source)(nil)
+var (
+	_ source.Source        = (*Source)(nil)
+	_ source.NetworkSource = (*Source)(nil)
+)
 
 // New makes the source. It returns an error when the key is missing or the base address is no http or https address.
 func New(o Options) (*Source, error) {
@@ -94,15 +98,15 @@ func New(o Options) (*Source, error) {
 		pacific: pacific,
 	}
 	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
-	s.budgets = []collector.Budget{
+	s.budgets = []source.Budget{
 		{Name: BudgetCommon, Limit: limit(o.CommonLimit), Window: s.window},
 		{Name: BudgetStats, Limit: limit(o.StatsLimit), Window: s.window},
 	}
 	return s, nil
 }
 
-func areAccounts(batch []collector.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == collector.KindAccount
+func areAccounts(batch []source.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
 func limit(option int64) int64 {
@@ -132,28 +136,38 @@ func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 // Clock is the server's.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Patience is the client's.
-func (s *Source) Patience() time.Duration { return s.api.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
+
+// Concurrency returns concurrentCalls: a call takes less than a second and answers for 50 videos, so that
+// more calls would only spend the daily quota sooner.
+func (s *Source) Concurrency() int { return concurrentCalls }
+
+// Group returns "": a batch may mix all targets of a kind.
+func (s *Source) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: YouTube finds videos by their ids.
+func (s *Source) AsksByHandle(source.Target) bool { return false }
 
 // Budgets lists the common budget and that of batchGetStats, both for a Pacific day.
-func (s *Source) Budgets() []collector.Budget { return s.budgets }
+func (s *Source) Budgets() []source.Budget { return s.budgets }
 
 // Serves takes well-formed YouTube videos, 50 a call, and accounts: 50 a call of those whose id is known and of whose uploads
 // a page is enough, else one. A target without an id stands for all of its kind.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
 		return 0, false
-	case t.Kind == collector.KindAccount:
+	case t.Kind == source.KindAccount:
 		return accountBatch(t)
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return batchSize, true
 	}
 	return 0, false
 }
 
 // asks is whether a target can stand in a request.
-func (s *Source) asks(t collector.Target) bool {
+func (s *Source) asks(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
@@ -161,26 +175,26 @@ func (s *Source) asks(t collector.Target) bool {
 // Plan prefers videos.list with the channels' handles when details are wanted, and batchGetStats, with a budget of
 // its own, when they are not. Each stands in for the other: counts are better than nothing. For accounts it counts every
 // call that may have to be made; those whose list ends early cost less.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
-		return [][]collector.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
+		return [][]source.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
 	}
-	stats := []collector.Call{{Bucket: BudgetStats, Units: 1}}
-	list := []collector.Call{{Bucket: BudgetCommon, Units: 1}}
+	stats := []source.Call{{Bucket: BudgetStats, Units: 1}}
+	list := []source.Call{{Bucket: BudgetCommon, Units: 1}}
 	details, again := false, false
 	for _, t := range batch {
-		details, again = details || t.NeedDetails, again || t.Again
+		details, again = details || t.NeedDetails, again || t.Attempts > 0
 	}
 	if details {
 		list[0].Units = 2
 	}
 	switch {
 	case s.statsRefused():
-		return [][]collector.Call{list}
+		return [][]source.Call{list}
 	case details, again: // batchGetStats may leave out what is there
-		return [][]collector.Call{list, stats}
+		return [][]source.Call{list, stats}
 	default:
-		return [][]collector.Call{stats, list}
+		return [][]source.Call{stats, list}
 	}
 }
 
@@ -190,17 +204,17 @@ func (s *Source) statsRefused() bool { return s.now().Unix() < s.statsRefusedUnt
 // handles as well when plan has a second unit of the common budget; when that fails, the videos come without handles.
 //
 // For up to 50 accounts it asks channels.list and then playlistItems.list for the uploads of each.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	if len(batch) > batchSize || len(plan) != 1 {
-		return nil, &collector.Failure{
-			Class:  collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: youtube takes up to %d in one", len(batch), len(plan), batchSize),
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	if len(batch) > batchSize || len(calls) != 1 {
+		return nil, &source.Failure{
+			Class:  source.BadRequest,
+			Detail: fmt.Sprintf("a batch of %d targets in %d calls: youtube takes up to %d in one", len(batch), len(calls), batchSize),
 		}
 	}
 	if areAccounts(batch) {
-		ctx, settle := collector.Paying(ctx, plan)
-		defer settle()
-		return s.fetchAccounts(ctx, batch)
+		budget.Meter()
+		return s.fetchAccounts(ctx, batch, budget)
 	}
 	ids := make([]string, 0, len(batch))
 	for _, t := range batch {
@@ -211,42 +225,43 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 	var answer videos
 	if len(ids) > 0 {
 		var err error
-		if answer, err = s.askVideos(ctx, plan[0].Bucket, ids); err != nil {
+		if answer, err = s.askVideos(ctx, budget, calls[0].Bucket, ids); err != nil {
 			return nil, err
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
 		if !s.asks(t) {
-			results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a YouTube video"}
+			results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a YouTube video"}
 			continue
 		}
 		results[i] = answer.result(t)
 	}
-	if plan[0].Bucket == BudgetCommon && plan[0].Units > 1 {
-		s.nameAccounts(ctx, results)
+	if calls[0].Bucket == BudgetCommon && calls[0].Units > 1 {
+		s.nameAccounts(ctx, budget, results)
 	}
 	return results, nil
 }
 
 // call asks one method. Every answer that is not a success with JSON comes back as a failure of the budget, or, where it
 // concerns the channel that was asked for, as a *refusal.
-func (s *Source) call(ctx context.Context, budget, method, query string) (*fetch.Response, error) {
+func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
 		Secrets: []string{s.key},
+		Budget:  budget,
 	})
 	if err != nil {
 		return nil, err
 	}
 	broken := fetch.CheckJSON(res.Body)
-	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
+	if fetch.ClassOf(res.Status, broken == nil) != source.OK {
 		if broken == nil && (method == methodChannels || method == methodUploads) {
 			if r := refusalOf(res); r != nil {
 				return nil, r
 			}
 		}
-		return nil, s.failure(res, broken, budget)
+		return nil, s.failure(res, broken, bucket)
 	}
 	return res, nil
 }
