@@ -64,7 +64,7 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		return nil
 	}
-	st, err := c.Open(ctx, logger, boot.MigrateNothing)
+	st, err := c.Open(ctx, logger, boot.SkipSchemaCheck)
 	if err != nil {
 		err = told(finding{"database", broken, err.Error(), "Set REELTALLY_DATABASE_URL, or start the database that it names."})
 	} else {
@@ -99,7 +99,7 @@ func (c *doctorCommand) examine(ctx context.Context, st *store.Store, logger *sl
 			return nil
 		}
 	}
-	sources, misconfigured := c.Sources.Configured(st, logger)
+	sources, misconfigured := c.Sources.ConfiguredSources(st, logger)
 	for _, look := range []func() []finding{
 		func() []finding { return append(examineClocks(ctx, st, sources), examineRetention(ctx, st)...) },
 		func() []finding {

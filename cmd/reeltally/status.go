@@ -22,7 +22,7 @@ type statusCommand struct {
 // Run tells how collecting goes.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.with(ctx, p, func(st *store.Store) error {
-		sources, err := c.Sources.Configured(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
+		sources, err := c.Sources.ConfiguredSources(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
 		if err != nil {
 			return err
 		}
