@@ -14,7 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -94,24 +94,24 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 
 // source is a source that returns fixed results.
 type source struct {
-	collector.Source
-	results []collector.Result
+	source.Source
+	results []source.Result
 	err     error
 }
 
 func (source) Name() string { return "test" }
 
-func (s source) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+func (s source) Fetch(context.Context, []source.Target, []source.Call) ([]source.Result, error) {
 	return s.results, s.err
 }
 
 func TestCountCalls_countsCallsAndResults(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	video := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo}
-	counting := collect.CountCalls(registry, []collector.Source{
-		source{results: []collector.Result{{Target: video, Class: collector.OK}, {Target: video, Class: collector.Gone}}},
-		source{err: &collector.Failure{Class: collector.RateLimited}},
+	video := source.Target{Platform: link.TikTok, Kind: source.KindVideo}
+	counting := collect.CountCalls(registry, []source.Source{
+		source{results: []source.Result{{Target: video, Class: source.OK}, {Target: video, Class: source.Gone}}},
+		source{err: &source.Failure{Class: source.RateLimited}},
 		source{err: errors.New("broken")},
 	})
 	for _, s := range counting {
@@ -139,13 +139,13 @@ func TestCountCalls_countsCallsAndResults(t *testing.T) {
 // panickingSource is a source of TikTok videos that panics in every call.
 type panickingSource struct{ source }
 
-func (panickingSource) Serves(t collector.Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == collector.KindVideo
+func (panickingSource) Serves(t source.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == source.KindVideo
 }
-func (panickingSource) Patience() time.Duration                    { return time.Second }
-func (panickingSource) Budgets() []collector.Budget                { return nil }
-func (panickingSource) Plan([]collector.Target) [][]collector.Call { return [][]collector.Call{{}} }
-func (panickingSource) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+func (panickingSource) Patience() time.Duration              { return time.Second }
+func (panickingSource) Budgets() []source.Budget             { return nil }
+func (panickingSource) Plan([]source.Target) [][]source.Call { return [][]source.Call{{}} }
+func (panickingSource) Fetch(context.Context, []source.Target, []source.Call) ([]source.Result, error) {
 	panic("test panic")
 }
 
@@ -159,7 +159,7 @@ func TestService_recoversAndCountsPanic(t *testing.T) {
 	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	service, err := collect.NewService(db.Store, []collector.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
+	service, err := collect.NewService(db.Store, []source.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
