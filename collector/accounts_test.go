@@ -1,0 +1,298 @@
+package collector_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// accountLink is the link of an account that somebody pastes.
+func (w *world) accountLink(p link.Platform, handle string) link.Link {
+	w.t.Helper()
+	l, err := link.Parse(link.AccountURL(p, handle))
+	require.NoError(w.t, err)
+	require.Equal(w.t, link.Account, l.Kind)
+	return l
+}
+
+func (w *world) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
+	w.t.Helper()
+	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	require.NoError(w.t, err)
+	return store.AccountRef{ID: out[0].AccountID}
+}
+
+func (w *world) account(ref store.AccountRef) store.Account {
+	w.t.Helper()
+	a, err := w.org.Account(w.t.Context(), ref)
+	require.NoError(w.t, err)
+	return a
+}
+
+// accountVideos are the tracked videos of an account, by the platform's id.
+func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
+	w.t.Helper()
+	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	require.NoError(w.t, err)
+	out := map[string]store.Video{}
+	for _, v := range page.Videos {
+		out[v.ExternalID] = v
+	}
+	return out
+}
+
+// tracks waits until exactly these videos of an account are tracked.
+func (w *world) tracks(ref store.AccountRef, ids []string) {
+	w.t.Helper()
+	w.until("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
+	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
+}
+
+// follows waits until exactly these videos of an account are tracked and measured.
+func (w *world) follows(ref store.AccountRef, ids []string) {
+	w.t.Helper()
+	w.tracks(ref, ids)
+	w.until("the account's videos have counts", func() bool {
+		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
+	})
+	a := w.account(ref)
+	for id, v := range w.accountVideos(ref) {
+		truth, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
+		require.True(w.t, ok)
+		require.Equal(w.t, truth.Views, *v.LatestViews, id)
+		require.Equal(w.t, ref.ID, *v.LinkedAccountID)
+		require.Equal(w.t, a.Username, v.Username)
+		require.Equal(w.t, store.DateOf(truth.UploadedAt), *v.UploadedAt)
+	}
+}
+
+// checked waits until an account has been asked for after an instant.
+func (w *world) checked(ref store.AccountRef, after store.Instant) {
+	w.t.Helper()
+	w.until("the account is checked", func() bool {
+		at := w.account(ref).CheckedAt
+		return at != nil && *at >= after
+	})
+}
+
+// prolific is the handle of an ordinary account that has uploaded at least so many videos and uploads another within the
+// next day and a half; none of them is age-gated, since vendors refuse those.
+func (w *world) prolific(p link.Platform, videos int) string {
+	w.t.Helper()
+	truth := w.sandbox.World()
+	for number := uint32(1); number < 20_000; number++ {
+		handle := truth.Handle(p, number)
+		a, ok := truth.Account(p, handle, w.db.Clock.Now())
+		if !ok || a.Category != sandbox.AccountNormal || a.Videos < int64(videos) {
+			continue
+		}
+		now, later := truth.Uploads(p, handle, w.db.Clock.Now()), truth.Uploads(p, handle, w.db.Clock.Now().Add(dayAndMore))
+		gated := slices.ContainsFunc(later, func(id string) bool {
+			v, _ := truth.Video(p, id, w.db.Clock.Now())
+			return v.NotSafe
+		})
+		if !gated && later[0] != now[0] {
+			return handle
+		}
+	}
+	w.t.Fatalf("no account of %s has %d videos", p, videos)
+	return ""
+}
+
+// dayAndMore reaches behind every slot of the next day, at which an account is asked for again, from noon.
+const dayAndMore = 37 * time.Hour
+
+func TestAccounts_findTheirVideos(t *testing.T) {
+	t.Parallel()
+	newest := map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 5000}
+	for _, p := range link.Platforms {
+		for kind, depth := range newest {
+			t.Run(string(p)+" "+string(kind), func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+					w := newWorld(t, db)
+					truth := w.sandbox.World()
+					handle := w.prolific(p, 33)
+					ref := w.trackAccount(w.accountLink(p, handle), kind)
+					w.start("sandbox")
+					w.checked(ref, 0)
+					w.hasProfile(ref, handle)
+
+					uploads := truth.Uploads(p, handle, db.Clock.Now())
+					want := uploads[:min(depth, len(uploads))]
+					w.follows(ref, want)
+
+					var stopped string
+					if len(want) > 0 { // by itself, and for good
+						stopped = want[0]
+						v := w.accountVideos(ref)[stopped]
+						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
+						require.NoError(t, err)
+						want = want[1:]
+					}
+					db.Clock.Advance(dayAndMore)
+					w.checked(ref, store.InstantOf(db.Clock.Now()))
+					later := truth.Uploads(p, handle, db.Clock.Now())
+					for _, id := range later {
+						if !slices.Contains(uploads, id) {
+							want = append(slices.Clone(want), id)
+						}
+					}
+					w.follows(ref, want)
+					require.NotContains(t, w.accountVideos(ref), stopped)
+				})
+			})
+		}
+	}
+}
+
+// hasProfile checks what is known of an account against the truth.
+func (w *world) hasProfile(ref store.AccountRef, handle string) {
+	w.t.Helper()
+	a := w.account(ref)
+	truth, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
+	require.True(w.t, ok)
+	require.Equal(w.t, truth.ID, *a.ExternalID)
+	require.Equal(w.t, truth.Handle, a.Username)
+	require.Equal(w.t, truth.Name, *a.Name)
+	require.Equal(w.t, truth.Bio, *a.Bio)
+	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
+	if a.Platform == link.YouTube {
+		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not say")
+	} else {
+		require.Equal(w.t, truth.Following, *a.LatestFollowingCount)
+		if truth.BioLink == "" {
+			require.Nil(w.t, a.ProfileLink)
+		} else {
+			require.Equal(w.t, truth.BioLink, *a.ProfileLink)
+		}
+	}
+	require.False(w.t, a.Removed)
+	require.Equal(w.t, truth.State == sandbox.Private, a.Private)
+	require.Equal(w.t, truth.Category == sandbox.AccountEmpty, a.Empty)
+}
+
+func TestAccounts_listDeeplyPageByPage(t *testing.T) {
+	t.Parallel()
+	for _, p := range link.Platforms {
+		t.Run(string(p), func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				w := newWorld(t, db)
+				db.Clock.Advance(400 * 24 * time.Hour) // by then, accounts have hundreds of videos
+				handle := w.prolific(p, 215)
+				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
+				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
+
+				// Another organisation wants all of them, while the first one's are being fetched or after.
+				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
+				require.NoError(t, err)
+				second := &world{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
+				w.start("sandbox")
+				all := second.trackAccount(w.accountLink(p, handle), store.TrackAll)
+				w.tracks(ref, uploads[:200])
+				second.tracks(all, uploads)
+			})
+		})
+	}
+}
+
+func TestAccounts_areFlagged(t *testing.T) {
+	t.Parallel()
+	for _, p := range link.Platforms {
+		for _, category := range sandbox.AccountCategories(p) {
+			if category == sandbox.AccountNormal || category == sandbox.AccountGone {
+				continue
+			}
+			t.Run(string(p)+" "+string(category), func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+					w := newWorld(t, db)
+					handle := w.sandbox.World().FindAccount(p, category)
+					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
+					w.start("sandbox")
+					w.checked(ref, 0)
+					if category == sandbox.AccountNoHandle {
+						a := w.account(ref)
+						require.Equal(t, *a.ExternalID, a.Username, "an old channel goes by its id")
+						return
+					}
+					w.hasProfile(ref, handle)
+					if category != sandbox.FollowersHidden {
+						require.Empty(t, w.accountVideos(ref))
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAccounts_thatAreGoneAreBelievedLate(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		refs := map[link.Platform]store.AccountRef{}
+		for _, p := range link.Platforms {
+			refs[p] = w.trackAccount(w.accountLink(p, w.sandbox.World().FindAccount(p, sandbox.AccountGone)), store.TrackLatest30)
+		}
+		w.start("sandbox")
+		for _, p := range link.Platforms {
+			w.says("no number written", "kind=account", "platform="+string(p), "class=gone")
+		}
+		w.states("active")
+		for range 3 { // confirmations lie hours apart
+			db.Clock.Advance(dayAndMore)
+			w.attempted()
+		}
+		w.states("gone")
+		for _, ref := range refs {
+			a := w.account(ref)
+			require.Nil(t, a.CheckedAt)
+			require.Nil(t, a.LatestFollowersCount)
+			require.False(t, a.Empty)
+		}
+	})
+}
+
+// attempted waits until nothing is due any more.
+func (w *world) attempted() {
+	w.t.Helper()
+	w.until("nothing is due", func() bool {
+		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
+			store.InstantOf(w.db.Clock.Now())))[0] == 0
+	})
+}
+
+// states checks the state of every target.
+func (w *world) states(want string) {
+	w.t.Helper()
+	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
+		require.Equal(w.t, want, state)
+	}
+}
+
+func TestCollector_parksWhatNoSourceCanAskFor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor wants a handle
+		require.NoError(t, err)
+		w.trackAccount(l, store.TrackLatest30)
+		w.start("sandbox")
+		w.until("the target is parked", func() bool {
+			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
+		})
+		w.attempted()
+		require.Equal(t, []string{"no configured source can ask for it"}, storetest.Column[string](t, db, "SELECT detail FROM fetch_targets"))
+		require.Zero(t, w.calls("vendor"))
+	})
+}

@@ -1,0 +1,216 @@
+package collector_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// display is the Display API of the account that has logged in to the sandbox.
+func (w *world) display() source.Source {
+	w.t.Helper()
+	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
+		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}}), Tokens: w.db.Store, Now: w.db.Clock.Now})
+	require.NoError(w.t, err)
+	return d
+}
+
+func (w *world) research() source.Source {
+	w.t.Helper()
+	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
+		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}}), Now: w.db.Clock.Now})
+	require.NoError(w.t, err)
+	return r
+}
+
+// startWith runs a collector with these sources, and returns what stops it.
+func (w *world) startWith(sources ...source.Source) (stop func()) {
+	w.t.Helper()
+	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(w.t, <-done)
+		}
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) hasCountsOf(t store.Tracked, at time.Time) store.Video {
+	w.t.Helper()
+	v := w.video(t)
+	truth, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
+	require.True(w.t, ok)
+	require.Equal(w.t, truth.Views, *v.LatestViews)
+	require.Equal(w.t, truth.Likes, v.LatestLikes)
+	require.Equal(w.t, truth.Comments, v.LatestComments)
+	require.Equal(w.t, truth.Shares, v.LatestShares)
+	return v
+}
+
+func TestChain_goesOnToTheNextSource(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		handle := w.sandbox.TikTokAccount()
+		own := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())
+		stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+own[0], "https://www.tiktok.com/@/video/"+own[1],
+			"https://www.tiktok.com/@/video/"+stranger)
+		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
+		w.measured(tracked)
+		for i, source := range []bool{true, true, false} {
+			v := w.hasCountsOf(tracked[i], db.Clock.Now())
+			require.Equal(t, source, v.LatestBookmarks == nil, "bookmarks are to be had of the vendor alone")
+			require.NotEmpty(t, v.Title)
+			require.NotEmpty(t, v.Username)
+			require.NotNil(t, v.UploadedAt)
+		}
+		require.Equal(t, handle, w.video(tracked[1]).Username)
+
+		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackAll)
+		w.follows(ref, own)
+		other := w.trackAccount(w.accountLink(link.TikTok, w.prolific(link.TikTok, 12)), store.TrackLatest30)
+		w.checked(other, 0)
+		require.Greater(t, w.account(other).TotalVideosTracked, int64(11))
+	})
+}
+
+func TestChain_waitsForASourceThatIsPaused(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		tracked := w.track("https://www.tiktok.com/@/video/" + stranger)
+		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
+		w.says("source failed", "class=rate_limited")
+		w.until("the other source refuses it again", func() bool {
+			db.Clock.Advance(50 * time.Millisecond) // the target was given back for a moment
+			return w.calls("tiktok_display") >= 3   // a token, and twice the video
+		})
+		next := func() store.Instant {
+			return storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", stranger)[0]
+		}
+		w.until("it waits for the vendor", func() bool {
+			return next() > store.InstantOf(db.Clock.Now().Add(50*time.Minute)) && next() < store.InstantOf(db.Clock.Now().Add(65*time.Minute))
+		})
+		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", stranger)[0], "no source has said that it can never be asked for")
+		before := w.calls("tiktok_display")
+		w.control(http.MethodDelete, "/_control/faults", nil)
+		db.Clock.Advance(65 * time.Minute)
+		w.measured(tracked)
+		require.LessOrEqual(t, w.calls("tiktok_display"), before+2)
+		w.hasCountsOf(tracked[0], db.Clock.Now())
+	})
+}
+
+// Given back to be claimed at once, it would keep the database busy until the pause ends.
+func TestChain_leavesAloneWhatOnlyAPausedSourceCanBeAskedFor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		handle := w.sandbox.TikTokAccount()
+		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
+		w.checked(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows whose accounts it need not be asked for
+		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		stranger := w.prolific(link.TikTok, 12)
+		ref := w.trackAccount(w.accountLink(link.TikTok, stranger), store.TrackLatest30)
+		w.says("source failed", "class=rate_limited")
+		w.until("it is left alone for minutes", func() bool {
+			db.Clock.Advance(50 * time.Millisecond) // it may have been given back for a moment
+			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+stranger)[0].Time().Sub(db.Clock.Now())
+			return left > 4*time.Minute && left <= 5*time.Minute
+		})
+		w.control(http.MethodDelete, "/_control/faults", nil)
+		db.Clock.Advance(65 * time.Minute)
+		w.checked(ref, 0)
+	})
+}
+
+func TestChain_parksWhatNoSourceKnows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.New(t, "sqlite"))
+	stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+	w.track("https://www.tiktok.com/@/video/" + stranger)
+	w.startWith(w.display())
+	w.until("it is parked", func() bool {
+		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", stranger)[0] == "parked"
+	})
+}
+
+func TestChain_believesNoSourceAlone(t *testing.T) {
+	t.Parallel()
+	stranger := func(w *world) string {
+		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+	}
+	t.Run("when another knows the video", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, storetest.New(t, "sqlite"))
+		tracked := w.track(stranger(w)) // by a link that names the wrong account, as TikTok allows
+		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
+		w.measured(tracked)
+		require.NotNil(t, w.hasCountsOf(tracked[0], w.db.Clock.Now()).LatestBookmarks)
+	})
+	t.Run("unless there is no other and the handle is confirmed", func(t *testing.T) {
+		t.Parallel()
+		db := storetest.New(t, "sqlite")
+		c := newClaims(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })
+		c.tracks(stranger(c.world))
+		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
+		for range 3 {
+			c.fetch()
+		}
+		require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
+		require.EqualValues(t, 3, storetest.Column[int64](t, db, "SELECT attempts FROM fetch_targets")[0])
+	})
+}
+
+func TestChain_neverGoesBackInTime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		handle := w.sandbox.TikTokAccount()
+		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
+		stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+stranger)
+		stop := w.startWith(w.display(), w.research())
+		w.measured(tracked)
+		w.hasCountsOf(tracked[0], db.Clock.Now())
+		v := w.hasCountsOf(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
+		require.NotNil(t, v.LatestBookmarks)
+		stop()
+
+		// Its own source fails: what the other one says of it is two days old.
+		before := w.video(tracked[0])
+		w.startWith(w.research())
+		db.Clock.Advance(26 * time.Hour)
+		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
+		w.says("no number written", "id="+id, "older than what is known")
+		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
+		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
+		w.until("the other has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		db.Clock.Advance(52 * time.Hour) // more than the lag: what it says now is news
+		w.until("it has caught up", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+	})
+}

@@ -1,0 +1,246 @@
+package collector_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// world is a sandbox, a store and the collectors between them.
+type world struct {
+	t       *testing.T
+	db      *storetest.DB
+	sandbox *sandbox.Sandbox
+	handler atomic.Pointer[http.Handler]
+	url     string
+	org     *store.Org
+	log     *logBuffer
+}
+
+func newWorld(t *testing.T, db *storetest.DB) *world {
+	t.Helper()
+	box := sandbox.New(sandbox.Options{Now: db.Clock.Now})
+	w := &world{t: t, db: db, sandbox: box, log: &logBuffer{}}
+	w.swap(box.Handler())
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.handler.Load()).ServeHTTP(rw, r) }))
+	t.Cleanup(server.Close)
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	w.url, w.org = server.URL, db.Org(o.ID)
+	return w
+}
+
+// swap puts another server in the place of the one that answers.
+func (w *world) swap(h http.Handler) { w.handler.Store(&h) }
+
+// sources are all sources, pointed at the sandbox as configuration would.
+func (w *world) sources(vendors ...string) []source.Source {
+	w.t.Helper()
+	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}})
+	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: w.db.Clock.Now})
+	require.NoError(w.t, err)
+	sources := []source.Source{yt}
+	for _, name := range vendors {
+		if name == "meta" {
+			sources = append(sources, w.meta()...)
+			continue
+		}
+		config, err := vendor.Load(name)
+		require.NoError(w.t, err)
+		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: w.db.Clock.Now})
+		require.NoError(w.t, err)
+		sources = append(sources, v)
+	}
+	return sources
+}
+
+// closing keeps no connection, so that a test ends with none.
+type closing struct{}
+
+func (closing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Close = true
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// start runs a collector until the test ends. It asks YouTube itself and the vendors for the rest.
+func (w *world) start(vendors ...string) {
+	w.t.Helper()
+	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		require.NoError(w.t, <-done)
+	})
+}
+
+func (w *world) track(links ...string) []store.Tracked {
+	w.t.Helper()
+	parsed := make([]link.Link, len(links))
+	for i, l := range links {
+		p, err := link.Parse(l)
+		require.NoError(w.t, err)
+		parsed[i] = p
+	}
+	out, err := w.org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: store.LanePremium, Immediate: len(parsed), Enqueue: len(parsed)})
+	require.NoError(w.t, err)
+	return out
+}
+
+func (w *world) video(t store.Tracked) store.Video {
+	w.t.Helper()
+	v, err := w.org.Video(w.t.Context(), store.VideoRef{ID: t.VideoID})
+	require.NoError(w.t, err)
+	return v
+}
+
+// measured waits until all videos have counts.
+func (w *world) measured(tracked []store.Tracked) {
+	w.t.Helper()
+	w.until("all videos have counts", func() bool {
+		for _, t := range tracked {
+			if w.video(t).LatestViews == nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// until waits for a condition that the collector brings about.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	tooLong := time.After(60 * time.Second) // on a busy machine
+	for !holds() {
+		select {
+		case <-look.C:
+		case <-tooLong:
+			require.Fail(w.t, what+": not in time; the collector said:\n"+w.log.String())
+		}
+	}
+}
+
+// says waits for a line of the collector's log that holds all parts.
+func (w *world) says(parts ...string) {
+	w.t.Helper()
+	w.until("the log says "+strings.Join(parts, " "), func() bool {
+		for line := range strings.Lines(w.log.String()) {
+			all := true
+			for _, p := range parts {
+				all = all && strings.Contains(line, p)
+			}
+			if all {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// control calls the sandbox's control interface.
+func (w *world) control(method, path string, body any) *http.Response {
+	w.t.Helper()
+	content, err := json.Marshal(body)
+	require.NoError(w.t, err)
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader(content))
+	require.NoError(w.t, err)
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = answer.Body.Close() })
+	require.Less(w.t, answer.StatusCode, 300, "%s %s", method, path)
+	return answer
+}
+
+// logBuffer is a log that a test reads while it is written.
+type logBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestCollector_fillsInTheSandboxesNumbers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		ids := map[link.Platform]string{}
+		for _, p := range link.Platforms {
+			ids[p] = w.sandbox.World().Find(p, sandbox.Normal)
+		}
+		tracked := w.track("https://youtu.be/"+ids[link.YouTube], "https://www.tiktok.com/@/video/"+ids[link.TikTok],
+			"https://www.instagram.com/reel/"+ids[link.Instagram]+"/", "https://www.facebook.com/reel/"+ids[link.Facebook])
+		w.start("sandbox")
+		w.measured(tracked)
+		for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram, link.Facebook} {
+			v := w.video(tracked[i])
+			truth, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
+			require.True(t, ok)
+			require.Equal(t, truth.Views, *v.LatestViews, p)
+			require.NotEmpty(t, v.Title, p)
+			require.NotEmpty(t, v.Username, p)
+			require.NotNil(t, v.UploadedAt, p)
+			require.NotNil(t, v.VideoLength, p)
+			require.NotNil(t, v.LinkedAccountID, p)
+		}
+	})
+}
+
+func TestCollector_keepsTheAuthorOfALink(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		tracked := w.track("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
+		w.start("sandbox")
+		w.measured(tracked)
+		v := w.video(tracked[0])
+		require.Equal(t, "a.real.person", v.Username)
+		account := *v.LinkedAccountID
+
+		// The next day's call is for counts alone and goes by the id, of which the sandbox has another author: a new one knows
+		// nothing of the link.
+		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
+		first := *v.LatestUpdatedAt
+		w.swap(w.sandbox.Handler())
+		db.Clock.Advance(25 * time.Hour)
+		w.until("the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
+		v = w.video(tracked[0])
+		require.Equal(t, "a.real.person", v.Username)
+		require.Equal(t, account, *v.LinkedAccountID)
+	})
+}

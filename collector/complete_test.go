@@ -1,0 +1,61 @@
+package collector_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// strangersReel tracks a reel that Instagram's own interface shows without its length, and a vendor with it.
+func (w *world) strangersReel() (tracked []store.Tracked, truth sandbox.VideoTruth) {
+	w.t.Helper()
+	world := w.sandbox.World()
+	reel, ok := world.Video(link.Instagram, world.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
+	require.True(w.t, ok)
+	return w.track("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
+}
+
+func TestComplete_asksTheNextSourceForWhatOneDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		tracked, truth := w.strangersReel()
+		w.startWith(append(w.meta(), w.sources("ensembledata")...)...)
+		w.measured(tracked)
+		v := w.video(tracked[0])
+		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "by the vendor")
+		require.Equal(t, truth.Views, *v.LatestViews)
+		require.Nil(t, v.LatestShares, "counts are those of one source alone")
+		require.Equal(t, 1, w.calls("vendor"))
+
+		// The next turn needs no details.
+		db.Clock.Advance(24 * time.Hour)
+		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
+		w.until("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		require.Equal(t, 1, w.calls("vendor"))
+	})
+}
+
+func TestComplete_numbersComeWithoutTheNextSource(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
+		tracked, truth := w.strangersReel()
+		w.startWith(append(w.meta(), w.sources("ensembledata")...)...)
+		w.measured(tracked)
+		v := w.video(tracked[0])
+		require.Nil(t, v.VideoLength)
+		require.Equal(t, truth.Title, v.Title)
+		require.Equal(t, truth.Views, *v.LatestViews)
+		w.says("source failed", "vendor:ensembledata")
+	})
+}

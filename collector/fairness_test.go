@@ -1,0 +1,360 @@
+package collector_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/facebook"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// mayDelay is by how much one organisation's 500 links may delay another's single one.
+const mayDelay = 5 * time.Second
+
+// slowMotion is how many seconds a second of the test's clock takes, so that a busy machine has time to keep up.
+const slowMotion = 2
+
+// hangsFor is after how long a call without an answer is given up: by default it would be half a minute.
+const hangsFor = 6 * time.Second
+
+// slowness is how the sources of a world answer: the platforms' own, and the vendors behind them.
+type slowness struct {
+	first, vendor func(*http.Request) time.Duration
+	hangs         bool // the platforms' own never answer
+	refuses       bool // Facebook shows nothing
+}
+
+func everyCall(d time.Duration) func(*http.Request) time.Duration {
+	return func(*http.Request) time.Duration { return d }
+}
+
+// varied is from one second to three, the same for the same request.
+func varied(r *http.Request) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(r.URL.RequestURI()))
+	return time.Second + time.Duration(h.Sum32()%2001)*time.Millisecond
+}
+
+// wire delays the calls of a world once it is told how, and notes them.
+type wire struct {
+	now   func() time.Time
+	mu    sync.Mutex
+	how   *slowness
+	calls []noticed
+}
+
+// noticed is a call: all that it says, from when to when.
+type noticed struct {
+	says       string
+	began, end time.Time
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	says := r.URL.RequestURI()
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		says += " " + string(body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	w.mu.Lock()
+	how, n := w.how, len(w.calls)
+	w.calls = append(w.calls, noticed{says: says, began: w.now()})
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.calls[n].end = w.now()
+	}()
+	if how == nil {
+		return closing{}.RoundTrip(r)
+	}
+	delay := how.vendor
+	if !strings.HasPrefix(r.URL.Path, "/vendor") {
+		delay = how.first
+		if how.hangs {
+			delay = everyCall(time.Hour)
+		}
+	}
+	if delay != nil {
+		t := time.NewTimer(slowMotion * delay(r))
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if how.refuses && strings.HasPrefix(r.URL.Path, "/facebook/") {
+		const missing = `{"error":{"message":"Unsupported get request.","type":"GraphMethodException","code":100,"error_subcode":33}}`
+		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}, fetch.SandboxHeader: {"true"}},
+			Body: io.NopCloser(strings.NewReader(missing)), Request: r}, nil
+	}
+	return closing{}.RoundTrip(r)
+}
+
+func (w *wire) slow(how *slowness) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.how, w.calls = how, nil
+}
+
+// about are the calls that name one of the words, and how long any of them was under way within a time.
+func (w *wire) about(words []string, from, to time.Time) (calls []string, under time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	until := from // calls are noted in the order in which they began
+	for _, c := range w.calls {
+		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.says, word) }) {
+			continue
+		}
+		if c.end.IsZero() || c.end.After(to) {
+			c.end = to
+		}
+		path, _, _ := strings.Cut(c.says, "?")
+		calls = append(calls, fmt.Sprintf("%s from %s to %s", path, c.began.Sub(from), c.end.Sub(from)))
+		if c.began.After(until) {
+			until = c.began
+		}
+		if c.end.After(until) {
+			under, until = under+c.end.Sub(until), c.end
+		}
+	}
+	return calls, under
+}
+
+// fairWorld has every platform's own source with a vendor behind it, all of which answer as how says.
+type fairWorld struct {
+	*world
+	wire *wire
+}
+
+func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld {
+	t.Helper()
+	db := storetest.New(t, engine)
+	w := &fairWorld{world: newWorld(t, db), wire: &wire{now: db.Clock.Now}}
+	w.inSlowMotion()
+	// The rules for statements are held elsewhere: here they would take most of the time.
+	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, fast.Close()) })
+	settings := map[string]string{}
+	for _, line := range w.sandbox.Settings(w.url) {
+		name, value, _ := strings.Cut(line, "=")
+		settings[name] = value
+	}
+	client := fetch.New(fetch.Options{Timeout: slowMotion * timeout, Transport: w.wire})
+	tt, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
+		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast, Now: db.Clock.Now})
+	require.NoError(t, err)
+	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: sandbox.InstagramToken,
+		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: db.Clock.Now})
+	require.NoError(t, err)
+	fb, err := facebook.New(facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: sandbox.FacebookToken, Client: client, Now: db.Clock.Now})
+	require.NoError(t, err)
+	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
+	require.NoError(t, err)
+	sources := []source.Source{tt, ig, fb, yt}
+	for _, name := range []string{"sandbox", "scrapecreators"} { // the latter for YouTube
+		config, err := vendor.Load(name)
+		require.NoError(t, err)
+		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
+		require.NoError(t, err)
+		sources = append(sources, v)
+	}
+	c, err := collector.New(collector.Options{Store: fast, Sources: sources, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Poll: slowMotion * collector.DefaultPoll})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return w
+}
+
+// inSlowMotion has the clock go that slowly, or slower where the machine is too busy to notice.
+func (w *world) inSlowMotion() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(slowMotion * 5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				w.db.Clock.Advance(5 * time.Millisecond)
+			}
+		}
+	}()
+	w.t.Cleanup(func() { cancel(); <-stopped })
+}
+
+// linkTo is the link of a video that is like any other, of an account of its own.
+func linkTo(p link.Platform, n int) string {
+	switch p {
+	case link.TikTok:
+		return fmt.Sprintf("https://www.tiktok.com/@dancer%d/video/73%017d", n, n)
+	case link.Instagram:
+		return fmt.Sprintf("https://www.instagram.com/cook%d/reel/DCXkB8L%03dq/", n, n)
+	case link.Facebook:
+		return fmt.Sprintf("https://www.facebook.com/reel/10%013d", n)
+	case link.YouTube:
+		return fmt.Sprintf("https://www.youtube.com/shorts/fair%04dAAA", n)
+	}
+	return ""
+}
+
+func links(p link.Platform, from, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = linkTo(p, from+i)
+	}
+	return out
+}
+
+// add tracks links for an organisation, at once.
+func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
+	parsed := make([]link.Link, len(urls))
+	for i, url := range urls {
+		var err error
+		if parsed[i], err = link.Parse(url); err != nil {
+			return nil, err
+		}
+	}
+	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: store.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
+}
+
+// waited is what became of a single link.
+type waited struct {
+	idle    time.Duration // until it had numbers, but for the time in which it was being asked for
+	calls   []string      // in which it was
+	waiting int64         // links of the burst that then had none
+	err     error
+}
+
+// single adds an organisation's only link and waits until it has numbers.
+func (w *fairWorld) single(org *store.Org, p link.Platform) waited {
+	const n = 700
+	began := w.db.Clock.Now()
+	tracked, err := w.add(org, linkTo(p, n))
+	if err != nil {
+		return waited{err: err}
+	}
+	v, err := org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID})
+	if err != nil {
+		return waited{err: err}
+	}
+	words := []string{v.ExternalID}
+	if v.Username != "" {
+		words = append(words, v.Username)
+	}
+	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
+		words = append(words, truth.Account.ID) // which may be asked for its name
+	}
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for v.LatestViews == nil {
+		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
+			return waited{err: errors.New("no number within three minutes")}
+		}
+		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
+			return waited{err: err}
+		}
+	}
+	took := w.db.Clock.Now().Sub(began)
+	calls, under := w.wire.about(words, began, began.Add(took))
+	return waited{idle: took - under, calls: calls,
+		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
+}
+
+// One organisation adds 500 links, and another one a single one of each of their platforms: beyond the time in which that one is being asked
+// for, it waits for mayDelay at the most, however slow the sources are. It is about seconds, so that no other test of this
+// package runs meanwhile, and one burst at a time for each engine.
+//
+//nolint:paralleltest // see above
+func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			for name, c := range map[string]struct {
+				how       slowness
+				platforms []link.Platform
+			}{
+				"all take a second to three":     {slowness{first: varied, vendor: varied}, link.Platforms},
+				"Instagram takes as long":        {slowness{first: varied, vendor: varied}, []link.Platform{link.Instagram}},
+				"TikTok takes as long":           {slowness{first: varied, vendor: varied}, []link.Platform{link.TikTok}},
+				"YouTube takes as long":          {slowness{first: varied, vendor: varied}, []link.Platform{link.YouTube}},
+				"Facebook refuses all":           {slowness{first: varied, vendor: varied, refuses: true}, []link.Platform{link.Facebook}},
+				"the platforms take ten seconds": {slowness{first: everyCall(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors take ten seconds":   {slowness{vendor: everyCall(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the platforms do not answer":    {slowness{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
+			} {
+				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.how, c.platforms) })
+			}
+		})
+	}
+}
+
+func requireFairness(t *testing.T, engine string, how slowness, platforms []link.Platform) {
+	t.Helper()
+	timeout := fetch.DefaultTimeout
+	if how.hangs {
+		timeout = hangsFor
+	}
+	w := newFairWorld(t, engine, timeout)
+	for _, p := range link.Platforms { // tokens and the like are there
+		w.measured(w.track(linkTo(p, 999)))
+	}
+	w.wire.slow(&how)
+	o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	for n := 0; n < 500; n += 50 {
+		_, err := w.add(w.org, links(platforms[n/50%len(platforms)], n, 50)...)
+		require.NoError(t, err)
+	}
+	results := make([]waited, len(platforms))
+	var all sync.WaitGroup
+	for i, p := range platforms {
+		all.Go(func() { results[i] = w.single(w.db.Org(o.ID), p) })
+	}
+	all.Wait()
+	for i, r := range results {
+		require.NoError(t, r.err, platforms[i])
+		t.Logf("a link of %s waited %s beside its calls %q; then %d of the burst waited", platforms[i], r.idle, r.calls, r.waiting)
+		require.LessOrEqual(t, r.idle, mayDelay, platforms[i])
+		require.NotEmpty(t, r.calls, platforms[i])
+		require.Greater(t, r.waiting, int64(100), "%s: the burst was over before, so that this says nothing", platforms[i])
+	}
+}

@@ -1,0 +1,189 @@
+package collector_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// moving lets the clock run a hundred times as fast as it really does, so that waits of minutes pass in a test.
+func (w *world) moving() {
+	w.t.Helper()
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				w.db.Clock.Advance(time.Second)
+			}
+		}
+	}()
+	w.t.Cleanup(func() { close(done); <-stopped })
+}
+
+func TestCollector_survivesFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fault  string
+		body   map[string]any
+		says   []string
+		source string
+	}{
+		{"rate limited with Retry-After", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source failed", "class=rate_limited", "until="}, "youtube"},
+		{"rate limited without Retry-After", map[string]any{"fault": "rate_limited"}, []string{"source failed", "class=rate_limited", "until="}, "youtube"},
+		{"quota spent", map[string]any{"fault": "quota_spent"}, []string{"source failed", "class=quota_spent", "until=", "source_says="}, "youtube"},
+		{"server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "youtube"},
+		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"source failed", "class=temporary", "until="}, "youtube"},
+		{"zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back", "next_at="}, "youtube"},
+		{"hostile answers", map[string]any{"fault": "hostile"}, nil, "youtube"},
+		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "vendor"},
+		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "vendor"},
+		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source failed", "class=rate_limited", "until=", "source_says="}, "facebook"},
+		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "facebook"},
+		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
+		{"vendor's units used up", map[string]any{"fault": "quota_spent"}, []string{"source failed", "class=quota_spent", "until="}, "vendor"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, storetest.New(t, "sqlite"))
+			w.moving()
+			c.body["source"] = c.source
+			w.control(http.MethodPut, "/_control/faults", c.body)
+			w.start("ensembledata", "meta")
+			p, prefix := link.YouTube, "https://www.youtube.com/watch?v="
+			switch c.source {
+			case "vendor":
+				p, prefix = link.TikTok, "https://www.tiktok.com/@/video/"
+			case "facebook":
+				p, prefix = link.Facebook, "https://www.facebook.com/reel/"
+			}
+			id := w.sandbox.World().Find(p, sandbox.Normal)
+			tracked := w.track(prefix + id)
+			if c.says != nil {
+				w.says(c.says...)
+			}
+			w.until("the source was asked again", func() bool { return w.calls(c.source) >= 3 })
+			if c.fault != "hostile answers" { // some of which are odd but true
+				require.Nil(t, w.video(tracked[0]).LatestViews, "a number was written while the source was broken")
+			}
+			w.control(http.MethodDelete, "/_control/faults", nil)
+			w.measured(tracked)
+			v := w.video(tracked[0])
+			truth, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
+			require.True(t, ok)
+			require.InEpsilon(t, truth.Views, *v.LatestViews, 0.01)
+			day := v.LatestUpdatedAt.Day()
+			points, err := w.org.History(t.Context(), store.VideoRef{ID: v.ID}, day-3, day)
+			require.NoError(t, err)
+			for _, p := range points {
+				require.InEpsilon(t, truth.Views, *p.Views, 0.01, p.Day)
+			}
+		})
+	}
+}
+
+// calls is how often a source was asked.
+func (w *world) calls(source string) int {
+	w.t.Helper()
+	var calls map[string]struct {
+		Calls int `json:"calls"`
+	}
+	require.NoError(w.t, json.NewDecoder(w.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	return calls[source].Calls
+}
+
+func TestCollector_holdsBackASuddenZero(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.New(t, "sqlite"))
+	w.start()
+	id := w.sandbox.World().Find(link.YouTube, sandbox.Normal)
+	tracked := w.track("https://youtu.be/" + id)
+	w.measured(tracked)
+	before := *w.video(tracked[0]).LatestViews
+	require.Positive(t, before)
+
+	w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
+	w.db.Clock.Advance(36 * time.Hour)
+	w.says("held back", "hundredth")
+	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
+	w.control(http.MethodDelete, "/_control/faults", nil)
+	w.moving()
+	w.until("the count has grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
+}
+
+func TestCollector_writesWhatIsGoneOrPrivateAsNoNumber(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.New(t, "sqlite"))
+	w.start()
+	deleted := w.sandbox.World().Find(link.YouTube, sandbox.TurnsDeleted)
+	tracked := w.track("https://youtu.be/" + deleted)
+	truth, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
+	require.True(t, ok)
+	if truth.State == sandbox.Deleted {
+		w.says("no number written", deleted, "class=gone")
+		require.Nil(t, w.video(tracked[0]).LatestViews)
+		return
+	}
+	w.measured(tracked)
+	before := *w.video(tracked[0]).LatestViews
+	w.db.Clock.Set(truth.TurnsAt.Add(48 * time.Hour))
+	w.says("no number written", deleted, "class=gone")
+	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
+}
+
+func TestCollector_sharesTheWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.New(t, "postgres"))
+	const videos = 300
+	links := make([]string, videos)
+	for i := range links {
+		links[i] = fmt.Sprintf("https://www.youtube.com/watch?v=shared%04dA", i)
+	}
+	tracked := w.track(links...)
+	w.start()
+	w.start()
+	w.until("every video was asked for", func() bool {
+		lanes, err := w.db.DueLanes(t.Context(), "youtube")
+		require.NoError(t, err)
+		return len(lanes) == 0
+	})
+	w.until("every call is answered", func() bool {
+		held := 0
+		for _, tr := range tracked {
+			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {
+				held++
+			}
+		}
+		return held == 0
+	})
+	var calls map[string]struct {
+		Batches  [][]string     `json:"batches"`
+		ByMethod map[string]int `json:"by_method"`
+	}
+	require.NoError(t, json.NewDecoder(w.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	asked := map[string]int{}
+	for _, b := range calls["youtube"].Batches {
+		for _, id := range b {
+			asked[id]++
+		}
+	}
+	for _, tr := range tracked {
+		require.Equal(t, 1, asked[w.video(tr).ExternalID], "each video is asked for once")
+	}
+}

@@ -1,0 +1,317 @@
+package collector_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// claims is a world in which organisations name the account of one video, some rightly and some wrongly. Its collector only fetches
+// when the test calls fetch.
+type claims struct {
+	*world
+	platform  link.Platform
+	collector *collector.Collector
+}
+
+func newClaims(t *testing.T, db *storetest.DB, p link.Platform, sources func(*world) []source.Source) *claims {
+	t.Helper()
+	w := newWorld(t, db)
+	c, err := collector.New(collector.Options{Store: db.Store, Sources: sources(w), Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
+	return &claims{world: w, platform: p, collector: c}
+}
+
+// tenant is an organisation and the video that it tracks.
+type tenant struct {
+	org     *store.Org
+	tracked store.Tracked
+}
+
+// tracks creates an organisation that tracks a link.
+func (c *claims) tracks(l string) tenant {
+	c.t.Helper()
+	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
+	require.NoError(c.t, err)
+	tn := tenant{org: c.db.Org(o.ID)}
+	parsed, err := link.Parse(l)
+	require.NoError(c.t, err)
+	out, err := tn.org.Track(c.t.Context(), store.TrackRequest{Links: []link.Link{parsed}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	require.NoError(c.t, err)
+	tn.tracked = out[0]
+	return tn
+}
+
+func (c *claims) video(tn tenant) store.Video {
+	c.t.Helper()
+	v, err := tn.org.Video(c.t.Context(), store.VideoRef{ID: tn.tracked.VideoID})
+	require.NoError(c.t, err)
+	return v
+}
+
+// fetch advances the clock to the next due time, then claims and fetches the video once.
+func (c *claims) fetch() {
+	c.t.Helper()
+	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
+	if next.After(c.db.Clock.Now()) {
+		c.db.Clock.Set(next)
+	}
+	busy, err := c.collector.Round(c.t.Context())
+	require.NoError(c.t, err)
+	require.True(c.t, busy)
+}
+
+// countedWithin fetches until a tenant has the numbers of the sandbox. It fails after the given number of fetches.
+func (c *claims) countedWithin(fetches int, tn tenant) {
+	c.t.Helper()
+	for n := 0; c.video(tn).LatestViews == nil; n++ {
+		require.Less(c.t, n, fetches, "fetches without numbers; the collector said:\n%s", c.log.String())
+		c.fetch()
+	}
+	v := c.video(tn)
+	truth, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
+	require.True(c.t, ok)
+	if v.LatestShares == nil { // insights of the own account have other numbers
+		require.Equal(c.t, truth.Views, *v.LatestViews)
+	}
+	require.Equal(c.t, truth.Account.Handle, v.Username)
+}
+
+// handlesCase is a source, and a video that it finds through an account.
+type handlesCase struct {
+	platform link.Platform
+	sources  func(*world) []source.Source
+	id       func(*world) string
+	// link returns a link to the video that names an account; handle "" means a link without one.
+	link func(handle, id string) string
+}
+
+func instagramReel(handle, id string) string {
+	if handle == "" {
+		return "https://www.instagram.com/reel/" + id + "/"
+	}
+	return "https://www.instagram.com/" + handle + "/reel/" + id + "/"
+}
+
+func tiktokVideo(handle, id string) string {
+	return "https://www.tiktok.com/@" + handle + "/video/" + id
+}
+
+var byHandle = map[string]handlesCase{
+	"instagram business discovery": {link.Instagram, (*world).meta, func(w *world) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
+	"instagram own media":          {link.Instagram, (*world).meta, (*world).ownReel, instagramReel},
+	"facebook": {link.Facebook, (*world).meta, func(w *world) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
+		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
+	"tiktok display": {link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} },
+		func(w *world) string {
+			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
+		}, tiktokVideo},
+	"a vendor that takes links with handles": {link.TikTok, func(w *world) []source.Source { return w.sources("apify") },
+		func(w *world) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
+}
+
+// ownReel returns a reel of the account whose token the Instagram source has.
+func (w *world) ownReel() string {
+	w.t.Helper()
+	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
+}
+
+func TestClaimedHandle_deprivesNoOrganisationOfNumbers(t *testing.T) {
+	t.Parallel()
+	for name, s := range byHandle {
+		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+					c := newClaims(t, db, s.platform, s.sources)
+					id := s.id(c.world)
+					truth, ok := c.sandbox.World().Video(s.platform, id, db.Clock.Now())
+					require.True(t, ok)
+					var honest tenant
+					switch honestFirst {
+					case 0:
+						c.tracks(s.link("natgeo", id))
+						c.fetch()
+						honest = c.tracks(s.link(truth.Account.Handle, id))
+					case 1:
+						c.tracks(s.link("natgeo", id))
+						honest = c.tracks(s.link(truth.Account.Handle, id))
+					case 2:
+						honest = c.tracks(s.link(truth.Account.Handle, id))
+						c.tracks(s.link("natgeo", id))
+					}
+					require.Equal(t, truth.Account.Handle, c.video(honest).Username, "its own link's")
+					c.countedWithin(2, honest)
+				})
+			})
+		}
+	}
+}
+
+func TestClaimedHandle_fiftyWrongClaimsDoNotPreventNumbers(t *testing.T) {
+	t.Parallel()
+	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
+		for _, fetched := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, fetched before %v", order, fetched), func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+					c := newClaims(t, db, link.Instagram, (*world).meta)
+					id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
+					truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+					attack := func(from, to int) {
+						for i := from; i < to; i++ {
+							c.tracks(instagramReel(fmt.Sprintf("nobody_%d", i), id))
+						}
+					}
+					attack(0, 50-attackersAfter)
+					if fetched && attackersAfter < 50 {
+						c.fetch()
+					}
+					honest := c.tracks(instagramReel(truth.Account.Handle, id))
+					attack(50-attackersAfter, 50)
+					c.countedWithin(2, honest)
+				})
+			})
+		}
+	}
+}
+
+// A reel of the own account is found without the name of its account.
+func TestClaimedHandle_doesNotAffectALinkWithoutHandle(t *testing.T) {
+	t.Parallel()
+	for order, first := range map[string]bool{"first": true, "last": false} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				c := newClaims(t, db, link.Instagram, (*world).meta)
+				id := c.ownReel()
+				if !first {
+					c.tracks(instagramReel("natgeo", id))
+				}
+				honest := c.tracks(instagramReel("", id))
+				if first {
+					c.tracks(instagramReel("natgeo", id))
+				}
+				c.countedWithin(2, honest)
+			})
+		})
+	}
+}
+
+func TestClaimedHandle_neverMakesAVideoGone(t *testing.T) {
+	t.Parallel()
+	for name, s := range byHandle {
+		if s.platform == link.Facebook { // Facebook finds a video by its own id
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClaims(t, storetest.New(t, "sqlite"), s.platform, s.sources)
+			wrong, id := "natgeo", "DCXkB8LpR2q"
+			if s.platform == link.TikTok {
+				wrong, id = c.sandbox.TikTokAccount(), c.sandbox.World().Find(link.TikTok, sandbox.Normal)
+			}
+			c.tracks(s.link(wrong, id))
+			for range 6 {
+				c.fetch()
+				require.Equal(t, []string{"active"}, storetest.Column[string](t, c.db, "SELECT state FROM fetch_targets"))
+			}
+		})
+	}
+}
+
+func TestConfirmedHandle_isTrustedForAll(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		c := newClaims(t, db, link.Instagram, (*world).meta)
+		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
+		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		c.countedWithin(1, c.tracks(instagramReel(truth.Account.Handle, id)))
+		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
+		before := c.calls("instagram")
+		for i := range 5 {
+			c.countedWithin(1, c.tracks(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
+		}
+		require.Equal(t, before+5, c.calls("instagram"), "no wrong one is tried")
+		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
+	})
+}
+
+func TestConfirmedHandle_fallsBackOnClaims(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		c := newClaims(t, db, link.Instagram, (*world).meta)
+		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
+		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		honest := c.tracks(instagramReel(truth.Account.Handle, id))
+		c.countedWithin(1, honest)
+		require.NoError(t, c.sandbox.World().Rename(link.Instagram, truth.Account.Handle, "renamed.since", false))
+		before := *c.video(honest).LatestUpdatedAt
+		db.Clock.Advance(time.Hour)
+		c.tracks(instagramReel("natgeo", id))
+		c.tracks(instagramReel("renamed.since", id))
+		c.fetch()
+		require.Greater(t, *c.video(honest).LatestUpdatedAt, before)
+		require.Equal(t, "renamed.since", c.video(honest).Username)
+		require.Equal(t, []string{"renamed.since"}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
+	})
+}
+
+// A handle that one organisation claims is not written to the records of another.
+func TestClaimedHandle_staysWithItsOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		c := newClaims(t, db, link.Instagram, (*world).meta)
+		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
+		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		wrong := c.tracks(instagramReel("natgeo", id))
+		right := c.tracks(instagramReel(truth.Account.Handle, id))
+		of := func(tn tenant) []string {
+			return storetest.Column[string](t, db, "SELECT username FROM accounts WHERE organisation_id = ? ORDER BY username", tn.org.ID())
+		}
+		require.Equal(t, "natgeo", c.video(wrong).Username)
+		require.Equal(t, truth.Account.Handle, c.video(right).Username)
+		require.Equal(t, []string{"natgeo"}, of(wrong))
+		require.Equal(t, []string{truth.Account.Handle}, of(right))
+		c.countedWithin(2, right)
+		require.Equal(t, []string{truth.Account.Handle}, of(right))
+		require.Equal(t, truth.Account.Handle, c.video(wrong).Username, "a source gave one")
+		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
+	})
+}
+
+func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		c := newClaims(t, db, link.Instagram, (*world).meta)
+		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
+		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		l, err := link.Parse(instagramReel(truth.Account.Handle, id))
+		require.NoError(t, err)
+		tn := c.tracks(l.Canonical + "?hl=en")
+		c.tracks(instagramReel(truth.Account.Handle, id)) // keeps the target alive while the first organisation has stopped
+		c.countedWithin(1, tn)
+		before := c.calls("instagram")
+		for range 10 {
+			db.Clock.Advance(time.Minute)
+			_, err := tn.org.StopVideos(t.Context(), []store.VideoRef{{ID: tn.tracked.VideoID}}, true)
+			require.NoError(t, err)
+			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+			require.NoError(t, err)
+			_, err = c.collector.Round(t.Context())
+			require.NoError(t, err)
+		}
+		require.Equal(t, before, c.calls("instagram"))
+	})
+}

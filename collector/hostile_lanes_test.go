@@ -1,0 +1,192 @@
+package collector_test
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/facebook"
+	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// lane is one way in which numbers come: a source, and for a vendor one of its shapes.
+type lane struct {
+	name     string
+	platform link.Platform
+	source   func(h *hostile) source.Source
+	// counts are where an item of the platform's has each count.
+	counts map[string][]string
+	// alone is true where each video has a call of its own, so that no neighbour stands in the answer.
+	alone bool
+	// counting is true for a lane of calls for counts alone: all its videos were measured before.
+	counting bool
+	own      bool          // the videos are those of the account that has logged in
+	lag      time.Duration // how old the numbers are
+	// lists is true where the pages of an account's list are calls of their own; noAccounts where there are none.
+	lists, noAccounts bool
+}
+
+var (
+	awemeCounts = map[string][]string{"views": {"statistics.play_count"}, "likes": {"statistics.digg_count"}, "comments": {"statistics.comment_count"},
+		"shares": {"statistics.share_count"}, "bookmarks": {"statistics.collect_count"}}
+	shortcodeCounts = map[string][]string{"views": {"video_play_count"}, "likes": {"edge_media_preview_like.count"},
+		"comments": {"edge_media_to_parent_comment.count", "edge_media_to_comment.count"}}
+	youtubeCounts = map[string][]string{"views": {"statistics.viewCount"}, "likes": {"statistics.likeCount"}, "comments": {"statistics.commentCount"}}
+	tiktokCounts  = map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}
+)
+
+// lanes are all of them.
+func lanes() []lane {
+	research := map[string][]string{"bookmarks": {"favorites_count"}}
+	maps.Copy(research, tiktokCounts)
+	return []lane{
+		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, lists: true},
+		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, counting: true},
+		{name: "tiktok display", platform: link.TikTok, source: (*hostile).displaySource, counts: tiktokCounts, own: true, lists: true},
+		{name: "tiktok research", platform: link.TikTok, source: (*hostile).researchSource, counts: research, lag: sandbox.ResearchLag},
+		{name: "instagram", platform: link.Instagram, source: (*hostile).instagramSource,
+			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comments_count"}}},
+		{name: "facebook", platform: link.Facebook, source: (*hostile).facebookSource, alone: true, lists: true,
+			counts: map[string][]string{"views": {"views"}, "likes": {"likes.summary.total_count"}, "comments": {"comments.summary.total_count"}}},
+		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorSource("ensembledata"), counts: awemeCounts, lists: true},
+		{name: "ensembledata instagram", platform: link.Instagram, source: vendorSource("ensembledata"), counts: shortcodeCounts, alone: true, lists: true},
+		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorSource("scrapecreators"), counts: awemeCounts, alone: true, lists: true},
+		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, alone: true, lists: true},
+		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), alone: true, lists: true,
+			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}},
+		{name: "apify tiktok", platform: link.TikTok, source: vendorSource("apify"),
+			counts: map[string][]string{"views": {"playCount"}, "likes": {"diggCount"}, "comments": {"commentCount"}, "shares": {"shareCount"}, "bookmarks": {"collectCount"}}},
+		{name: "apify instagram", platform: link.Instagram, source: vendorSource("apify"), noAccounts: true,
+			counts: map[string][]string{"views": {"videoPlayCount"}, "likes": {"likesCount"}, "comments": {"commentsCount"}}},
+	}
+}
+
+func youtubeSource(h *hostile) source.Source {
+	s, err := youtube.New(youtube.Options{BaseURL: h.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: h.client, Now: h.db.Clock.Now})
+	require.NoError(h.t, err)
+	return s
+}
+
+func (h *hostile) displaySource() source.Source {
+	s, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
+		RefreshToken: sandbox.TikTokRefreshToken, Client: h.client, Tokens: h.fast, Now: h.db.Clock.Now})
+	require.NoError(h.t, err)
+	return s
+}
+
+func (h *hostile) researchSource() source.Source {
+	s, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
+		ClientSecret: sandbox.TikTokResearchClientSecret, Client: h.client, Now: h.db.Clock.Now})
+	require.NoError(h.t, err)
+	return s
+}
+
+func (h *hostile) setting(name string) string {
+	for _, line := range h.sandbox.Settings(h.url) {
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return value
+		}
+	}
+	h.t.Fatalf("the sandbox has no %s", name)
+	return ""
+}
+
+func (h *hostile) instagramSource() source.Source {
+	s, err := instagram.New(instagram.Options{BaseURL: h.setting("REELTALLY_INSTAGRAM_BASE_URL"), Token: h.setting("REELTALLY_INSTAGRAM_ACCESS_TOKEN"),
+		AccountID: h.setting("REELTALLY_INSTAGRAM_ACCOUNT_ID"), Client: h.client, Now: h.db.Clock.Now})
+	require.NoError(h.t, err)
+	return s
+}
+
+func (h *hostile) facebookSource() source.Source {
+	s, err := facebook.New(facebook.Options{BaseURL: h.setting("REELTALLY_FACEBOOK_BASE_URL"), Token: h.setting("REELTALLY_FACEBOOK_ACCESS_TOKEN"),
+		PageIDs: []string{h.setting("REELTALLY_FACEBOOK_PAGE_ID")}, Client: h.client, Now: h.db.Clock.Now})
+	require.NoError(h.t, err)
+	return s
+}
+
+func vendorSource(name string) func(h *hostile) source.Source {
+	return func(h *hostile) source.Source {
+		config, err := vendor.Load(name)
+		require.NoError(h.t, err)
+		config.Timeout = vendor.Duration(h.timeout) // of which a vendor's description has its own
+		s, err := vendor.New(config, vendor.Options{BaseURL: h.url + "/vendor", Key: sandbox.VendorKey, Client: h.client, Now: h.db.Clock.Now})
+		require.NoError(h.t, err)
+		return s
+	}
+}
+
+// Videos are taken between these ages: what a platform leaves out is then neither too new to be known nor beyond the
+// newest page of its account.
+const (
+	youngest = 12 * 24 * time.Hour
+	oldest   = 300 * 24 * time.Hour
+	many     = 10_000 // views
+	month    = 26 * 24 * time.Hour
+)
+
+// fresh finds three ordinary videos of one account: the known, the fresh and the onlooker. The onlooker has at least twice the views of
+// the known one, so that nobody takes the numbers of the one for the other's. They are of one month, where a source asks month by month.
+func (h *hostile) fresh() [3]sandbox.VideoTruth {
+	h.t.Helper()
+	for ; h.next < 100_000; h.next++ {
+		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
+		if h.lane.own {
+			handle = h.sandbox.TikTokAccount()
+		}
+		found := h.ordinary(handle)
+		for len(found) >= 3 {
+			some := found
+			if h.lane.lag > 0 {
+				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > month })
+			}
+			slices.SortFunc(some, func(a, b sandbox.VideoTruth) int { return cmp.Compare(a.Views, b.Views) })
+			if n := len(some); n >= 3 && some[n-1].Views >= 2*some[0].Views {
+				h.next++
+				return [3]sandbox.VideoTruth{some[0], some[n/2], some[n-1]}
+			}
+			if h.lane.lag == 0 {
+				break
+			}
+			found = found[1:]
+		}
+		require.False(h.t, h.lane.own, "the own account has too few videos")
+	}
+	h.t.Fatal("no account has enough videos")
+	return [3]sandbox.VideoTruth{}
+}
+
+// ordinary are the ordinary videos of an account on the newest page of its list.
+func (h *hostile) ordinary(handle string) []sandbox.VideoTruth {
+	now, w := h.db.Clock.Now(), h.sandbox.World()
+	if a, ok := w.Account(h.lane.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
+		return nil
+	}
+	var found []sandbox.VideoTruth
+	ids := w.Uploads(h.lane.platform, handle, now)
+	for _, id := range ids[:min(40, len(ids))] {
+		v, ok := w.Video(h.lane.platform, id, now)
+		if ok && v.Category == sandbox.Normal && v.Views >= many && now.Sub(v.UploadedAt) > youngest && now.Sub(v.UploadedAt) < oldest {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// linkOf is the link by which a video is tracked: one that names the account where the source needs it.
+func (h *hostile) linkOf(v sandbox.VideoTruth) string {
+	if v.Platform == link.Instagram {
+		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"
+	}
+	return v.Link
+}

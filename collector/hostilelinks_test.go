@@ -1,0 +1,266 @@
+package collector_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/facebook"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/collector/vendor"
+	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/outbound/outboundtest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// standardHosts are where the sources are asked unless the operator says otherwise.
+var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
+
+// takenOver is all platforms and vendors at their own hosts, in the hands of an attacker: what the sandbox answers, with a hostile
+// link in every place that has an address or a mark of the next page, or a redirect to it.
+type takenOver struct {
+	sandbox http.Handler
+
+	mu         sync.Mutex
+	link       string
+	redirect   int            // the status, 0 for none
+	calls      map[string]int // by host
+	handedBack map[string]int // of them, those that bring the link along
+	kept       map[string]kept
+}
+
+func (h *takenOver) take(link string, redirect int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.link, h.redirect = link, redirect
+}
+
+func (h *takenOver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	hostile, redirect := h.link, h.redirect
+	h.calls[r.Host]++
+	if slices.ContainsFunc(slices.Collect(valuesOf(r.URL.Query())), func(v string) bool { return strings.Contains(v, hostile) }) {
+		h.handedBack[r.Host]++
+	}
+	h.mu.Unlock()
+	w.Header().Set("Link", "<"+hostile+`>; rel="next"`)
+	w.Header().Set("Content-Location", hostile)
+	w.Header().Set("Refresh", "0; url="+hostile)
+	w.Header().Set("Alt-Svc", `h2="`+hostile+`"`)
+	if redirect != 0 {
+		w.Header().Set("Location", hostile)
+		w.WriteHeader(redirect)
+		return
+	}
+	answer := h.answer(r, hostile)
+	inJSON, _ := json.Marshal(hostile)
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(bytes.ReplaceAll(answer.body, []byte(`"`+mark+`"`), inJSON))
+}
+
+// mark stands for the link in the answers that are kept.
+const mark = "HOSTILE"
+
+type kept struct {
+	status int
+	body   []byte
+}
+
+// answer is the sandbox's, with a mark where the link belongs. The sandbox's clock stands still, so that one of each is enough.
+func (h *takenOver) answer(r *http.Request, hostile string) kept {
+	sent, _ := io.ReadAll(r.Body)
+	key := r.Method + " " + r.Host + strings.ReplaceAll(r.URL.String(), url.QueryEscape(hostile), mark) + " " + string(sent)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known, ok := h.kept[key]; ok {
+		return known
+	}
+	prefix := map[string]string{"youtube.googleapis.com": "/youtube", "open.tiktokapis.com": "/tiktok", "graph.facebook.com": "/instagram"}[r.Host]
+	switch {
+	case r.Host == "graph.facebook.com" && r.URL.Query().Get("access_token") == sandbox.FacebookToken:
+		prefix = "/facebook"
+	case prefix == "":
+		prefix = "/vendor"
+		r.URL.Path = strings.TrimPrefix(r.URL.Path, map[string]string{"api.apify.com": "/v2", "ensembledata.com": "/apis"}[r.Host])
+	}
+	r.URL.Path, r.URL.RawPath = prefix+r.URL.Path, ""
+	r.Header.Del("Accept-Encoding")
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	good := httptest.NewRecorder()
+	h.sandbox.ServeHTTP(good, r)
+	answer := kept{good.Code, good.Body.Bytes()}
+	decoder := json.NewDecoder(good.Body)
+	decoder.UseNumber()
+	var said any
+	if decoder.Decode(&said) == nil {
+		answer.body, _ = json.Marshal(replaced("", said))
+	}
+	h.kept[key] = answer
+	return answer
+}
+
+func valuesOf(q url.Values) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, values := range q {
+			for _, v := range values {
+				if !yield(v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// replaced puts the link wherever an answer has an address, or a mark by which the next page is asked for.
+func replaced(key string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		isPage := false
+		for k, inner := range v {
+			_, isList := inner.([]any)
+			isPage = isPage || isList
+			out[k] = replaced(k, inner)
+		}
+		if isPage {
+			for k, mark := range nextPage() {
+				if _, isNumber := out[k].(json.Number); !isNumber {
+					out[k] = mark
+				}
+			}
+		}
+		return out
+	case []any:
+		for i := range v {
+			v[i] = replaced(key, v[i])
+		}
+	case string:
+		key = strings.ToLower(key)
+		if strings.HasPrefix(v, "http") || slices.ContainsFunc([]string{"cursor", "next", "after", "pagetoken", "url", "link", "href"}, func(part string) bool { return strings.Contains(key, part) }) {
+			return mark
+		}
+	}
+	return v
+}
+
+// nextPage is how each of them says that a list goes on.
+func nextPage() map[string]any {
+	return map[string]any{
+		"nextPageToken": mark, "nextCursor": mark, "cursor": mark, "has_more": true, "more_available": true, "next_max_id": mark, "next_page_id": mark,
+		"paging": map[string]any{"cursors": map[string]any{"after": mark}, "next": mark},
+	}
+}
+
+// atHome are all sources as the settings make them when no base address is set.
+func (w *world) atHome(client *fetch.Client) []source.Source {
+	w.t.Helper()
+	now := w.db.Clock.Now
+	yt, err := youtube.New(youtube.Options{APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now})
+	require.NoError(w.t, err)
+	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
+		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: w.db.Store, Now: now})
+	require.NoError(w.t, err)
+	research, err := tiktok.NewResearch(tiktok.ResearchOptions{ClientKey: sandbox.TikTokResearchClientKey,
+		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})
+	require.NoError(w.t, err)
+	account, page := "", ""
+	for _, line := range w.sandbox.Settings(w.url) {
+		name, value, _ := strings.Cut(line, "=")
+		switch name {
+		case "REELTALLY_INSTAGRAM_ACCOUNT_ID":
+			account = value
+		case "REELTALLY_FACEBOOK_PAGE_ID":
+			page = value
+		}
+	}
+	ig, err := instagram.New(instagram.Options{Token: sandbox.InstagramToken, AccountID: account, Client: client, Now: now})
+	require.NoError(w.t, err)
+	fb, err := facebook.New(facebook.Options{Token: sandbox.FacebookToken, PageIDs: []string{page}, Client: client, Now: now})
+	require.NoError(w.t, err)
+	sources := []source.Source{yt, display, research, ig, fb}
+	for _, name := range []string{"apify", "ensembledata", "scrapecreators"} {
+		config, err := vendor.Load(name)
+		require.NoError(w.t, err)
+		v, err := vendor.New(config, vendor.Options{Key: sandbox.VendorKey, Client: client, Now: now})
+		require.NoError(w.t, err)
+		sources = append(sources, v)
+	}
+	return sources
+}
+
+// TestHostileLinks_areNoWayForSources has every platform and vendor answer with each hostile link: as a redirect, as an address,
+// and as the mark of the next page. Whatever comes of it, a source connects to its own host and to nothing else.
+func TestHostileLinks_areNoWayForSources(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.New(t, "sqlite"))
+	attacker := &takenOver{sandbox: w.sandbox.Handler(), calls: map[string]int{}, handedBack: map[string]int{}, kept: map[string]kept{}}
+	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)
+	var targets []source.Target
+	for _, p := range link.Platforms {
+		handle := w.prolific(p, 33)
+		if p == link.TikTok {
+			handle = w.sandbox.TikTokAccount() // whose videos the Display API shows
+		}
+		l := w.accountLink(p, handle)
+		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
+		truth, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
+		require.True(t, ok)
+		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: truth.ID, Handle: l.Handle, Link: truth.Link, NeedDetails: true})
+	}
+	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
+	t.Cleanup(client.Close)
+	sources := w.atHome(client)
+	ask := func(hostile string, redirect int) int64 {
+		attacker.take(hostile, redirect)
+		var answered atomic.Int64
+		var work sync.WaitGroup
+		for _, s := range sources {
+			work.Go(func() {
+				for _, target := range targets {
+					plans := s.Plan([]source.Target{target})
+					if _, ok := s.Serves(target); !ok || len(plans) == 0 {
+						continue
+					}
+					if results, err := s.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(plans[0])); err == nil && results[0].Class == source.OK {
+						answered.Add(1)
+					}
+				}
+			})
+		}
+		work.Wait()
+		return answered.Load()
+	}
+	statuses := []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+	answered := int64(0)
+	links := outboundtest.Links(t, internet.Inside)
+	for i, l := range links {
+		hostile := strings.ToValidUTF8(l.URL, "")
+		answered += ask(hostile, 0)
+		require.Zero(t, ask(hostile, statuses[i%len(statuses)]), "a redirect is no answer")
+	}
+	require.Positive(t, answered, "answers are read in spite of the links in them")
+	for _, host := range standardHosts {
+		require.Greater(t, attacker.calls[host], len(links), host)
+	}
+	for _, host := range []string{"youtube.googleapis.com", "graph.facebook.com", "api.scrapecreators.com"} {
+		require.GreaterOrEqual(t, attacker.handedBack[host], len(links), "marks of the next page go back to %s, where they came from", host)
+	}
+	internet.RequireUntouched(t, outboundtest.In(standardHosts...))
+	require.ElementsMatch(t, standardHosts, internet.Asked())
+}

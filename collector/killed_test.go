@@ -1,0 +1,398 @@
+package collector_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// Weeks are lived through twice on PostgreSQL: by one collector that nobody disturbs, and by three processes that are killed
+// again and again while the database crashes now and then. In the end both databases say the same, point for point.
+// `make simulate-killed` does it at its full size.
+var (
+	killedVideos = flag.Int("killed.videos", 80, "videos that are tracked")
+	killedDays   = flag.Int("killed.days", 3, "days")
+	killedTicks  = flag.Int("killed.ticks", 24, "how often a day the clock stops for the collectors to work")
+	killings     = flag.Int("killed.kills", 8, "how often a collector is killed")
+	crashes      = flag.Int("killed.crashes", 2, "how often the database crashes")
+	killedPoll   = flag.Duration("killed.poll", 20*time.Millisecond, "how long an idle collector waits before it looks again; more for many videos")
+	killedOut    = flag.String("killed.out", "", "file for the report")
+)
+
+const (
+	// dayEnds is when the last tick of a day is: after the day's last slot.
+	dayEnds = 24*time.Hour - 10*time.Minute
+	// While something is in hands and nothing has come of it for so many polls, the clock moves on a little.
+	patience = 8
+	lapse    = 2 * time.Second
+	// stragglers are due again within this time of the last tick of a day.
+	stragglers = time.Minute
+)
+
+// worker is what a collector's process is told.
+type worker struct {
+	Database, Sandbox, Clock string
+	Limits                   map[string]int64
+	Poll                     time.Duration
+}
+
+const workerVariable = "REELTALLY_TEST_COLLECTOR"
+
+func TestMain(m *testing.M) {
+	if said := os.Getenv(workerVariable); said != "" {
+		var w worker
+		if err := errors.Join(json.Unmarshal([]byte(said), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // it may be stopped while it starts, as cmd/collector
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// run is a collector's process. It stops in good order at SIGTERM, or when its input ends, as the test has then.
+func (w worker) run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	file, err := os.Open(w.Clock)
+	if err != nil {
+		return err
+	}
+	now := func() time.Time {
+		var content [8]byte
+		if _, err := file.ReadAt(content[:], 0); err != nil {
+			panic(err) // there is no time
+		}
+		return time.UnixMicro(int64(binary.LittleEndian.Uint64(content[:]))).UTC()
+	}
+	s, err := store.Open(ctx, store.Options{URL: w.Database, Now: now})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	sources, err := simulatedSources(w.Sandbox, fetch.New(fetch.Options{}), now, w.Limits)
+	if err != nil {
+		return err
+	}
+	c, err := collector.New(collector.Options{Store: s, Sources: sources, Now: now, Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+		Concurrency: 1, Poll: w.Poll, Heartbeat: 2 * w.Poll})
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx)
+}
+
+// sharedClock is a clock that other processes read from a file.
+type sharedClock struct {
+	*storetest.Clock
+	file *os.File
+}
+
+func (c sharedClock) Set(at time.Time) {
+	c.Clock.Set(at)
+	var content [8]byte
+	binary.LittleEndian.PutUint64(content[:], uint64(at.UnixMicro()))
+	if _, err := c.file.WriteAt(content[:], 0); err != nil {
+		panic(err)
+	}
+}
+
+func (c sharedClock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
+
+// killed is a simulation whose collectors are processes.
+type killed struct {
+	*simulation
+	server  *storetest.Server
+	gateway *httptest.Server
+	config  worker
+	log     *os.File
+	dice    *rand.Rand
+
+	mu        sync.Mutex
+	processes []*process
+	strikes   []strike // of this tick, still to come
+	countdown atomic.Int64
+	called    atomic.Int64
+	crash     chan struct{}
+	crashed   int
+	killed    int
+	fell      int // ended by themselves
+}
+
+// strike is what happens at the so manieth call of a platform in a tick.
+type strike struct {
+	crash  bool // of the database, not of a collector
+	calls  int64
+	answer bool // the platform still answers
+}
+
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	shot atomic.Bool
+}
+
+// newKilled has a database server of its own, so that a crash is nobody else's.
+func newKilled(t *testing.T, name string, collectors int) *killed {
+	t.Helper()
+	server := storetest.NewServer(t)
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "clock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	log, err := os.Create(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, log.Close()) })
+	db := server.New(t, name)
+	clock := sharedClock{db.Clock, file}
+	k := &killed{server: server, log: log, dice: rand.New(rand.NewPCG(3, 4)), crash: make(chan struct{}, 1), processes: make([]*process, collectors)}
+	// The platforms' numbers change at midnight: when in a day somebody is asked for changes nothing.
+	k.simulation = newSimulation(t, db, clock, func() time.Time { return clock.Now().Truncate(24 * time.Hour) })
+	k.gateway = httptest.NewServer(http.HandlerFunc(k.answer))
+	t.Cleanup(k.gateway.Close)
+	k.limits = map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(3 * *killedVideos), "instagram": int64(6 * *killedVideos)}
+	k.config = worker{Database: db.URL, Sandbox: k.gateway.URL, Clock: file.Name(), Limits: k.limits, Poll: *killedPoll}
+	return k
+}
+
+// answer is the platforms, at whose door the blows fall.
+func (k *killed) answer(w http.ResponseWriter, r *http.Request) {
+	k.called.Add(1)
+	if k.countdown.Add(-1) != 0 {
+		k.ServeHTTP(w, r)
+		return
+	}
+	k.mu.Lock()
+	struck := k.strikes[0]
+	k.strikes = k.strikes[1:]
+	victim := k.processes[k.dice.IntN(len(k.processes))]
+	k.mu.Unlock()
+	if struck.answer {
+		k.ServeHTTP(w, r)
+	}
+	if struck.crash {
+		k.crash <- struct{}{}
+	} else {
+		victim.kill()
+	}
+	if !struck.answer {
+		k.ServeHTTP(w, r)
+	}
+	k.arm()
+}
+
+// arm gets the next strike of the tick ready.
+func (k *killed) arm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.strikes) > 0 {
+		k.countdown.Store(k.strikes[0].calls)
+	} else {
+		k.countdown.Store(0)
+	}
+}
+
+func (p *process) kill() {
+	p.shot.Store(true)
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// revive starts those collectors that do not run, as a supervisor does.
+func (k *killed) revive() {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, p := range k.processes {
+		if p != nil {
+			select {
+			case <-p.done:
+			default:
+				continue
+			}
+			if p.shot.Load() {
+				k.killed++
+			} else {
+				k.fell++
+			}
+		}
+		said, err := json.Marshal(k.config)
+		require.NoError(k.t, err)
+		p = &process{cmd: exec.CommandContext(k.t.Context(), os.Args[0]), done: make(chan struct{})}
+		p.cmd.Env = append(os.Environ(), workerVariable+"="+string(said))
+		p.cmd.Stderr = k.log
+		_, err = p.cmd.StdinPipe() // ends with this process
+		require.NoError(k.t, err)
+		require.NoError(k.t, p.cmd.Start())
+		go func() {
+			_ = p.cmd.Wait()
+			close(p.done)
+		}()
+		k.processes[i] = p
+	}
+}
+
+// stop ends the collectors in good order.
+func (k *killed) stop() {
+	k.t.Helper()
+	for _, p := range k.processes {
+		require.NoError(k.t, p.cmd.Process.Signal(syscall.SIGTERM))
+		<-p.done
+		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		require.True(k.t, ok)
+		// One that was just begun does not listen to the signal yet.
+		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
+	}
+}
+
+const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
+ AND next_at <= $1 AND claimed_by IS NULL`
+
+// busy says whether something is due, or in somebody's hands.
+func (k *killed) busy(by time.Time) bool {
+	var busy bool
+	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
+		store.InstantOf(by)).Scan(&busy)
+	return err != nil || busy // the database may be away
+}
+
+// progress is how many calls there were, and how many targets are due or in somebody's hands: -1 while the database does not say.
+type progress struct {
+	calls, left int64
+}
+
+func (k *killed) progress(by time.Time) progress {
+	p := progress{calls: k.called.Load()}
+	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT (SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL) + (SELECT COUNT(*) FROM `+dueTargets+`)`,
+		store.InstantOf(by)).Scan(&p.left)
+	if err != nil {
+		p.left = -1
+	}
+	return p
+}
+
+// tick moves the clock on and lets the collectors do all that is due.
+func (k *killed) tick(at time.Time, strikes []strike) {
+	k.t.Helper()
+	k.strikes = strikes
+	k.arm()
+	k.clock.Set(at)
+	by := func() time.Time { return k.clock.Now() }
+	if at.Equal(at.Truncate(24 * time.Hour).Add(dayEnds)) {
+		by = func() time.Time { return k.clock.Now().Add(stragglers) }
+	}
+	look := time.NewTicker(*killedPoll)
+	defer look.Stop()
+	late := time.NewTimer(15 * time.Minute)
+	defer late.Stop()
+	var before progress
+	for n := 1; ; n++ {
+		select {
+		case <-look.C:
+		case <-k.crash:
+			k.server.Crash(k.t)
+			k.crashed++
+		case <-late.C:
+			require.Fail(k.t, "it is not done", "%s", at)
+		}
+		k.revive()
+		if !k.busy(by()) {
+			break
+		}
+		if n%patience == 0 {
+			now := k.progress(by())
+			if now == before && k.clock.Now().Add(lapse).Day() == at.Day() { // what is due today is done today
+				k.clock.Advance(lapse)
+			}
+			before = now
+		}
+	}
+	// What did not come to it while there was work comes now.
+	k.mu.Lock()
+	left := k.strikes
+	k.strikes = nil
+	k.mu.Unlock()
+	k.countdown.Store(0)
+	for _, s := range left {
+		if s.crash {
+			k.server.Crash(k.t)
+			k.crashed++
+		} else {
+			k.processes[k.dice.IntN(len(k.processes))].kill()
+			k.revive()
+		}
+	}
+}
+
+// live lets the days pass, with so many blows spread over them by chance.
+func (k *killed) live(t *testing.T, videos, days, kills, crashes int) {
+	t.Helper()
+	whole := k.t
+	k.t = t
+	defer func() { k.t = whole }()
+	blows := map[int][]strike{}
+	for n := range kills + crashes {
+		tick := *killedTicks + k.dice.IntN(*killedTicks*(days-1)) // from the second day on
+		blows[tick] = append(blows[tick], strike{crash: n >= kills, calls: 1 + k.dice.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.dice.IntN(2) == 0})
+	}
+	instagram := max(10, videos/20)
+	rest := videos - instagram
+	fresh := max(1, rest/20/days)
+	k.track(k.find(link.YouTube, rest/2-fresh*days, 50), true)
+	k.track(k.find(link.TikTok, rest/2-fresh*days, 50), true)
+	k.track(k.find(link.Instagram, instagram, 50), true)
+	k.revive()
+	began, started := k.clock.Now(), time.Now()
+	for day := range days {
+		if day > 0 {
+			began = began.Add(24 * time.Hour)
+			k.clock.Set(began)
+			k.track(k.find(link.YouTube, fresh, 1), true)
+			k.track(k.find(link.TikTok, fresh, 1), true)
+		}
+		apart := 24 * time.Hour / time.Duration(*killedTicks)
+		for n := range *killedTicks {
+			k.tick(began.Add(dayEnds-time.Duration(*killedTicks-1-n)*apart), blows[*killedTicks*day+n])
+		}
+		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d crashes of the database, %d ended by themselves", day+1, days, time.Since(started).Round(time.Second), k.total(), k.killed, k.crashed, k.fell)
+	}
+	k.stop()
+	for window, n := range k.units {
+		budget, _, _ := strings.Cut(window, " ")
+		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units than there are", window)
+	}
+	// The daily job, so that both have rolled up the same days.
+	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
+	require.NoError(k.t, k.collect(k.limits).RunJobs(k.t.Context()))
+}

@@ -1,0 +1,206 @@
+package collector_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// states are what a database says of everything that is measured or follows from it. Ids are made by chance, and times of the day
+// depend on who did what: names, platforms' ids and days stand for them.
+var states = map[string]string{
+	// Of YouTube's calls one tells the length in whole seconds and another one to the millisecond: what was last asked in which way differs.
+	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'video_length')
+  || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
+  LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id`,
+	"points": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
+  FROM snapshots_daily d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
+	"points of weeks": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
+  FROM snapshots_weekly d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
+	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at')
+  FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
+	// A day on which nothing changed says the same as none: a refusal that is heard once more, since who heard it died, notes one.
+	"days of accounts": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
+    LAG(sums) OVER (PARTITION BY organisation_id, account_id ORDER BY day) AS before
+    FROM (SELECT *, to_jsonb(account_days) - 'organisation_id' - 'account_id' - 'day' - 'fetched_at' - 'source' AS sums FROM account_days) AS all_days) d
+  JOIN accounts a ON a.organisation_id = d.organisation_id AND a.id = d.account_id JOIN organisations o ON o.id = d.organisation_id
+  WHERE d.sums IS DISTINCT FROM d.before`,
+	"sums of organisations": `SELECT o.name || ' ' || (to_jsonb(t) - 'organisation_id' - 'version') FROM organisation_totals t JOIN organisations o ON o.id = t.organisation_id`,
+	"days of organisations": `SELECT o.name || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, day, sums, LAG(sums) OVER (PARTITION BY organisation_id ORDER BY day) AS before
+    FROM (SELECT *, to_jsonb(organisation_days) - 'organisation_id' - 'day' AS sums FROM organisation_days) AS all_days) d
+  JOIN organisations o ON o.id = d.organisation_id WHERE d.sums IS DISTINCT FROM d.before`,
+	"uploads of organisations": `SELECT o.name || ' ' || (to_jsonb(u) - 'organisation_id') FROM organisation_uploads u JOIN organisations o ON o.id = u.organisation_id`,
+	"hashtags": `SELECT o.name || ' ' || v.external_id || ' ' || h.tag
+  FROM video_hashtags h JOIN videos v ON v.organisation_id = h.organisation_id AND v.id = h.video_id JOIN organisations o ON o.id = h.organisation_id`,
+	"targets":       `SELECT source || ' ' || kind || ' ' || external_id || ' ' || state || ' ' || COALESCE(views, -1) || ' ' || COALESCE(suspect, '') FROM fetch_targets`,
+	"subscriptions": `SELECT o.name || ' ' || s.source || ' ' || s.external_id FROM fetch_subscriptions s JOIN organisations o ON o.id = s.organisation_id`,
+}
+
+// dump is a database's states, each sorted.
+func dump(t *testing.T, db *storetest.DB) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for name, query := range states {
+		rows := storetest.Column[string](t, db, query)
+		slices.Sort(rows)
+		all[name] = rows
+	}
+	return all
+}
+
+// requireTruth holds every point to what the platform said at that day's beginning, and asks for one for each day on which the
+// video was there, of those that always were. It returns how many points there are.
+func (k *killed) requireTruth() (points int) {
+	k.t.Helper()
+	type series struct {
+		org      uuid.UUID
+		platform link.Platform
+		id       string
+		at       store.Date
+	}
+	rows, err := k.db.Raw(k.t).QueryContext(k.t.Context(), `SELECT d.organisation_id, v.platform, v.external_id, d.day, d.views, d.likes, d.comments, v.created_at
+  FROM snapshots_daily d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id`)
+	require.NoError(k.t, err)
+	defer func() { require.NoError(k.t, rows.Close()) }()
+	days := map[series]int{}
+	world := k.box.World()
+	last := store.DateOf(k.clock.Now()) - 1
+	for rows.Next() {
+		var s series
+		var day time.Time
+		var created store.Instant
+		var views, likes, comments *int64
+		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
+		truth, ok := world.Video(s.platform, s.id, day)
+		require.True(k.t, ok)
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, truth.State, "%s was not to be seen on %s", s.id, day)
+		for name, pair := range map[string][2]*int64{"views": {views, &truth.Counts.Views}, "likes": {likes, truth.Counts.Likes}, "comments": {comments, truth.Counts.Comments}} {
+			if pair[0] != nil {
+				require.NotNil(k.t, pair[1], "%s of %s on %s", name, s.id, day)
+				require.Equal(k.t, *pair[1], *pair[0], "%s of %s on %s", name, s.id, day)
+			}
+		}
+		s.at = max(created.Day(), last-store.DailyDays+1)
+		if store.DateOf(day) >= s.at {
+			days[s]++
+		}
+		points++
+	}
+	require.NoError(k.t, rows.Err())
+	for s, n := range days {
+		always := true
+		for day := s.at; day <= last; day++ {
+			truth, _ := world.Video(s.platform, s.id, day.Time())
+			always = always && truth.State == sandbox.Public
+		}
+		if always {
+			require.Equal(k.t, int(last-s.at)+1, n, "%s of %s has not a point for each day", s.id, s.org)
+		}
+	}
+	return points
+}
+
+// takenOver is how many targets collectors took over from others that had died.
+func (k *killed) takenOver() (targets int) {
+	k.t.Helper()
+	file, err := os.Open(k.log.Name())
+	require.NoError(k.t, err)
+	defer func() { require.NoError(k.t, file.Close()) }()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Msg     string
+			Targets int
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil && strings.HasPrefix(line.Msg, "took over") {
+			targets += line.Targets
+		}
+		require.NotContains(k.t, lines.Text(), "panic")
+	}
+	require.NoError(k.t, lines.Err())
+	return targets
+}
+
+func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
+	t.Parallel()
+	calm := newKilled(t, "calm", 1)
+	rough := newKilled(t, "rough", 3)
+	t.Run("lives", func(t *testing.T) {
+		t.Run("undisturbed", func(t *testing.T) {
+			t.Parallel()
+			calm.live(t, *killedVideos, *killedDays, 0, 0)
+		})
+		t.Run("disturbed", func(t *testing.T) {
+			t.Parallel()
+			rough.live(t, *killedVideos, *killedDays, *killings, *crashes)
+		})
+	})
+	if t.Failed() {
+		return
+	}
+	require.Equal(t, calm.requireTruth(), rough.requireTruth())
+	require.Equal(t, *killings, rough.killed)
+	require.Equal(t, *crashes, rough.crashed)
+	taken := rough.takenOver()
+	require.Positive(t, taken, "no blow fell on a collector that had anything in hands")
+
+	want, got := dump(t, calm.db), dump(t, rough.db)
+	var report strings.Builder
+	fmt.Fprintf(&report, "%d videos, %d days, %d organisations; %d kills of one of three collectors, %d crashes of the database; %d targets taken over from the dead, %d collectors ended by themselves\n",
+		*killedVideos, *killedDays, *simulatedOrgs, rough.killed, rough.crashed, taken, rough.fell)
+	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", calm.total(), rough.total())
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		rows := want[name]
+		missing, more := notIn(rows, got[name]), notIn(got[name], rows)
+		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(more)))
+		for i := range min(5, max(len(missing), len(more))) {
+			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(more, i))
+		}
+	}
+	t.Log(report.String())
+	if *killedOut != "" {
+		require.NoError(t, os.WriteFile(*killedOut, []byte(report.String()), 0o644))
+	}
+	require.Len(t, got, len(want))
+	for name := range want {
+		// On PostgreSQL days roll up by months that are over.
+		if name != "points of weeks" || *killedDays > store.DailyDays+31 {
+			require.NotEmpty(t, want[name], name)
+		}
+		require.Empty(t, notIn(want[name], got[name]), name)
+		require.Empty(t, notIn(got[name], want[name]), name)
+	}
+}
+
+// notIn are the sorted rows that are not in others, which are sorted too.
+func notIn(rows, others []string) []string {
+	var left []string
+	for _, r := range rows {
+		if _, found := slices.BinarySearch(others, r); !found {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+func at(rows []string, i int) string {
+	if i < len(rows) {
+		return rows[i]
+	}
+	return "nothing"
+}

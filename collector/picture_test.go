@@ -1,0 +1,83 @@
+package collector_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// picture draws the days of a simulation: what was spent, how old the numbers were, and how well the schedule was kept.
+func (s *simulation) picture() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 880" font-family="sans-serif" font-size="12">
+<rect width="900" height="880" fill="white"/>
+<text x="60" y="26" font-size="16">%d videos of %d organisations over %d days</text>
+`, len(s.tracked), len(s.orgs), len(s.days))
+	of := func(value func(simulatedDay) float64) []float64 {
+		out := make([]float64, len(s.days))
+		for i, d := range s.days {
+			out[i] = value(d)
+		}
+		return out
+	}
+	calls := func(budget string) []float64 {
+		return of(func(d simulatedDay) float64 { return float64(d.calls[budget]) })
+	}
+	panel(&b, 50, "Calls a day (dashed: what Instagram's budget allows)", []line{
+		{"YouTube, counts", "#c00", "", calls("youtube/stats")}, {"YouTube, details", "#e80", "", calls("youtube/common")},
+		{"TikTok", "#069", "", calls("tiktok")}, {"Instagram", "#936", "", calls("instagram")},
+		{"", "#936", "4 4", of(func(d simulatedDay) float64 { return float64(d.limits["instagram"]) })},
+	})
+	age := func(lane store.Lane) []float64 {
+		return of(func(d simulatedDay) float64 { return d.age[lane].p95.Hours() })
+	}
+	panel(&b, 330, "Age in hours of Instagram's numbers at midnight, 95th percentile", []line{
+		{"premium", "#069", "", age(store.LanePremium)}, {"basic", "#e80", "", age(store.LaneBasic)}, {"free", "#c00", "", age(store.LaneFree)},
+	})
+	panel(&b, 610, "Fetches not within 5 % of their schedule, in percent", []line{
+		{"all platforms", "#c00", "", of(func(d simulatedDay) float64 { return 100 * float64(d.late) / float64(max(1, d.fetches)) })},
+	})
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+type line struct {
+	name, colour, dash string
+	values             []float64 // a day
+}
+
+// panel draws lines over the days, from zero up.
+func panel(b *strings.Builder, top float64, title string, lines []line) {
+	const left, width, height = 60.0, 800.0, 200.0
+	most, days := 1.0, 1
+	for _, l := range lines {
+		days = len(l.values)
+		for _, v := range l.values {
+			most = max(most, v)
+		}
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(most)))
+	most = math.Ceil(most/unit) * unit
+	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s</text>\n", left, top+12, title)
+	top += 24
+	for i := range 5 {
+		y := top + height*float64(i)/4
+		fmt.Fprintf(b, "<line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
+			left, y, left+width, y, left-6, y+4, most*float64(4-i)/4)
+	}
+	legend := left
+	for _, l := range lines {
+		var points strings.Builder
+		for i, v := range l.values {
+			fmt.Fprintf(&points, "%.1f,%.1f ", left+width*(float64(i)+0.5)/float64(days), top+height*(1-v/most))
+		}
+		fmt.Fprintf(b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" stroke-dasharray=\"%s\" points=\"%s\"/>\n", l.colour, l.dash, strings.TrimSpace(points.String()))
+		if l.name != "" {
+			fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" fill=\"%s\">%s</text>\n", legend, top+height+20, l.colour, l.name)
+			legend += 20 + 7*float64(len(l.name))
+		}
+	}
+	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">day %d</text>\n", left+width, top+height+20, days)
+}

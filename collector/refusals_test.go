@@ -1,0 +1,375 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// scripted is a source of TikTok videos. The function answer decides which of its calls fail.
+type scripted struct {
+	batch  int
+	answer func(batch []source.Target) error // nil for a good answer; may panic
+
+	mu    sync.Mutex
+	calls [][]string // the ids of each call
+}
+
+func (*scripted) Name() string                               { return "scripted" }
+func (*scripted) Timeout() time.Duration                     { return time.Minute }
+func (*scripted) Concurrency() int                           { return 1 }
+func (*scripted) Group(source.Target) string                 { return "" }
+func (*scripted) AsksByHandle(source.Target) bool            { return false }
+func (*scripted) Budgets() []source.Budget                   { return nil }
+func (*scripted) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
+func (s *scripted) Serves(t source.Target) (int, bool) {
+	return s.batch, t.Platform == link.TikTok && t.Kind == source.KindVideo
+}
+
+func (s *scripted) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+	ids := make([]string, len(batch))
+	results := make([]source.Result, len(batch))
+	for i, t := range batch {
+		ids[i] = t.ExternalID
+		results[i] = source.Result{Target: t, Class: source.OK, Facts: &source.Facts{Views: new(int64(100 + i))}}
+	}
+	s.mu.Lock()
+	s.calls = append(s.calls, ids)
+	s.mu.Unlock()
+	if err := s.answer(batch); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// asked returns how many calls contained a target.
+func (s *scripted) asked(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(slices.DeleteFunc(slices.Clone(s.calls), func(ids []string) bool { return !slices.Contains(ids, id) }))
+}
+
+func (s *scripted) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+// named returns true if a batch contains one of the ids.
+func named(batch []source.Target, ids ...string) bool {
+	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
+}
+
+// script has a collector with one scripted source, and the ids of its tracked videos.
+type script struct {
+	t    *testing.T
+	db   *storetest.DB
+	org  *store.Org
+	ids  []string
+	logs *lockedLog
+	*scripted
+	*Collector
+}
+
+type lockedLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func videoIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("7106594312292%06d", 453000+i)
+	}
+	return ids
+}
+
+func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
+	t.Helper()
+	s := &script{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scripted: &scripted{batch: batch, answer: func([]source.Target) error { return nil }}}
+	s.Collector = s.collector()
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	s.org = db.Org(o.ID)
+	links := make([]link.Link, videos)
+	for i, id := range s.ids {
+		links[i], err = link.Parse("https://www.tiktok.com/@some.body/video/" + id)
+		require.NoError(t, err)
+	}
+	_, err = s.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LanePremium, Immediate: videos, Enqueue: videos})
+	require.NoError(t, err)
+	return s
+}
+
+// collector returns another collector on the same database.
+func (s *script) collector() *Collector {
+	s.t.Helper()
+	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scripted}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
+	require.NoError(s.t, err)
+	require.NoError(s.t, c.publishRoutes(s.t.Context()))
+	return c
+}
+
+// rounds runs rounds until no target is due.
+func (s *script) rounds(c *Collector) {
+	s.t.Helper()
+	for busy := true; busy; {
+		var err error
+		busy, err = c.Round(s.t.Context())
+		require.NoError(s.t, err)
+	}
+}
+
+// dueNow makes the given targets due now, and all others in two days.
+func (s *script) dueNow(ids ...string) {
+	s.t.Helper()
+	now := store.InstantOf(s.db.Clock.Now())
+	s.db.Exec(s.t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
+	for _, id := range ids {
+		s.db.Exec(s.t, "UPDATE fetch_targets SET next_at = ? WHERE external_id = ?", now, id)
+	}
+}
+
+// measured returns the ids of the videos that have numbers.
+func (s *script) measured() []string {
+	s.t.Helper()
+	ids := storetest.Column[string](s.t, s.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND latest_views IS NOT NULL", s.org.ID())
+	slices.Sort(ids)
+	return ids
+}
+
+func (s *script) attempts(id string) int {
+	s.t.Helper()
+	return storetest.Column[int](s.t, s.db, "SELECT attempts FROM fetch_targets WHERE external_id = ?", id)[0]
+}
+
+// paused returns the class of the source's pause; "" if it is not paused.
+func (s *script) paused() source.Class {
+	s.t.Helper()
+	pauses, err := s.db.Pauses(s.t.Context())
+	require.NoError(s.t, err)
+	if p, ok := pauses["scripted"]; ok && p.BlockedUntil > store.InstantOf(s.db.Clock.Now()) {
+		return source.Class(p.Class)
+	}
+	return ""
+}
+
+// others returns all ids except the given ones.
+func (s *script) others(but ...string) []string {
+	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(but, id) })
+}
+
+func TestRefusals_oneTargetPausesNothing(t *testing.T) {
+	t.Parallel()
+	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
+		for _, batch := range []int{1, 50} {
+			t.Run(fmt.Sprintf("%s, %d a call", class, batch), func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+					s := newScript(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
+					bad := s.ids[17]
+					s.answer = func(asked []source.Target) error {
+						if named(asked, bad) {
+							return &source.Failure{Class: class, Detail: "refused"}
+						}
+						return nil
+					}
+					s.rounds(s.Collector)
+					require.Equal(t, s.others(bad), s.measured(), "on the same instant, without any wait")
+					require.Empty(t, s.paused())
+					require.Equal(t, 1, s.attempts(bad), "it backs off")
+					require.LessOrEqual(t, s.count(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "the guilty one is found by halves")
+				})
+			})
+		}
+	}
+}
+
+func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 50} {
+		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				s := newScript(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
+				bad := s.ids[7]
+				var panics atomic.Int64
+				s.Collector.panicked = func() { panics.Add(1) }
+				s.answer = func(asked []source.Target) error {
+					if named(asked, bad) {
+						panic("an answer that nobody thought of")
+					}
+					return nil
+				}
+				s.rounds(s.Collector)
+				require.Equal(t, s.others(bad), s.measured())
+				require.Empty(t, s.paused())
+				require.Equal(t, 1, s.attempts(bad), "it backs off")
+				require.Positive(t, panics.Load(), "each is counted")
+				require.LessOrEqual(t, panics.Load(), int64(7), "a batch is halved until the cause stands alone")
+				for _, part := range []string{"panic recovered", "an answer that nobody thought of", "source=scripted", bad, "refusals_test.go"} {
+					require.Contains(t, s.logs.String(), part)
+				}
+				for range schedule.FailedParked + 1 {
+					s.db.Clock.Advance(48 * time.Hour)
+					s.dueNow(bad)
+					s.rounds(s.Collector)
+				}
+				require.Equal(t, []string{store.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "it is parked at last")
+				require.Empty(t, s.paused())
+			})
+		})
+	}
+}
+
+func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
+	t.Parallel()
+	for class, calls := range map[source.Class]int{source.AuthFailed: 2, source.BadRequest: 3, source.Temporary: 3} {
+		t.Run(string(class), func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				s := newScript(t, db, 1, 5)
+				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
+				other := s.collector() // must see the count of the first one in the database
+				for i := range calls {
+					require.Empty(t, s.paused(), "after %d calls", i)
+					s.dueNow(s.ids[i])
+					s.rounds([]*Collector{s.Collector, other}[i%2])
+				}
+				require.Equal(t, class, s.paused())
+				require.Equal(t, calls, s.count())
+				if class == source.AuthFailed {
+					require.Equal(t, 0, s.attempts(s.ids[1]), "the second goes back unharmed")
+				}
+				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
+			})
+		})
+	}
+}
+
+func TestRefusals_ofTheSameTargetPauseNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newScript(t, db, 1, 2)
+		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
+		for range schedule.FailedParked + 3 {
+			s.dueNow(s.ids[0])
+			s.rounds(s.Collector)
+			require.Empty(t, s.paused())
+		}
+		require.Equal(t, []string{store.StateActive}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
+			"it is not parked: the credential may be the cause")
+	})
+}
+
+func TestRefusals_endWithAGoodAnswerOfAnyCollector(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newScript(t, db, 1, 5)
+		bad := []string{s.ids[0], s.ids[2]}
+		s.answer = func(asked []source.Target) error {
+			if named(asked, bad...) {
+				return &source.Failure{Class: source.AuthFailed, Detail: "refused"}
+			}
+			return nil
+		}
+		other := s.collector()
+		for i, c := range []*Collector{s.Collector, other, s.Collector} {
+			s.dueNow(s.ids[i])
+			s.rounds(c)
+		}
+		require.Equal(t, []string{s.ids[1]}, s.measured())
+		require.Empty(t, s.paused())
+		require.Equal(t, 1, s.asked(bad[1]))
+	})
+}
+
+func TestRefusals_thatNameTheCredentialPauseAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newScript(t, db, 50, 50)
+		s.answer = func([]source.Target) error {
+			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is no key"}
+		}
+		s.rounds(s.Collector)
+		require.Equal(t, source.AuthFailed, s.paused())
+		require.Equal(t, 1, s.count())
+		require.Equal(t, 0, s.attempts(s.ids[0]))
+	})
+}
+
+func TestRefusals_ofAWholeBatchEndInAPause(t *testing.T) {
+	t.Parallel()
+	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
+		t.Run(string(class), func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t, "sqlite")
+			s := newScript(t, db, 50, 50)
+			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
+			s.rounds(s.Collector)
+			require.Equal(t, class, s.paused())
+			require.LessOrEqual(t, s.count(), 11, "the halves are asked for until enough targets are refused")
+			asked := s.count()
+			s.db.Clock.Advance(10 * time.Minute)
+			s.dueNow(s.ids...)
+			s.rounds(s.Collector)
+			require.Equal(t, asked+1, s.count(), "no halves while nothing has been answered")
+			require.Equal(t, class, s.paused())
+		})
+	}
+}
+
+func TestRefusals_areFoundAfterNoAnswer(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s := newScript(t, db, 50, 50)
+	bad := s.ids[9]
+	s.answer = func(asked []source.Target) error {
+		if named(asked, bad) {
+			return &source.Failure{Class: source.Temporary, Detail: "no answer", Cause: source.ErrNoAnswer}
+		}
+		return nil
+	}
+	s.rounds(s.Collector)
+	require.Equal(t, 1, s.count(), "a call without an answer is not repeated at once")
+	for range 8 {
+		s.db.Clock.Advance(10 * time.Minute)
+		s.rounds(s.Collector)
+	}
+	require.Equal(t, s.others(bad), s.measured())
+}
+
+func TestSafely_returnsAPanicAsAnError(t *testing.T) {
+	t.Parallel()
+	s := newScript(t, storetest.New(t, "sqlite"), 1, 1)
+	err := s.safely(t.Context(), func() error { panic("broken") })
+	var p *panicError
+	require.ErrorAs(t, err, &p)
+	require.ErrorContains(t, err, "broken")
+}

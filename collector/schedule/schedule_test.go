@@ -1,0 +1,270 @@
+package schedule
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+var (
+	anyLane = rapid.SampledFrom([]store.Lane{store.LanePremium, store.LaneBasic, store.LaneFree})
+	anyPace = rapid.SampledFrom([]store.Pace{store.PaceSteady, store.PaceFast, store.PaceStill})
+	someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
+)
+
+func drawTarget(t *rapid.T) store.Target {
+	return store.Target{Platform: link.YouTube, Kind: store.KindVideo, BaseLane: anyLane.Draw(t, "lane"),
+		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
+}
+
+// turnsIn follows a target's schedule for so many days, each turn fetched with up to the delay given.
+func turnsIn(t *rapid.T, s Throttle, target store.Target, pace store.Pace, days int, delay time.Duration) []time.Time {
+	at, end := someDay, someDay.AddDate(0, 0, days)
+	turns := []time.Time{}
+	for {
+		next := s.Next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
+		require.True(t, next.After(at), "a turn is after the one before")
+		if at = next; at.After(end) {
+			return turns
+		}
+		turns = append(turns, at)
+	}
+}
+
+func TestNext_isEachDayWithoutThrottle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
+		days := map[store.Date]int{}
+		for _, at := range turnsIn(rt, 0, target, pace, 10, 9*time.Minute) {
+			days[store.DateOf(at)]++
+		}
+		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
+			if pace == store.PaceFast {
+				require.InDelta(rt, fastFetches, days[day], 1, "%s", day)
+			} else {
+				require.Equal(rt, 1, days[day], "%s", day)
+			}
+		}
+	})
+}
+
+func TestNext_isWithinAWeek(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
+		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
+		last := store.DateOf(someDay)
+		for _, at := range turnsIn(rt, s, target, pace, 60, time.Hour) {
+			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
+			last = store.DateOf(at)
+		}
+	})
+}
+
+func TestNext_isAsOftenAsPerDay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
+		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
+		const targets, days = 400, 21
+		n, most := 0, s.PerDay(lane, pace)*1.1
+		for i := range targets {
+			target := store.Target{Platform: link.TikTok, Kind: store.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
+			n += len(turnsIn(rt, s, target, pace, days, 0))
+		}
+		require.LessOrEqual(rt, float64(n)/targets/days, most)
+		require.GreaterOrEqual(rt, float64(n)/targets/days, s.PerDay(lane, pace)*0.9)
+	})
+}
+
+func TestNext_isNotMovedByALateFetch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target := drawTarget(rt)
+		punctual := turnsIn(rt, 0, target, store.PaceFast, 5, 0)
+		late := turnsIn(rt, 0, target, store.PaceFast, 5, 2*time.Hour)
+		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first may come too soon after the one before
+		for i := 1; i < len(punctual); i++ {
+			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
+		}
+		early := punctual[2].Add(-Early)
+		require.Equal(rt, punctual[3], Throttle(0).Next(target, store.PaceFast, early), "what was asked for early is not asked for again in its turn")
+	})
+}
+
+func TestNeedsDetails_isOnceAWeek(t *testing.T) {
+	t.Parallel()
+	const targets, days = 700, 28
+	onDay := map[store.Date]int{}
+	hours := map[time.Time][2]int{} // turns without and with details
+	for i := range targets {
+		target := store.Target{Platform: link.TikTok, Kind: store.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
+		asked := 0
+		for now := Throttle(0).Next(target, store.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = Throttle(0).Next(target, store.PaceSteady, now) {
+			of := hours[now.Truncate(time.Hour)]
+			if NeedsDetails(target, now) {
+				target.DetailsAt = new(store.InstantOf(now))
+				onDay[store.DateOf(now)]++
+				asked++
+				of[1]++
+			} else {
+				of[0]++
+			}
+			hours[now.Truncate(time.Hour)] = of
+		}
+		require.InDelta(t, days/detailsDays, asked, 1)
+	}
+	for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+days; day++ {
+		require.InDelta(t, targets/detailsDays, onDay[day], 30, "%s", day)
+	}
+	mixed := 0
+	for _, of := range hours {
+		if of[0] > 0 && of[1] > 0 {
+			mixed++
+		}
+	}
+	require.LessOrEqual(t, mixed, 2*days, "of the hours of a day, those in which the window of details begins and ends")
+	require.True(t, NeedsDetails(store.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
+}
+
+func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
+		more := less + Throttle(rapid.Float64Range(0, float64(MaxThrottle-less)).Draw(rt, "more"))
+		for _, lane := range throttledLanes {
+			for _, pace := range []store.Pace{store.PaceFast, store.PaceSteady, store.PaceStill} {
+				require.GreaterOrEqual(rt, less.PerDay(lane, pace), more.PerDay(lane, pace), "%d %d", lane, pace)
+			}
+		}
+		// What comes later in the order gives way only when what comes before has gone as far as it can.
+		order := []float64{}
+		for _, lane := range throttledLanes {
+			for stage := range stages {
+				order = append(order, more.stage(stage, lane))
+			}
+		}
+		for i := 1; i < len(order); i++ {
+			if order[i] > 0 {
+				require.InDelta(rt, 1, order[i-1], 0, "%v", order)
+			}
+		}
+	})
+	require.InDelta(t, 7, MaxThrottle.days(store.LanePremium, store.PaceFast), 0)
+	require.InDelta(t, 1, Throttle(0).days(store.LaneFree, store.PaceStill), 0)
+}
+
+func TestPaceOf_followsGrowth(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) *store.Instant { return new(store.InstantOf(someDay.Add(-d))) }
+	uploaded := func(days int) *time.Time { return new(someDay.AddDate(0, 0, -days)) }
+	for name, c := range map[string]struct {
+		before *int64
+		at     *store.Instant
+		known  store.Pace
+		now    *int64
+		upload *time.Time
+		want   store.Pace
+	}{
+		"young":                          {nil, nil, 0, new(int64(1)), uploaded(2), store.PaceFast},
+		"seen for the first time":        {nil, nil, 0, new(int64(1)), uploaded(200), store.PaceSteady},
+		"old and still":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), store.PaceStill},
+		"not old enough to be still":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), store.PaceSteady},
+		"of unknown age":                 {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, store.PaceSteady},
+		"old and growing":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), store.PaceSteady},
+		"old and moving again":           {new(int64(100_000)), ago(24 * time.Hour), store.PaceStill, new(int64(110_000)), uploaded(300), store.PaceFast},
+		"moving in six hours":            {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), store.PaceFast},
+		"the same growth in a week":      {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), store.PaceStill},
+		"falling is moving":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), store.PaceFast},
+		"a few views are no movement":    {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), store.PaceSteady},
+		"too soon after the last to say": {new(int64(100_000)), ago(time.Minute), store.PaceStill, new(int64(100_100)), uploaded(300), store.PaceStill},
+		"views are hidden":               {new(int64(100_000)), ago(24 * time.Hour), store.PaceFast, nil, uploaded(300), store.PaceSteady},
+	} {
+		got := PaceOf(store.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &store.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
+		require.Equal(t, c.want, got, name)
+	}
+}
+
+// drawNeeds draws what groups ask for: two that share a budget, and one that has its own.
+func drawNeeds(t *rapid.T) []Need {
+	ways := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
+	needs := make([]Need, len(ways))
+	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
+		needs[i] = Need{Group: Group{p, store.KindVideo}, Counts: ways[i], Details: ways[i]}
+		for _, lane := range throttledLanes {
+			for _, pace := range []store.Pace{store.PaceSteady, store.PaceFast, store.PaceStill} {
+				needs[i].Targets = append(needs[i].Targets, store.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
+			}
+		}
+	}
+	return needs
+}
+
+func TestFit_returnsTheSmallestThrottle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		needs := drawNeeds(rt)
+		supply := map[string]float64{}
+		for _, b := range []string{"a", "b", "c"} {
+			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
+		}
+		got := Fit(needs, supply)
+		require.Len(rt, got, len(needs))
+		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "they share a budget")
+		for _, pool := range [][]Need{needs[:2], needs[2:]} {
+			s := got[pool[0].Group]
+			if s < MaxThrottle {
+				require.True(rt, fits(pool, supply, s), "what is planned can be paid for")
+			}
+			if s > 0 {
+				require.False(rt, fits(pool, supply, s-Throttle(1.0/128)), "less would have been enough")
+			}
+		}
+	})
+}
+
+func TestFit_doesNotThrottleWithoutLimits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		for g, s := range Fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}) {
+			require.Zero(rt, s, "%v", g)
+		}
+	})
+}
+
+func TestDue_defersFetchesPlannedBeforeTheThrottle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		target, s := drawTarget(rt), Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
+		target.Pace, target.Lane = anyPace.Draw(rt, "pace"), target.BaseLane
+		fetched := store.InstantOf(someDay)
+		target.FetchedAt, target.RequestedAt = &fetched, fetched-1
+		want := s.Next(target, target.Pace, someDay)
+		now := someDay.Add(time.Duration(rapid.Int64Range(0, int64(8*24*time.Hour)).Draw(rt, "later")))
+		next, due := s.Due(target, now)
+		require.Equal(rt, s == 0 || !want.After(now.Add(Early)), due)
+		if !due {
+			require.Equal(rt, want, next)
+		}
+		for name, change := range map[string]func(*store.Target){
+			"somebody waits":    func(t *store.Target) { t.Lane = store.LaneInteractive },
+			"somebody joined":   func(t *store.Target) { t.RequestedAt = fetched + 1 },
+			"it failed":         func(t *store.Target) { t.Attempts = 1 },
+			"it is doubted":     func(t *store.Target) { t.Suspect = new("0 views") },
+			"it has no numbers": func(t *store.Target) { t.FetchedAt = nil },
+		} {
+			other := target
+			change(&other)
+			_, due := s.Due(other, now)
+			require.True(rt, due, name)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package collector_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestUpkeep_rollsUpOnceADay(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		now := db.Clock.Now()
+		long := now.AddDate(0, 0, -150)
+		id := w.track("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
+		for n := range 21 {
+			at := store.InstantOf(long.AddDate(0, 0, n))
+			require.NoError(t, db.Acknowledge(t.Context(), store.Claim{}, at, []store.Outcome{{Source: "test", State: "active", NextAt: at,
+				Target: store.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &store.VideoFacts{Views: new(int64(1000 + n))}}}))
+		}
+		old := long.Format(time.DateOnly)
+		ok, err := db.ReserveQuota(t.Context(), "youtube/stats", old, 3, 10)
+		require.NoError(t, err)
+		require.True(t, ok)
+		db.Exec(t, "UPDATE quota_windows SET updated_at = ?", store.InstantOf(long))
+
+		w.start()
+		w.says("msg=upkeep", "weeks_written=")
+		w.until("the job is given back", func() bool {
+			next := storetest.Column[int64](t, db, "SELECT next_at FROM jobs WHERE token IS NULL AND name = 'upkeep'")
+			return len(next) == 1 && store.Instant(next[0]).Time().Equal(now.Truncate(24*time.Hour).Add(27*time.Hour))
+		})
+		weeks := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0]
+		require.GreaterOrEqual(t, weeks, int64(3))
+		require.LessOrEqual(t, weeks, int64(4))
+		used, err := db.QuotaUsed(t.Context(), "youtube/stats", old)
+		require.NoError(t, err)
+		require.Zero(t, used, "budgets of long ago are forgotten")
+		last := store.DateOf(long) + 20
+		points, err := w.org.History(t.Context(), store.VideoRef{ID: id}, last-13, last)
+		require.NoError(t, err)
+		require.Len(t, points, 14)
+		for i, p := range points {
+			require.EqualValues(t, 1020-i, *p.Views)
+		}
+	})
+}
+
+func TestUpkeep_deletesExpiredRowsOfOrganisationsThatNeverCallAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newWorld(t, db)
+		_, err := w.org.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
+		require.NoError(t, err)
+		db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'x', 'y', ?)", store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)))
+		db.Clock.Advance(25 * time.Hour)
+		w.start()
+		w.until("the expired rows are deleted", func() bool {
+			return storetest.Column[int64](t, db, "SELECT (SELECT COUNT(*) FROM idempotency_keys) + (SELECT COUNT(*) FROM short_links)")[0] == 0
+		})
+	})
+}
