@@ -206,7 +206,7 @@ func TestChain_neverGoesBackInTime(t *testing.T) {
 		w.startWith(w.research())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.says("no number written", "id="+id, "older than what is known")
+		w.says("no number written", "id="+id, "older than the known numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
 		w.until("the other has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })

@@ -128,6 +128,9 @@ func (w *world) measured(tracked []store.Tracked) {
 		}
 		return true
 	})
+	w.until("no source is left to be asked", func() bool {
+		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
+	})
 }
 
 // until waits for a condition that the collector brings about.

@@ -38,9 +38,9 @@ func (w *worker) outcome(t store.Target, r source.Result, mixedUp bool, now time
 }
 
 // answeredOutcome returns the outcome of an answer with numbers, unless they are doubted or older than the known ones.
-func (w *worker) answeredOutcome(t store.Target, a attempt, r source.Result, mixedUp bool, now time.Time) store.Outcome {
-	o := store.Outcome{Target: t, Source: w.provenance(r), State: store.StateActive, Pace: t.Pace}
-	defer w.endAfterNumbers(&o, a)
+func (w *worker) answeredOutcome(t store.Target, a attempt, r source.Result, mixedUp bool, now time.Time) (o store.Outcome) {
+	defer func() { w.endAfterNumbers(&o, a) }()
+	o = store.Outcome{Target: t, Source: w.provenance(r), State: store.StateActive, Pace: t.Pace}
 	throttle := w.throttle(t)
 	if verify.IsOlder(t, r, now) {
 		o.Detail, o.NextAt = "older than the known numbers", store.InstantOf(throttle.Next(t, o.Pace, now))

@@ -285,8 +285,8 @@ func (w *worker) conclude(ctx context.Context, claim store.Claim, reply quota.Re
 			o = w.failedOutcome(t, reply, reply.At)
 		}
 		o.TriedHandles = search.tried
-		if o.Facts == nil && r.Account == nil || o.Detail != "" {
-			w.log.InfoContext(ctx, "no number stored", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
+		if reply.Outcome != quota.Unavailable && (o.Facts == nil && r.Account == nil || o.Detail != "") {
+			w.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
 		}
 		if t.Kind == source.KindVideo {

@@ -69,10 +69,10 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 	}
 	attrs := []any{"source", s.Name(), "budget", f.Bucket, "class", f.Class, "detail", f.Detail, "targets", len(batch), "id", batch[0].ExternalID}
 	if until.IsZero() {
-		q.log.WarnContext(ctx, "call failed for its targets", attrs...)
+		q.log.WarnContext(ctx, "source failed for a target", attrs...)
 		return reply, nil
 	}
-	q.log.WarnContext(ctx, "source paused", append(attrs, "until", until.UTC(), "source_says", f.RetryAt.UTC())...)
+	q.log.WarnContext(ctx, "source failed", append(attrs, "until", until.UTC(), "source_says", f.RetryAt.UTC())...)
 	reply.Until = until
 	return reply, q.store.PauseSource(ctx, store.Pause{Source: Key(s, f.Bucket), Class: string(f.Class), Detail: f.Detail,
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
