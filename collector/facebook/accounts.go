@@ -59,7 +59,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return doubt("the page has no id")
 	case asked == t.AccountID && id != asked, asked != t.AccountID && (name == nil || *name != asked):
 		return doubt("an answer with a page that nobody asked for")
-	case p.Followers.Wrong():
+	case p.Followers.Invalid():
 		return doubt("the page has a count that is no whole number")
 	}
 	a := &source.AccountFacts{

@@ -297,7 +297,7 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 		return doubt("an answer with a video that nobody asked for")
 	}
 	views, likes, comments := v.Views, v.Likes.total(), v.Comments.total()
-	if views.Wrong() || likes.Wrong() || comments.Wrong() {
+	if views.Invalid() || likes.Invalid() || comments.Invalid() {
 		return doubt("the video has a count that is no whole number")
 	}
 	if views.Value() == nil && likes.Value() == nil && comments.Value() == nil {

@@ -68,7 +68,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
 		shares = actions.Shares
 	}
-	if plays.Wrong() || shares.Wrong() {
+	if plays.Invalid() || shares.Invalid() {
 		return "", &source.Failure{Class: source.Temporary, Detail: "the insights have a count that is no whole number"}
 	}
 	f.Views, f.Shares = plays.Value(), shares.Value()

@@ -255,7 +255,7 @@ func (p page) facts(item post) (mediaID string, r source.Result) {
 	switch err := json.Unmarshal(item.raw, &c); {
 	case err != nil:
 		return "", source.Result{Class: source.Temporary, Detail: "the post has a member of the wrong type"}
-	case c.Likes.Wrong() || c.Comments.Wrong() || c.Views.Wrong():
+	case c.Likes.Invalid() || c.Comments.Invalid() || c.Views.Invalid():
 		return "", source.Result{Class: source.Temporary, Detail: "the post has a count that is no whole number"}
 	case c.Likes.Value() == nil && c.Comments.Value() == nil && c.Views.Value() == nil:
 		return "", source.Result{Class: source.Temporary, Detail: "the post has no counts"}
@@ -311,7 +311,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, med
 		if !ok || len(metric.Values) == 0 {
 			continue
 		}
-		if metric.Values[0].Value.Wrong() {
+		if metric.Values[0].Value.Invalid() {
 			return source.Result{Class: source.Temporary, Detail: "the insights have a count that is no whole number"}, nil
 		}
 		*into = metric.Values[0].Value.Value()
@@ -390,7 +390,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			return source.Result{}, err
 		}
 		if i == 0 {
-			if p.Followers.Wrong() || p.Follows.Wrong() {
+			if p.Followers.Invalid() || p.Follows.Invalid() {
 				return source.Result{Class: source.Temporary, Detail: "the account has a count that is no whole number"}, nil
 			}
 			r.Sandbox = p.sandbox

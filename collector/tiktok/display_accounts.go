@@ -96,7 +96,7 @@ func decodeUser(a answer, named bool) source.Result {
 		f.SourceID = new(string(u.OpenID))
 	}
 	switch {
-	case u.Followers.Wrong() || u.Following.Wrong():
+	case u.Followers.Invalid() || u.Following.Invalid():
 		return wrong("the profile has a count that is no whole number")
 	case named && f.Username == nil:
 		return wrong("the profile has no name")
@@ -154,7 +154,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 		Cursor fetch.Count  `json:"cursor"`
 		More   bool         `json:"has_more"`
 	}
-	if json.Unmarshal(a.data, &data) != nil || data.Videos == nil || data.Cursor.Wrong() {
+	if json.Unmarshal(a.data, &data) != nil || data.Videos == nil || data.Cursor.Invalid() {
 		return list{}, false
 	}
 	page := list{cursor: data.Cursor.Value(), more: data.More}

@@ -313,7 +313,7 @@ func decodeProfile(a answer, handle string) source.Result {
 	res := source.Result{Class: source.Temporary, Detail: errShape.Error(), Sandbox: a.sandbox, Lags: true}
 	switch {
 	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
-	case data.Followers.Wrong() || data.Following.Wrong():
+	case data.Followers.Invalid() || data.Following.Invalid():
 		res.Detail = "the profile has a count that is no whole number"
 	default:
 		res.Class, res.Detail = source.OK, ""

@@ -123,7 +123,7 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	for _, c := range []fetch.Count{v.Views, v.Likes, v.Comments, v.Shares, v.Favorites, v.Favourites} {
-		if c.Wrong() {
+		if c.Invalid() {
 			return source.Result{Class: source.Temporary, Detail: "the item has a count that is no whole number"}
 		}
 	}
