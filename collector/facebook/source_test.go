@@ -84,15 +84,15 @@ func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 		sourcetest.OK: {Body: reel, Classes: ok, Facts: []*source.Facts{&f}},
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
 			Facts: []*source.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
-		sourcetest.Gone:       {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
-		sourcetest.Private:    {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // or the token may not read it: the platform does not tell
-		sourcetest.Restricted: {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
-		sourcetest.WrongTypes: {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
-		sourcetest.Strings:    {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
-		sourcetest.Big:        {Body: swap("90211", "9007199254740993"), Classes: ok, Facts: []*source.Facts{&big}},
-		sourcetest.Duplicates: {Body: reel, Classes: ok}, // one object, one video
-		sourcetest.Foreign:    {Body: swap(`"from":`, `"other":{"id":"1139247764231867","views":1},"from":`), Classes: ok},
-		sourcetest.Strangers:  {Body: swap(pancakes, "1139247764231867"), Classes: temporary},
+		sourcetest.Gone:        {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
+		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // or the token may not read it: the platform does not tell
+		sourcetest.Restricted:  {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
+		sourcetest.WrongTypes:  {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
+		sourcetest.Strings:     {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
+		sourcetest.Big:         {Body: swap("90211", "9007199254740993"), Classes: ok, Facts: []*source.Facts{&big}},
+		sourcetest.Duplicates:  {Body: reel, Classes: ok}, // one object, one video
+		sourcetest.Foreign:     {Body: swap(`"from":`, `"other":{"id":"1139247764231867","views":1},"from":`), Classes: ok},
+		sourcetest.GoneForeign: {Body: swap(pancakes, "1139247764231867"), Classes: temporary},
 	})
 	return out
 }
@@ -114,7 +114,7 @@ func TestSource_measuresOwnVideos(t *testing.T) {
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newSource(t, base+"/v25.0", func(o *facebook.Options) { o.Client, o.PageIDs = client, []string{mira} })
 		},
-		Targets: []source.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(side), SideSays: insights,
+		Targets: []source.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(side), SideCounts: insights,
 	})
 }
 

@@ -96,10 +96,10 @@ func answered(wrap func(list string) string, first, second source.Facts) map[sou
 		sourcetest.WrongTypes: {Body: say(post(pancakes, strings.Replace(reel, "90211", `{"count":90211}`, 1)), post(train, night)), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Strings: {Classes: ok, Body: say(strings.Replace(post(pancakes, strings.NewReplacer("90211", `"90211"`, "1482337", `"1482337"`).Replace(reel)), `"id":"17000000000000079"`, `"id":17000000000000079`, 1),
 			post(train, night))},
-		sourcetest.Big:        {Body: say(post(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), post(train, night)), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: say(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
-		sourcetest.Foreign:    {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(pancakes, reel), post(train, night)), Classes: ok},
-		sourcetest.Strangers:  {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(train, night)), Classes: missing},
+		sourcetest.Big:         {Body: say(post(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), post(train, night)), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: say(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
+		sourcetest.Foreign:     {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(pancakes, reel), post(train, night)), Classes: ok},
+		sourcetest.GoneForeign: {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(train, night)), Classes: missing},
 	})
 	return answers
 }
@@ -149,7 +149,7 @@ func TestSource_measuresOwnVideos(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newUnderTest, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/media") },
-		Side:   http.HandlerFunc(side), SideSays: insights,
+		Side:   http.HandlerFunc(side), SideCounts: insights,
 	})
 }
 

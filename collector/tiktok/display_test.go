@@ -140,10 +140,10 @@ func TestDisplay_asksForVideos(t *testing.T) {
 		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
 		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
 			item(kite, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(item(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), item(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
-		sourcetest.Foreign:    {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
-		sourcetest.Strangers:  {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
+		sourcetest.Big:         {Body: list(item(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), item(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
+		sourcetest.Foreign:     {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
+		sourcetest.GoneForeign: {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {

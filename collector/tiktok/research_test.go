@@ -74,7 +74,7 @@ func TestResearch_asksForVideos(t *testing.T) {
 		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
 		// A float64 would take the one for the other.
-		sourcetest.Strangers: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
+		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {

@@ -120,10 +120,10 @@ func TestEnsembleData_tellsTikToks(t *testing.T) {
 		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
 		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
 		// In a batch the vendor only leaves such videos out; what it sends of a deleted one is no count.
-		sourcetest.Restricted: {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{
@@ -145,13 +145,13 @@ func TestEnsembleData_tellsReels(t *testing.T) {
 	big, bare := facts, source.Facts{Views: new(int64(5))}
 	big.Views = new(int64(9007199254740993))
 	all := answers(t, folder, []*source.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:       {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
-		sourcetest.Gone:       {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []source.Class{source.Gone}},
-		sourcetest.Private:    {Status: 472, Body: `{"detail":"Private user"}`, Classes: []source.Class{source.Private}},
-		sourcetest.Restricted: {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []source.Class{source.Restricted}},
-		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
-		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
-		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
+		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
+		sourcetest.Gone:        {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []source.Class{source.Gone}},
+		sourcetest.Private:     {Status: 472, Body: `{"detail":"Private user"}`, Classes: []source.Class{source.Private}},
+		sourcetest.Restricted:  {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []source.Class{source.Restricted}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
+		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
 	})
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{New: underTest("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
@@ -187,7 +187,7 @@ func TestApify_tellsTikToks(t *testing.T) {
 		sourcetest.Restricted:  {Body: body(t, folder+"/restricted"), Classes: []source.Class{source.Restricted, source.OK}},
 		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Big:         {Status: http.StatusCreated, Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Strangers:   {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.RateLimited: {Status: 429, Body: `{"error":{"type":"rate-limit-exceeded","message":"You have exceeded the rate limit."}}`},
 		sourcetest.QuotaSpent:  {Status: 402, Body: `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"..."}}`},
 		sourcetest.AuthFailed:  {Status: 401, Body: `{"error":{"type":"user-or-token-not-found","message":"Token {{credential}} is not valid."}}`},

@@ -105,17 +105,17 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	answers := refusals(t, youtube.BudgetCommon)
 	ok := []source.Class{source.OK}
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: body(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
-		sourcetest.Bare:       {Body: body(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: body(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Private:    {Body: body(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
-		sourcetest.Restricted: {Body: body(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
-		sourcetest.WrongTypes: {Body: body(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings:    {Body: body(t, "list/strings"), Classes: ok},
-		sourcetest.Big:        {Body: body(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: body(t, "list/duplicates"), Classes: ok},
-		sourcetest.Foreign:    {Body: body(t, "list/foreign"), Classes: ok},
-		sourcetest.Strangers:  {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.OK:          {Body: body(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
+		sourcetest.Bare:        {Body: body(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: body(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private:     {Body: body(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
+		sourcetest.WrongTypes:  {Body: body(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: body(t, "list/strings"), Classes: ok},
+		sourcetest.Big:         {Body: body(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: body(t, "list/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: body(t, "list/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newUnderTest,
@@ -149,14 +149,14 @@ func TestSource_fetchesCounts(t *testing.T) {
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // videos.list decides
 		// The method leaves out videos that are not public. Members that it may get in the future are read.
-		sourcetest.Private:    {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Restricted: {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
-		sourcetest.WrongTypes: {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings:    {Body: body(t, "stats/strings"), Classes: ok},
-		sourcetest.Big:        {Body: body(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: body(t, "stats/duplicates"), Classes: ok},
-		sourcetest.Foreign:    {Body: body(t, "stats/foreign"), Classes: ok},
-		sourcetest.Strangers:  {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
+		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: body(t, "stats/strings"), Classes: ok},
+		sourcetest.Big:         {Body: body(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: body(t, "stats/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: body(t, "stats/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newUnderTest,
