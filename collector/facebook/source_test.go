@@ -24,7 +24,7 @@ func newUnderTest(t *testing.T, base string, client *fetch.Client) source.Source
 	return newSource(t, base+"/v25.0/", func(o *facebook.Options) { o.Client = client })
 }
 
-// graphError is an error as the platform writes it.
+// graphError returns the body of an error of the Graph API.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -49,7 +49,7 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// side answers what is asked besides the video: its page's name and token, and its insights.
+// side answers all requests except those for the video: the page's handle and token, and the insights.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
@@ -73,7 +73,7 @@ func facts() source.Facts {
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// answers are those to one video, of which f is what has to come out.
+// answers returns the answers to a request for one video with the facts f.
 func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}
@@ -85,7 +85,7 @@ func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
 			Facts: []*source.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
 		sourcetest.Gone:        {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
-		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // or the token may not read it: the platform does not tell
+		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook does not distinguish this from a missing permission
 		sourcetest.Restricted:  {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
 		sourcetest.WrongTypes:  {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
 		sourcetest.Strings:     {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
@@ -99,14 +99,14 @@ func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 
 func isVideo(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pancakes) }
 
-func TestSource_readsVideos(t *testing.T) {
+func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newUnderTest, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(side),
 	})
 }
 
-func TestSource_measuresOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
 	t.Parallel()
 	f := facts()
 	f.Views, f.Shares = new(int64(1500001)), new(int64(877))
@@ -118,7 +118,7 @@ func TestSource_measuresOwnVideos(t *testing.T) {
 	})
 }
 
-func TestSource_findsAccounts(t *testing.T) {
+func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const profile = `{"id":"` + mira + `","name":"Mira Cooks","username":"Mira.Cooks","about":"Big pancakes, tiny kitchen.","website":"https://example.com/mira","followers_count":1230000}`
 	entry := func(id, at string) string {

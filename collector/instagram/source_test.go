@@ -24,7 +24,7 @@ func newUnderTest(t *testing.T, base string, client *fetch.Client) source.Source
 	return newSource(t, base+"/v25.0", func(o *instagram.Options) { o.Client = client })
 }
 
-// graphError is an error as the platform writes it.
+// graphError returns the body of an error of the Graph API.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -43,7 +43,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post is an item of a list; more are further members of it.
+// post returns an item of a list with additional members.
 func post(code, more string) string {
 	if more != "" {
 		more = "," + more
@@ -64,7 +64,7 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discovery is an answer of business discovery.
+// discovery returns an answer of business discovery.
 func discovery(account, media string) string {
 	if media != "" {
 		media = `,"media":` + media
@@ -76,8 +76,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answered are the answers to two videos, wrapped into whatever the list of an account stands in.
-func answered(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
+// answersFor returns the answers to a request for two videos. wrap returns the answer that contains a list.
+func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	say := func(posts ...string) string { return wrap(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}
 	facts := []*source.Facts{&first, &second}
@@ -109,13 +109,13 @@ var (
 	uploadedTrain    = time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)
 )
 
-func TestSource_discoversVideos(t *testing.T) {
+func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
 		Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := source.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"),
 		UploadedAt: &uploadedTrain, Private: new(false), HiddenStats: new(true)}
-	answers := answered(func(list string) string { return discovery(mira, list) }, first, second)
+	answers := answersFor(func(list string) string { return discovery(mira, list) }, first, second)
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // private and age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
@@ -128,7 +128,7 @@ func TestSource_discoversVideos(t *testing.T) {
 const insights = `{"data":[{"name":"views","period":"lifetime","values":[{"value":1482337}]},
 	{"name":"shares","period":"lifetime","values":[{"value":877}]},{"name":"saved","period":"lifetime","values":[{"value":4310}]}]}`
 
-// side answers what is asked besides: who the own account is, and the insights of its posts.
+// side answers all other requests: the profile of the own account, and the insights of its posts.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/insights") {
 		_, _ = w.Write([]byte(insights))
@@ -137,14 +137,14 @@ func side(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"id":"` + ownID + `","username":"Our.Kitchen","name":"Our Kitchen"}`))
 }
 
-func TestSource_measuresOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountSourceID: new("instagram/" + ownID), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := first
 	second.Likes, second.Comments, second.HiddenStats, second.Title, second.UploadedAt = nil, new(int64(0)), new(true), new(""), &uploadedTrain
-	answers := answered(func(list string) string { return list }, first, second)
-	gone := answers[sourcetest.Gone] // the owner sees everything that there is
+	answers := answersFor(func(list string) string { return list }, first, second)
+	gone := answers[sourcetest.Gone] // the list of the own account is complete
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newUnderTest, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,
@@ -153,7 +153,7 @@ func TestSource_measuresOwnVideos(t *testing.T) {
 	})
 }
 
-func TestSource_findsAccounts(t *testing.T) {
+func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const profile = mira + `,"biography":"Big pancakes, tiny kitchen.","followers_count":1230000,"follows_count":310,"media_count":4`
 	found := func(code, form string, at time.Time) store.FoundVideo {

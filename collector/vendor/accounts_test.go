@@ -208,7 +208,7 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 			for _, category := range sandbox.AccountCategories(p) {
 				t.Run(name+" "+string(p)+" "+string(category), func(t *testing.T) {
 					t.Parallel()
-					s, world, _ := play(t, name)
+					s, world, _ := startSandbox(t, name)
 					truth, ok := world.Account(p, world.FindAccount(p, category), sourcetest.Now)
 					require.True(t, ok)
 					batch := []source.Target{account(t, truth.Link, 5000)}
@@ -222,7 +222,7 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 	t.Run("facebook by number", func(t *testing.T) {
 		t.Parallel()
 		for _, name := range []string{"sandbox", "scrapecreators"} {
-			s, world, _ := play(t, name)
+			s, world, _ := startSandbox(t, name)
 			truth, ok := world.Account(link.Facebook, world.FindAccount(link.Facebook, sandbox.AccountNormal), sourcetest.Now)
 			require.True(t, ok)
 			batch := []source.Target{account(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}

@@ -56,7 +56,7 @@ func TestVendors_tellABadLinkFromABadRequest(t *testing.T) {
 func TestSandbox_aBadLinkIsNoFailureOfTheVendor(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators"} {
-		s, _, _ := play(t, name)
+		s, _, _ := startSandbox(t, name)
 		bad := tiktok(pancakes, "mira.cooks")
 		bad.Link, bad.NeedDetails = "https://www.tiktok.com/music/x-42", true
 		results, err := s.Fetch(t.Context(), []source.Target{bad}, source.NewCallBudget(nil))
@@ -85,7 +85,7 @@ func TestScrapeCreators_readsTheMessageOfWhatIsNoSuccess(t *testing.T) {
 	r := fetchOne(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","view_count":7}`, facebook)
 	require.Equal(t, source.OK, r.Class, "the words of a success are somebody's own")
 
-	s, world, _ := play(t, "scrapecreators")
+	s, world, _ := startSandbox(t, "scrapecreators")
 	truth, ok := world.Account(link.TikTok, world.FindAccount(link.TikTok, sandbox.AccountPrivate), sourcetest.Now)
 	require.True(t, ok)
 	results, err := s.Fetch(t.Context(), []source.Target{account(t, truth.Link, 30)}, source.NewCallBudget(nil))

@@ -23,7 +23,7 @@ func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			const id = "7301234567890123456"
 			asked := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
 				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
@@ -66,11 +66,11 @@ func methods(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// play starts a sandbox and makes a source of a vendor from the settings that it prints.
-func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
+// startSandbox starts a sandbox and returns a source for a vendor that uses the settings of the sandbox.
+func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -83,7 +83,7 @@ func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	}
 	config, err := vendor.Load(name)
 	require.NoError(t, err)
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := vendor.New(config, vendor.Options{
@@ -149,7 +149,7 @@ func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	}
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -160,7 +160,7 @@ func TestSandbox_isCollected(t *testing.T) {
 		for _, platform := range platforms {
 			t.Run(name+" for "+string(platform), func(t *testing.T) {
 				t.Parallel()
-				s, world, _ := play(t, name)
+				s, world, _ := startSandbox(t, name)
 				targets, truths := cast(t, world, platform)
 				size, ok := s.Serves(targets[0])
 				require.True(t, ok)
@@ -193,7 +193,7 @@ func TestSandbox_losesVideos(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
 				id := world.Find(link.Instagram, category)
@@ -216,7 +216,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
 		for fault, class := range map[string]source.Class{
@@ -224,7 +224,7 @@ func TestSandbox_fails(t *testing.T) {
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				s, world, base := play(t, name)
+				s, world, base := startSandbox(t, name)
 				targets, _ := cast(t, world, link.TikTok)
 				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
@@ -240,11 +240,11 @@ func TestSandbox_fails(t *testing.T) {
 		}
 		t.Run(name+" hostile", func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			targets, truths := cast(t, world, link.TikTok)
 			targets = targets[:1] // alone, so that every count that comes out must be its own
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
-			for range hostileTurns {
+			for range hostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
 				var f *source.Failure
 				if err != nil {
@@ -261,7 +261,7 @@ func TestSandbox_fails(t *testing.T) {
 		})
 		t.Run(name+" wrong key", func(t *testing.T) {
 			t.Parallel()
-			_, world, base := play(t, name)
+			_, world, base := startSandbox(t, name)
 			targets, _ := cast(t, world, link.TikTok)
 			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 			var f *source.Failure

@@ -231,7 +231,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 		Items fetch.Items `json:"items"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return channels{}, errShape
+		return channels{}, errFormat
 	}
 	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {

@@ -69,7 +69,7 @@ func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, id
 		Items fetch.Items `json:"items"`
 	}
 	if json.Unmarshal(res.Body, &answer) != nil {
-		return nil, errShape
+		return nil, errFormat
 	}
 	handles := make(map[string]string, len(answer.Items))
 	for _, raw := range answer.Items {

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-var errShape = errors.New("the JSON of the answer does not have YouTube's format")
+var errFormat = errors.New("the JSON of the answer does not have YouTube's format")
 
 // apiError is the body of an error.
 type apiError struct {

@@ -89,7 +89,7 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		Next  *string     `json:"nextPageToken"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Kind != kindUploads || answer.Items == nil {
-		return uploads{}, errShape
+		return uploads{}, errFormat
 	}
 	var page uploads
 	valid := 0
@@ -118,7 +118,7 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		}
 	}
 	if valid == 0 && len(answer.Items) > 0 {
-		return uploads{}, errShape
+		return uploads{}, errFormat
 	}
 	if answer.Next != nil && len(*answer.Next) <= maxPageToken {
 		page.next = *answer.Next

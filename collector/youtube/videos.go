@@ -99,7 +99,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 		Items fetch.Items `json:"items"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return videos{}, errShape
+		return videos{}, errFormat
 	}
 	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kind {
