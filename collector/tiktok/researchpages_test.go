@@ -105,7 +105,7 @@ func TestSandbox_researchReadsAllPages(t *testing.T) {
 	old := sourcetest.Now.AddDate(0, -3, 0)
 	var batch []source.Target
 	for i := range 100 {
-		id := at(old.Format("2006-01-02"), i)
+		id := idOf(old.Format("2006-01-02"), i)
 		_, known := s.box.World().Video(link.TikTok, id, sourcetest.Now.Add(-sandbox.ResearchLag))
 		require.True(t, known)
 		batch = append(batch, target(id, "", false))
