@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
+func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {
@@ -36,21 +36,21 @@ func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
 			require.Equal(t, 1, size)
 			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
 			require.True(t, ok)
-			require.Equal(t, 50, size, "of all of its kind, the largest batch")
+			require.Equal(t, 50, size, "a target without an id gets the largest batch")
 
-			counts, _ := cast(t, world, link.TikTok)
+			counts, _ := categoryBatch(t, world, link.TikTok)
 			batch := []source.Target{asked, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the link names the author")
+			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the handle in the link is the author's")
 			require.Equal(t, source.OK, results[1].Class)
 			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
 		})
 	}
 }
 
-// methods is how often each path of the vendor was asked.
+// methods returns the number of requests by path.
 func methods(t *testing.T, base string) map[string]int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
@@ -93,8 +93,8 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 	return s, box.World(), web.URL
 }
 
-// cast is a target of each category of a platform, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
+// categoryBatch returns a target of each category of a platform, and the true data of these videos.
+func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var targets []source.Target
 	var truths []sandbox.VideoTruth
@@ -110,7 +110,8 @@ func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.
 	return targets, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
+// requireTruth checks that a result has the true data of a video.
+func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
@@ -161,7 +162,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 			t.Run(name+" for "+string(platform), func(t *testing.T) {
 				t.Parallel()
 				s, world, _ := startSandbox(t, name)
-				targets, truths := cast(t, world, platform)
+				targets, truths := categoryBatch(t, world, platform)
 				size, ok := s.Serves(targets[0])
 				require.True(t, ok)
 				for len(targets) > 0 {
@@ -171,11 +172,11 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 					for i, r := range results {
 						require.True(t, r.Sandbox)
 						if truths[i].State == sandbox.Restricted && r.Class != source.OK {
-							// Each vendor has its own way with what is age-gated.
+							// The vendors return different answers for age-restricted videos.
 							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
 							continue
 						}
-						requireTrue(t, truths[i], r)
+						requireTruth(t, truths[i], r)
 					}
 					targets, truths = targets[n:], truths[n:]
 				}
@@ -184,7 +185,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	}
 }
 
-func TestSandbox_losesVideos(t *testing.T) {
+func TestSandbox_classifiesUnavailableVideos(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]source.Class{ // deleted, private
 		"ensembledata":   {source.Gone, source.Private},
@@ -225,7 +226,7 @@ func TestSandbox_faults(t *testing.T) {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
 				s, world, base := startSandbox(t, name)
-				targets, _ := cast(t, world, link.TikTok)
+				targets, _ := categoryBatch(t, world, link.TikTok)
 				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
 					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
@@ -241,8 +242,8 @@ func TestSandbox_faults(t *testing.T) {
 		t.Run(name+" hostile", func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
-			targets, truths := cast(t, world, link.TikTok)
-			targets = targets[:1] // alone, so that every count that comes out must be its own
+			targets, truths := categoryBatch(t, world, link.TikTok)
+			targets = targets[:1] // one video, so that each returned count must be one of its counts
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range hostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
@@ -262,7 +263,7 @@ func TestSandbox_faults(t *testing.T) {
 		t.Run(name+" wrong key", func(t *testing.T) {
 			t.Parallel()
 			_, world, base := startSandbox(t, name)
-			targets, _ := cast(t, world, link.TikTok)
+			targets, _ := categoryBatch(t, world, link.TikTok)
 			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -271,7 +272,7 @@ func TestSandbox_faults(t *testing.T) {
 	}
 }
 
-// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}
