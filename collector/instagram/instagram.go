@@ -177,7 +177,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 			r.Facts = &facts
 		}
 		if name == "" && t.Handle != own && r.Class == source.Missing {
-			r.Class, r.Detail = source.Unsupported, "Instagram finds a video only by its account: track the account, or a link that contains the account's name, such as instagram.com/USER/reel/CODE/"
+			r.Class, r.Detail = source.Unsupported, "Instagram finds a video only by its account: track the account, or a link that names it, such as instagram.com/USER/reel/CODE/"
 		}
 		return r, nil
 	})

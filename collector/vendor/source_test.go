@@ -202,10 +202,10 @@ func TestSource_reducesBatchSize(t *testing.T) {
 				require.False(t, f.OfSource, "one of the targets may be the cause")
 				size, _ := s.Serves(batch[0])
 				if refusal.single == source.BadRequest {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once are too many, %d at a time from now on", len(batch), want))
+					require.Contains(t, f.Detail, fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now", len(batch), want))
 					require.Equal(t, want, size)
 				} else {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once were refused as %s", len(batch), refusal.single))
+					require.Contains(t, f.Detail, fmt.Sprintf("a call for %d targets was refused as %s", len(batch), refusal.single))
 					require.Equal(t, 50, size, "one bad target does not reduce the batch size")
 				}
 				batch = batch[:want]
