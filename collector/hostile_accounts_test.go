@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -153,7 +152,7 @@ func (r *accountTurn) rounds() {
 	r.instants = append(r.instants, r.db.Clock.Now())
 	for busy := true; busy; {
 		var err error
-		busy, err = r.collector.Round(r.t.Context(), r.lane.platform, collector.KindAccount)
+		busy, err = r.collector.Round(r.t.Context())
 		require.NoError(r.t, err, r.said)
 	}
 }

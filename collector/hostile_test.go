@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -111,7 +111,7 @@ func (r *turn) rounds() {
 	r.instants = append(r.instants, r.db.Clock.Now())
 	for busy := true; busy; {
 		var err error
-		busy, err = r.collector.Round(r.t.Context(), r.lane.platform, collector.KindVideo)
+		busy, err = r.collector.Round(r.t.Context())
 		require.NoError(r.t, err, r.said)
 	}
 }
@@ -198,7 +198,7 @@ func (r *turn) fate(which int) fate {
 		return "ok"
 	case at.suspect != "":
 		return heldBack
-	case class == string(collector.OK):
+	case class == string(source.OK):
 		return notNewer
 	case class != "":
 		return fate(class)

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
@@ -38,7 +39,7 @@ func (a *app) dueAccounts() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range store.Lanes {
-		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "account", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Hour})
+		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "account", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}

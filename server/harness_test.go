@@ -349,7 +349,7 @@ func (a *app) fetch(facts func(target store.Target) store.VideoFacts) {
 	collector := store.NewID()
 	for _, p := range link.Platforms {
 		for _, lane := range store.Lanes {
-			c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: collector, Platform: p, Kind: "video", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Minute})
+			c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(collector, p, "video", 1000, time.Minute, lane))
 			require.NoError(a.t, err)
 			outcomes := make([]store.Outcome, len(c.Targets))
 			for i, target := range c.Targets {

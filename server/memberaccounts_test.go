@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // follow tracks the account of a link and returns its id.
@@ -31,7 +32,7 @@ func (c *caller) follow(raw string) uuid.UUID {
 func (a *app) fetchProfiles(facts func(target store.Target) store.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
-		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: "account", Lanes: []store.Lane{store.LaneInteractive}, Limit: 1000, Lease: time.Minute})
+		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), p, "account", 1000, time.Minute, store.LaneInteractive))
 		require.NoError(a.t, err)
 		outcomes := make([]store.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {

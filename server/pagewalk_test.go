@@ -14,6 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // What TestWalk walks through, and what is changed on the way.
@@ -136,7 +137,7 @@ func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
 	for _, lane := range store.Lanes {
-		claim, err := a.Claim(ctx, store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 100, Lease: time.Minute})
+		claim, err := a.Claim(ctx, storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 100, time.Minute, lane))
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func TestTrackAccounts_beginsWithTheProfile(t *testing.T) {
 		again := claimOne(t, db, link.TikTok, "account")
 		require.Equal(t, store.LanePremium, again.Targets[0].Lane)
 		require.Zero(t, again.Targets[0].Depth, "the past is known")
-		require.Equal(t, "42", *again.Targets[0].NativeID)
+		require.Equal(t, "42", again.Targets[0].AccountID)
 		silent := accountOutcome(db, again.Targets[0], store.AccountFacts{})
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []store.AccountOutcome{silent}))
 		after := account(t, o, l)
@@ -318,7 +318,7 @@ func TestRefresh_isAllowedEachFourHours(t *testing.T) {
 		o, l, a := newOrg(t, db), clip(t, 1), parse(t, someone)
 		track(t, o, l)
 		follow(t, o, store.TrackNewOnly, a)
-		refresh := map[string]func() (store.Refreshed, error){
+		refresh := map[store.Kind]func() (store.Refreshed, error){
 			"video":   func() (store.Refreshed, error) { return o.RefreshVideo(t.Context(), store.VideoRef{Link: l}) },
 			"account": func() (store.Refreshed, error) { return o.RefreshAccount(t.Context(), store.AccountRef{Link: a}) },
 		}

@@ -26,7 +26,7 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 		s := db.Open(t)
 		wg.Go(func() {
 			for {
-				c, err := s.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LanePremium}, Limit: limit, Lease: time.Minute})
+				c, err := s.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, store.LanePremium))
 				if err != nil {
 					t.Errorf("claim: %v", err)
 					return
@@ -98,7 +98,7 @@ func TestClaim_takesTheLongestDueFirst(t *testing.T) {
 			db.Clock.Advance(time.Second)
 		}
 		for _, n := range []int{3, 1, 2} {
-			c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: 1, Lease: time.Minute})
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, store.LaneInteractive))
 			require.NoError(t, err)
 			require.Equal(t, []string{clip(t, n).ID}, targetIDs(c))
 		}
@@ -186,7 +186,7 @@ func TestHeartbeat_freesWhatADeadCollectorHeld(t *testing.T) {
 		}
 		hold := func(id uuid.UUID, n int) store.Claim {
 			t.Helper()
-			c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: id, Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: n, Lease: time.Hour})
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", n, time.Hour, store.LaneInteractive))
 			require.NoError(t, err)
 			require.Len(t, c.Targets, n)
 			return c
@@ -219,7 +219,7 @@ func TestRetire_freesWhatACollectorHolds(t *testing.T) {
 		for _, id := range []uuid.UUID{leaving, staying} {
 			_, err := db.Heartbeat(t.Context(), id, time.Minute)
 			require.NoError(t, err)
-			_, err = db.Claim(t.Context(), store.ClaimRequest{Collector: id, Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: 1, Lease: time.Hour})
+			_, err = db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", 1, time.Hour, store.LaneInteractive))
 			require.NoError(t, err)
 		}
 		require.NoError(t, db.Retire(t.Context(), leaving))
@@ -238,7 +238,7 @@ func TestClaim_dropsOrphansAndGoesOnBehindThem(t *testing.T) {
 		stop(t, o, orphans...)
 		db.Clock.Advance(time.Second)
 		track(t, o, clip(t, 99))
-		c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: 25, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, store.LaneInteractive))
 		require.NoError(t, err)
 		require.Equal(t, []string{clip(t, 99).ID}, targetIDs(c), "an empty claim would say that nothing is due")
 		require.Equal(t, []string{clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))

@@ -79,11 +79,11 @@ func follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 }
 
 // claim takes what is due in all lanes of a platform and kind, one claim a lane.
-func claim(t *testing.T, db *storetest.DB, p link.Platform, kind string) []store.Claim {
+func claim(t *testing.T, db *storetest.DB, p link.Platform, kind store.Kind) []store.Claim {
 	t.Helper()
 	var claims []store.Claim
 	for _, lane := range store.Lanes {
-		c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: kind, Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), p, kind, 1000, time.Minute, lane))
 		require.NoError(t, err)
 		if len(c.Targets) > 0 {
 			claims = append(claims, c)
@@ -93,7 +93,7 @@ func claim(t *testing.T, db *storetest.DB, p link.Platform, kind string) []store
 }
 
 // claimOne claims the only target that is due.
-func claimOne(t *testing.T, db *storetest.DB, p link.Platform, kind string) store.Claim {
+func claimOne(t *testing.T, db *storetest.DB, p link.Platform, kind store.Kind) store.Claim {
 	t.Helper()
 	claims := claim(t, db, p, kind)
 	require.Len(t, claims, 1)

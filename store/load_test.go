@@ -170,7 +170,7 @@ func TestLoad_givesWhatFetchingWouldHaveGiven(t *testing.T) {
 func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) store.VideoFacts) {
 	t.Helper()
 	for _, lane := range store.Lanes {
-		c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 50, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, lane))
 		require.NoError(t, err)
 		var outcomes []store.Outcome
 		for _, target := range c.Targets {
@@ -261,8 +261,8 @@ func TestLoad_schedulesTomorrow(t *testing.T) {
 		b := sample(3).batch(db.Clock.Now())
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
 		require.NoError(t, o.Load(t.Context(), b))
-		claim := func(kind string) []store.Target {
-			c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []store.Lane{store.LanePremium}, Limit: 50, Lease: time.Minute})
+		claim := func(kind store.Kind) []store.Target {
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 50, time.Minute, store.LanePremium))
 			require.NoError(t, err)
 			return c.Targets
 		}

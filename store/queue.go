@@ -464,13 +464,14 @@ const waitingFront = 1000
 func (s *Store) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
+		// "+next_at" keeps SQLite from an index that is not in the order of turns.
 		idle := ""
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
 		err := tx.Raw(`SELECT `+targetColumns+` FROM (
   SELECT source, kind, external_id FROM fetch_targets
-   WHERE bucket = ? AND route = ? AND lane = 0 AND next_at <= ? AND kind IN ? ORDER BY turn LIMIT ?) front
+   WHERE bucket = ? AND route = ? AND lane = 0 AND +next_at <= ? AND kind IN ? ORDER BY turn LIMIT ?) front
  CROSS JOIN fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by

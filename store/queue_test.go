@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func dueLanes(t *testing.T, db *storetest.DB, p link.Platform) []store.Lane {
+func dueLanes(t *testing.T, db *storetest.DB) []store.Lane {
 	t.Helper()
-	lanes, err := db.DueLanes(t.Context(), p, "video")
+	lanes, err := db.DueLanes(t.Context(), "")
 	require.NoError(t, err)
 	return lanes
 }
@@ -31,24 +31,26 @@ func TestLanes_areServedApart(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrg(t, db)
-		require.Empty(t, dueLanes(t, db, link.TikTok))
+		require.Empty(t, dueLanes(t, db))
 		wish(t, o, store.LaneFree, clip(t, 1))
 		wish(t, o, store.LaneBasic, clip(t, 2))
 		wish(t, o, store.LanePremium, clip(t, 3))
-		require.Empty(t, dueLanes(t, db, link.TikTok), "their slots have not come")
+		require.Empty(t, dueLanes(t, db), "their slots have not come")
 		track(t, o, clip(t, 4))
-		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db))
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, store.Lanes, dueLanes(t, db, link.TikTok), "the first to be served first")
-		require.Empty(t, dueLanes(t, db, link.YouTube))
+		require.Equal(t, store.Lanes, dueLanes(t, db), "the first to be served first")
+		other, err := db.DueLanes(t.Context(), "another source")
+		require.NoError(t, err)
+		require.Empty(t, other)
 
 		for i, lane := range store.Lanes {
-			c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 10, Lease: time.Minute})
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, lane))
 			require.NoError(t, err)
 			require.Equal(t, []string{clip(t, 4-i).ID}, targetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
 		}
-		require.Empty(t, dueLanes(t, db, link.TikTok), "all are held")
+		require.Empty(t, dueLanes(t, db), "all are held")
 	})
 }
 
@@ -77,7 +79,7 @@ func TestTarget_takesTheBestLaneOfThoseWhoAsk(t *testing.T) {
 		wish(t, premium, store.LanePremium, l)
 		wish(t, basic, store.LaneBasic, l)
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, []store.Lane{store.LanePremium}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, []store.Lane{store.LanePremium}, dueLanes(t, db))
 	})
 }
 
@@ -100,9 +102,9 @@ func TestTarget_leavesTheInteractiveLaneWhenNobodyWaitsAnyMore(t *testing.T) {
 				c.change(&o)
 				require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []store.Outcome{o}))
 				db.Clock.Set(o.NextAt.Time().Add(-time.Microsecond))
-				require.Empty(t, dueLanes(t, db, link.TikTok))
+				require.Empty(t, dueLanes(t, db))
 				db.Clock.Set(o.NextAt.Time())
-				require.Equal(t, []store.Lane{c.want}, dueLanes(t, db, link.TikTok))
+				require.Equal(t, []store.Lane{c.want}, dueLanes(t, db))
 			})
 		})
 	}
@@ -114,14 +116,14 @@ func TestTarget_isNeverPutOffByAnotherWish(t *testing.T) {
 		first, second, l := newOrg(t, db), newOrg(t, db), clip(t, 1)
 		track(t, first, l)
 		wish(t, second, store.LaneFree, l)
-		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db))
 		require.Equal(t, 1, deliver(t, db, link.TikTok, views(3)))
 		require.EqualValues(t, 3, *video(t, second, l).LatestViews, "one fetch serves both")
 
 		third := newOrg(t, db)
-		require.Empty(t, dueLanes(t, db, link.TikTok))
+		require.Empty(t, dueLanes(t, db))
 		track(t, third, l)
-		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db, link.TikTok), "but a more urgent one moves it forward")
+		require.Equal(t, []store.Lane{store.LaneInteractive}, dueLanes(t, db), "but a more urgent one moves it forward")
 	})
 }
 
@@ -133,7 +135,9 @@ func TestTarget_thatWasGivenUpIsTakenUpWhenSomebodyAsks(t *testing.T) {
 		o := outcome(db, c.Targets[0], store.VideoFacts{})
 		o.Facts, o.State, o.Attempts, o.Detail, o.NextAt = nil, "gone", 5, "not found", o.NextAt.Add(30*24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
-		require.Empty(t, dueLanes(t, db, link.YouTube))
+		other, err := db.DueLanes(t.Context(), "another source")
+		require.NoError(t, err)
+		require.Empty(t, other)
 
 		track(t, newOrg(t, db), parse(t, short))
 		again := claimOne(t, db, link.YouTube, "video").Targets[0]
@@ -151,7 +155,7 @@ func TestTarget_thatWasParkedIsRevivedByARefresh(t *testing.T) {
 		parked := outcome(db, c.Targets[0], store.VideoFacts{})
 		parked.Facts, parked.Private, parked.State, parked.Attempts, parked.NextAt = nil, new(true), "parked", 4, parked.NextAt.Add(6*24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{parked}))
-		require.Empty(t, dueLanes(t, db, link.TikTok))
+		require.Empty(t, dueLanes(t, db))
 
 		r, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.NoError(t, err)
@@ -172,7 +176,7 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 		c := claimOne(t, db, link.YouTube, "video")
 		fresh := c.Targets[0]
 		require.Equal(t, store.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: store.LanePremium, State: "active",
-			RequestedAt: store.InstantOf(db.Clock.Now()), Organisation: o.ID()}, fresh, "nothing was fetched yet")
+			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "nothing was fetched yet")
 
 		first := outcome(db, fresh, views(12))
 		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", store.PaceStill, new("0 views"), first.NextAt.Add(-24*time.Hour)
@@ -327,27 +331,34 @@ func TestQueue_isReadThroughItsIndexWhateverItsSize(t *testing.T) {
 				db.Exec(t, "ANALYZE")
 			}
 			db.Guard.Statements()
-			require.Equal(t, []store.Lane{store.LanePremium}, dueLanes(t, db, link.TikTok))
+			require.Equal(t, []store.Lane{store.LanePremium}, dueLanes(t, db))
 			asked := db.Guard.Statements()
 			require.Len(t, asked, 1, "one statement for all lanes")
 			var args []any
 			for _, lane := range store.Lanes {
-				args = append(args, 0, "tiktok", "video", int(lane))
+				args = append(args, 0, "", int(lane))
 			}
 			plan := explain(t, db, asked[0], args...)
-			require.Equal(t, len(store.Lanes), strings.Count(plan, "fetch_targets_due"), "%s: %s", statistics, plan)
+			require.Equal(t, len(store.Lanes), strings.Count(plan, "fetch_targets_due")+strings.Count(plan, "fetch_targets_waiting"), "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "Seq Scan", statistics)
 			require.NotContains(t, plan, "SCAN fetch_targets", statistics)
 			require.NotContains(t, plan, "Sort", statistics)
 
-			_, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LanePremium}, Limit: 50, Lease: time.Minute})
+			_, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, store.LanePremium))
 			require.NoError(t, err)
 			now := int64(store.InstantOf(db.Clock.Now()))
-			plan = explain(t, db, db.Guard.Statements()[0], 0, "tiktok", "video", int(store.LanePremium), now, now, 50, now, store.NewID(), store.NewID(), 0)
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "", int(store.LanePremium), 0, now, "video", 50)
 			require.Contains(t, plan, "fetch_targets_due", statistics)
 			require.NotContains(t, plan, "Seq Scan", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "Sort", "%s: %s", statistics, plan)
+
+			_, err = db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, store.LaneInteractive))
+			require.NoError(t, err)
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "", now, "video", 1000, 0, "", 0, now, 50)
+			require.Contains(t, plan, "fetch_targets_waiting", statistics)
+			require.NotContains(t, plan, "Seq Scan on fetch_targets", "%s: %s", statistics, plan)
+			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,8 +16,7 @@ import (
 // serve claims up to limit TikTok videos in the interactive lane, and delivers them when they have taken so long.
 func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []string {
 	t.Helper()
-	c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-		Lanes: []store.Lane{store.LaneInteractive}, Limit: limit, Lease: time.Hour})
+	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, store.LaneInteractive))
 	require.NoError(t, err)
 	db.Clock.Advance(took)
 	outcomes := make([]store.Outcome, len(c.Targets))
@@ -122,7 +120,8 @@ func TestClaim_fillsACallWithWhatIsDueSoon(t *testing.T) {
 			}
 			return out
 		}
-		r := store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LanePremium}, Limit: 10, Lease: time.Minute, Ahead: 15 * time.Minute}
+		r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, store.LanePremium)
+		r.Ahead = 15 * time.Minute
 		filled, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "neither what is due later nor a retry")
@@ -149,8 +148,7 @@ func TestClaim_servesLanesInTheOrderAskedFor(t *testing.T) {
 		wish(t, newOrg(t, db), store.LaneFree, clipsFrom(t, 0, 3)...)
 		wish(t, newOrg(t, db), store.LanePremium, clipsFrom(t, 10, 3)...)
 		db.Clock.Advance(24 * time.Hour)
-		c, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-			Lanes: []store.Lane{store.LaneFree, store.LanePremium}, Limit: 4, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, store.LaneFree, store.LanePremium))
 		require.NoError(t, err)
 		lanes := map[store.Lane]int{}
 		for _, target := range c.Targets {
@@ -186,33 +184,82 @@ func TestDemand_countsWhatTheScheduleFetches(t *testing.T) {
 	})
 }
 
-func TestNewcomers_areThoseWhoAreNotServed(t *testing.T) {
+func TestClaim_servesIdleOrganisationsFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, scheduled := newOrg(t, db), newOrg(t, db), newOrg(t, db)
-		newcomers := func(limit int, served ...uuid.UUID) []store.Waiting {
+		claim := func(limit int, idle bool) store.Claim {
 			t.Helper()
-			out, err := db.Newcomers(t.Context(), link.TikTok, "video", served, limit)
+			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, store.LaneInteractive)
+			r.Idle = idle
+			c, err := db.Claim(t.Context(), r)
 			require.NoError(t, err)
-			return out
+			return c
 		}
 		track(t, burst, clips(t, 5)...)
 		wish(t, scheduled, store.LaneFree, clip(t, 70))
-		require.Len(t, newcomers(10), 5, "when nobody is served, all are new")
-		require.Len(t, newcomers(3), 3)
-		require.Empty(t, newcomers(10, burst.ID()))
+		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation is idle")
+		require.Empty(t, claim(10, true).Targets, "the only waiting organisation has claimed targets")
 
 		db.Clock.Advance(time.Second)
-		track(t, single, clip(t, 80), clip(t, 2)) // of which the burst has one as well
-		want := []store.Waiting{{ExternalID: clip(t, 80).ID, Organisation: single.ID()}, {ExternalID: clip(t, 2).ID, Organisation: single.ID()}}
-		require.ElementsMatch(t, want, newcomers(10, burst.ID()))
-		require.Empty(t, newcomers(10, burst.ID(), single.ID()))
+		track(t, single, clip(t, 80), clip(t, 4)) // the second one belongs to both
+		require.Equal(t, []string{clip(t, 4).ID}, targetIDs(claim(1, true)), "in the order of turns")
+		require.Empty(t, claim(10, true).Targets)
+		require.Equal(t, []string{clip(t, 80).ID}, targetIDs(claim(1, false)), "the organisation with one claimed target comes before the one with two")
+		require.Len(t, claim(10, false).Targets, 2)
+	})
+}
 
-		claimed, err := db.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-			Lanes: []store.Lane{store.LaneInteractive}, Limit: 10, Lease: time.Minute, Only: []string{clip(t, 80).ID}})
-		require.NoError(t, err)
-		require.Equal(t, []string{clip(t, 80).ID}, targetIDs(claimed))
-		require.Equal(t, single.ID(), claimed.Targets[0].Organisation)
-		require.Equal(t, want[1:], newcomers(10, burst.ID()), "what is claimed waits no more")
+func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		require.NoError(t, db.PublishRoutes(t.Context(), []store.Route{{Platform: link.TikTok, Kind: store.KindVideo, Route: "first"}}, []string{"first", "second"}))
+		org := newOrg(t, db)
+		track(t, org, clip(t, 1))
+		claim := func(route string) store.Claim {
+			t.Helper()
+			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Hour, store.LaneInteractive)
+			r.Route = route
+			c, err := db.Claim(t.Context(), r)
+			require.NoError(t, err)
+			return c
+		}
+		require.Empty(t, claim("second").Targets)
+		c := claim("first")
+		require.Len(t, c.Targets, 1)
+		require.Equal(t, org.ID(), *c.Targets[0].AskedBy)
+		o := store.Outcome{Target: c.Targets[0], State: store.StateActive, NextAt: store.InstantOf(db.Clock.Now()), Route: "second", Answers: new(`{"running":true}`), Onward: true}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+		require.Empty(t, claim("first").Targets)
+		c = claim("second")
+		require.Len(t, c.Targets, 1, "it is due at once, and the organisation still waits for it")
+		require.JSONEq(t, `{"running":true}`, *c.Targets[0].Answers)
+
+		o = outcome(db, c.Targets[0], views(7))
+		o.Route = "second"
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+		require.NoError(t, db.PublishRoutes(t.Context(), []store.Route{{Platform: link.TikTok, Kind: store.KindVideo, Route: "third"}}, []string{"third"}))
+		require.Equal(t, []string{"third"}, storetest.Column[string](t, db, "SELECT route FROM fetch_targets"), "the second source is no longer configured")
+	})
+}
+
+func TestAcknowledge_addsDetailsWithoutCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org := newOrg(t, db)
+		track(t, org, clip(t, 1))
+		deliver(t, db, link.TikTok, views(7))
+		before := video(t, org, clip(t, 1))
+		db.Clock.Advance(25 * time.Hour)
+		for _, c := range claim(t, db, link.TikTok, "video") {
+			o := outcome(db, c.Targets[0], store.VideoFacts{Views: new(int64(99)), Title: new("A title")})
+			o.DetailsOnly, o.Source = true, "other"
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{o}))
+		}
+		after := video(t, org, clip(t, 1))
+		require.Equal(t, "A title", after.Title)
+		require.EqualValues(t, 7, *after.LatestViews)
+		require.Equal(t, before.LatestUpdatedAt, after.LatestUpdatedAt)
+		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "details make no point")
 	})
 }

@@ -86,7 +86,7 @@ func TestWriters_lockInOneOrder(t *testing.T) {
 		}
 		for range 3 {
 			run(&wg, func() error {
-				c, err := s.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{store.LaneInteractive}, Limit: 20, Lease: time.Minute})
+				c, err := s.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 20, time.Minute, store.LaneInteractive))
 				if err != nil || len(c.Targets) == 0 {
 					return err
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -64,7 +65,7 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		return nil
 	}
-	st, err := c.Open(ctx, logger, boot.MigrateNothing)
+	st, err := c.Open(ctx, logger, boot.SkipSchemaCheck)
 	if err != nil {
 		err = told(finding{"database", broken, err.Error(), "Set REELTALLY_DATABASE_URL, or start the database that it names."})
 	} else {
@@ -99,7 +100,7 @@ func (c *doctorCommand) examine(ctx context.Context, st *store.Store, logger *sl
 			return nil
 		}
 	}
-	sources, misconfigured := c.Sources.Configured(st, logger)
+	sources, misconfigured := c.Sources.ConfiguredSources(st, logger)
 	for _, look := range []func() []finding{
 		func() []finding { return append(examineClocks(ctx, st, sources), examineRetention(ctx, st)...) },
 		func() []finding {
@@ -197,7 +198,7 @@ const (
 
 // examineClocks compares this machine's clock with the database's and with those of the sources, and thereby learns
 // whether they can be reached.
-func examineClocks(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+func examineClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
 	compare := func(check string, theirs, ours time.Time, precise time.Duration) {
 		drift := theirs.Sub(ours).Abs()
@@ -214,7 +215,7 @@ func examineClocks(ctx context.Context, st *store.Store, sources []collector.Sou
 		compare("clock of the database", *engine.Now, time.Now(), 0)
 	}
 	for _, s := range sources {
-		served, ok := s.(collector.Addressed)
+		served, ok := s.(source.NetworkSource)
 		if !ok {
 			continue
 		}
@@ -234,7 +235,7 @@ func examineClocks(ctx context.Context, st *store.Store, sources []collector.Sou
 	return out
 }
 
-func examineSources(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+func examineSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
 		return []finding{{"sources", odd, "none is configured here", "Give this command the collector's settings: no credential is tried without. Where the collector has none either, no number comes in: docs/sources.md has each source's."}}
 	}
@@ -257,7 +258,7 @@ func examineSources(ctx context.Context, st *store.Store, sources []collector.So
 // lateAfter is how long a target may wait for its turn before something is wrong.
 const lateAfter = time.Hour
 
-func examineCollecting(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+func examineCollecting(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	s, err := collect.ReadStatus(ctx, st, sources)
 	if err != nil {
 		return []finding{{"collectors", broken, err.Error(), "Look at the log of the database."}}

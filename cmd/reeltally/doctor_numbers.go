@@ -7,6 +7,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -20,24 +21,24 @@ func probed(p collector.Probe) finding {
 		found += ", until " + instant(p.RetryAt)
 	}
 	switch p.Class {
-	case collector.OK, collector.Gone, collector.Missing, collector.Taken, collector.Unconfirmed, collector.Private, collector.Restricted:
+	case source.OK, source.Gone, source.Missing, source.OtherOwner, source.Unconfirmed, source.Private, source.Restricted:
 		return finding{check, healthy, takes, ""}
-	case collector.QuotaSpent, collector.RateLimited:
+	case source.QuotaSpent, source.RateLimited:
 		return finding{check, odd, found, "Nothing to do but wait, or buy more."}
-	case collector.Unsupported:
+	case source.Unsupported:
 		switch {
-		case !p.Asked:
+		case !p.Answered:
 			return finding{check, odd, found, "Its credential was not tried."}
-		case p.Own:
+		case p.OwnAccountsOnly:
 			return finding{check, healthy, takes + " for what is its own", ""}
 		}
 		return finding{check, odd, "answers, but refuses a stranger's video: " + found,
 			"The credential may lack a permission, so that no number comes in: docs/sources.md says which it needs. To read own pages of Facebook, set REELTALLY_FACEBOOK_PAGE_ID: then it is tried on them."}
-	case collector.AuthFailed:
+	case source.AuthFailed:
 		return finding{check, broken, found, "The credential is wrong, expired, or lacks the right to this interface: docs/sources.md says where it comes from."}
-	case collector.Temporary, collector.BadRequest:
+	case source.Temporary, source.BadRequest:
 	}
-	if p.Asked {
+	if p.Answered {
 		return finding{check, odd, found, "Ask again in a while. If it stays so, the source has changed its answers: no number comes in from it."}
 	}
 	return finding{check, broken, found, "The source is down, or cannot be reached from here."}

@@ -34,7 +34,7 @@ type commands struct {
 
 func run(ctx context.Context, p boot.Process) error {
 	var c commands
-	parsed, err := boot.Parse(p, &c, collect.Vars(), boot.Describe("ReelTally tracks short videos and the accounts that post them."),
+	parsed, err := boot.Parse(p, &c, collect.Vars(), boot.Description("ReelTally tracks short videos and the accounts that post them."),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ type operator struct{ boot.Database }
 
 // with opens the database for the time of do. A new SQLite file is given its schema.
 func (o operator) with(ctx context.Context, p boot.Process, do func(*store.Store) error) (err error) {
-	return o.opened(ctx, p, boot.MigrateNew, do)
+	return o.opened(ctx, p, boot.CreateSQLite, do)
 }
 
 func (o operator) opened(ctx context.Context, p boot.Process, m boot.Migration, do func(*store.Store) error) error {
@@ -62,7 +62,7 @@ type migrateCommand struct{ operator }
 
 // Run brings the schema up to date.
 func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
-	return c.opened(ctx, p, boot.MigrateNothing, func(st *store.Store) error {
+	return c.opened(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
 		var schema *store.SchemaError
 		if err := st.CheckSchema(ctx); errors.As(err, &schema) && schema.Have > schema.Want {
 			return err

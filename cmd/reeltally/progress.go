@@ -32,7 +32,7 @@ const logEvery = 10 * time.Second
 
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
 	s := &progress{log: logger, task: task, unit: unit, began: time.Now(), logged: time.Now(), total: total}
-	if boot.Terminal(w) {
+	if boot.IsTerminal(w) {
 		s.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(64))
 		s.bar = s.bars.AddBar(total,
 			mpb.PrependDecorators(decor.Name(task+" "), decor.CountersNoUnit("%d of %d "+unit)),

@@ -20,7 +20,7 @@ type sandboxCommand struct {
 
 // Run prints the settings, one a line and nothing else, once the sandbox can be reached, and answers until ctx ends.
 func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
-	defer func() { err = boot.UntilStopped(ctx, err) }()
+	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	logger := c.Logger(p.Stderr)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {

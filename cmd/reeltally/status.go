@@ -9,7 +9,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -22,7 +22,7 @@ type statusCommand struct {
 // Run tells how collecting goes.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.with(ctx, p, func(st *store.Store) error {
-		sources, err := c.Sources.Configured(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
+		sources, err := c.Sources.ConfiguredSources(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-func writeStatus(w io.Writer, s collect.Status, sources []collector.Source) error {
+func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	if _, err := fmt.Fprintf(w, "Collectors at work: %d\n\n", s.Collectors); err != nil {
 		return err
 	}

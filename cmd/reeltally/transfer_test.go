@@ -91,7 +91,7 @@ func TestExport_stoppedHalfWayFails(t *testing.T) {
 			require.Zero(t, status, complaint)
 			ctx, stop := context.WithCancel(t.Context())
 			out := &stopping{stop: stop}
-			status = boot.Status(ctx, boot.Process{Name: "reeltally", Args: []string{"export", "--org", "N"}, Stdout: out, Stderr: &stderr,
+			status = boot.Run(ctx, boot.Process{Name: "reeltally", Args: []string{"export", "--org", "N"}, Stdout: out, Stderr: &stderr,
 				Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run)
 			require.Less(t, strings.Count(out.String(), "\n"), 451)
 			require.Equal(t, 1, status)

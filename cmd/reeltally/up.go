@@ -37,13 +37,13 @@ func (upCommand) Help() string {
 // Run starts everything in one process, says how to use it, and stops in order when ctx ends: first the API once its
 // requests are answered, then the collector once nothing is in its hands, then the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
-	defer func() { err = boot.UntilStopped(ctx, err) }()
+	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
 		return err
 	}
 	c.StoreTimeout = collect.StoreTimeout // of the collector; requests have their own deadline
 	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
-	if u.store, err = c.Open(ctx, u.log, boot.MigrateAll); err != nil {
+	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.store.Close()) }()
@@ -59,7 +59,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err := u.welcome(p.Stdout, demo); err != nil {
 		return err
 	}
-	if err := boot.Together(ctx, parts...); err != nil {
+	if err := boot.RunAll(ctx, parts...); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.Stdout, "\nStopped.")
@@ -79,8 +79,8 @@ type up struct {
 }
 
 // parts opens every listener and puts the parts together, what others lean on first.
-func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
-	var parts []boot.Part
+func (u *up) parts(ctx context.Context) ([]boot.Service, error) {
+	var parts []boot.Service
 	if !u.Sources.HasYouTube() || !u.Sources.HasVendor() {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
@@ -88,7 +88,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 		}
 		u.listeners = append(u.listeners, l)
 		u.useSandbox(boot.URL(l))
-		parts = append(parts, boot.Part{Name: "sandbox", Run: func(ctx context.Context) error {
+		parts = append(parts, boot.Service{Name: "sandbox", Run: func(ctx context.Context) error {
 			return boot.Serve(ctx, l, u.box.Handler(), u.log)
 		}})
 	}
@@ -98,11 +98,11 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 	}
 	// Made-up numbers stay in the database also when every source is a real one now.
 	u.Sandbox = u.Sandbox || len(u.standsFor) > 0 || seeded
-	sources, err := u.Sources.Sources(u.store, u.log)
+	sources, err := u.Sources.RequireSources(u.store, u.log)
 	if err != nil {
 		return nil, err
 	}
-	collector, err := collect.Part(u.store, sources, u.registry, u.log)
+	collector, err := collect.NewService(u.store, sources, u.registry, u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
 	if u.api, err = serve.New(ctx, u.Config, u.store, u.registry, u.log); err != nil {
 		return nil, err
 	}
-	return append(parts, boot.Part{Name: "api", Run: u.api.Run}), nil
+	return append(parts, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
 // closeListeners gives back what a run that failed before it served had opened. Closing again is no error here.

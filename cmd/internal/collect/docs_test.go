@@ -23,8 +23,8 @@ var (
 	labelName   = regexp.MustCompile(`\w+`)
 )
 
-// What a process without sources, such as a server, exports is all that the recommended alerts need: a collector may be dead.
-func TestDocs_alertsAreOfWhatAServerExports(t *testing.T) {
+// The recommended alerts must work with the metrics of a server alone, because the collector may be dead.
+func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
 	require.NoError(t, err)
