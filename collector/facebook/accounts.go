@@ -26,7 +26,7 @@ var lists = []string{"videos", "video_reels"}
 // Facebook filters the entries of a page: a page may be short or empty although more pages follow.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
-// page is the node of a page.
+// page is a Facebook page in the format of the Graph API.
 type page struct {
 	ID        fetch.ID    `json:"id"`
 	Name      *string     `json:"name"`

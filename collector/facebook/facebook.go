@@ -129,7 +129,7 @@ func (s *Source) Group(source.Target) string { return "" }
 // AsksByHandle returns false: Facebook finds videos by their ids.
 func (s *Source) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the only budget. Facebook reports only the used percentage of its limit.
+// Budgets returns the budget of all calls. Its limit is not known, because Facebook reports only the used percentage.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
 // Serves returns true for Facebook videos and accounts with a possible id or handle. Each is fetched alone.
@@ -249,7 +249,7 @@ func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, pa
 
 const videoFields = "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from"
 
-// video is the node of a video.
+// video is a video in the format of the Graph API.
 type video struct {
 	ID          fetch.ID    `json:"id"`
 	Title       *string     `json:"title"`

@@ -20,7 +20,7 @@ const (
 	mira     = "100064550044307"
 )
 
-func newUnderTest(t *testing.T, base string, client *fetch.Client) source.Source {
+func newTestSource(t *testing.T, base string, client *fetch.Client) source.Source {
 	return newSource(t, base+"/v25.0/", func(o *facebook.Options) { o.Client = client })
 }
 
@@ -102,7 +102,7 @@ func isVideo(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pa
 func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newUnderTest, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(side),
+		New: newTestSource, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(side),
 	})
 }
 
@@ -146,29 +146,29 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	none := []sourcetest.Reply{list(""), list("")}
 	empty, bare, big := ok, source.AccountFacts{ID: new(mira), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
-	say := func(from, to string) sourcetest.Reply {
+	profileWith := func(from, to string) sourcetest.Reply {
 		return sourcetest.Reply{Body: strings.Replace(profile, from, to, 1)}
 	}
 	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: notThere}, Class: source.Missing}
 	all := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK:             {Profile: say("", ""), Pages: pages, Class: source.OK, Account: &ok},
+		sourcetest.OK:             {Profile: profileWith("", ""), Pages: pages, Class: source.OK, Account: &ok},
 		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"id":"` + mira + `","username":"mira.cooks"}`}, Pages: none, Class: source.OK, Account: &bare},
-		sourcetest.Empty:          {Profile: say("", ""), Pages: none, Class: source.OK, Account: &empty},
+		sourcetest.Empty:          {Profile: profileWith("", ""), Pages: none, Class: source.OK, Account: &empty},
 		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: http.StatusNotFound, Body: graphError(803, 0, "(#803) Some of the aliases you requested do not exist: mira.cooks")}, Class: source.Missing},
 		sourcetest.PrivateAccount: refused, // a person's profile
-		sourcetest.WrongTypes:     {Profile: say("1230000", `["1230000"]`), Class: source.Temporary},
-		sourcetest.Strings:        {Profile: say("1230000", `"1230000"`), Pages: pages, Class: source.OK},
-		sourcetest.Big:            {Profile: say("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: say("Mira.Cooks", "somebody"), Class: source.Temporary},
-		sourcetest.Pinned:         {Profile: say("", ""), Pages: []sourcetest.Reply{pages[0], list("", first, last), reels}, Class: source.OK},
-		sourcetest.BrokenEntry:    {Profile: say("", ""), Pages: []sourcetest.Reply{list("QVFIUnA", `{"id":["x"]}`, first), pages[1], reels}, Class: source.OK},
-		sourcetest.BrokenList:     {Profile: say("", ""), Pages: []sourcetest.Reply{list("", `{"id":7}`, `[]`)}, Class: source.Temporary},
+		sourcetest.WrongTypes:     {Profile: profileWith("1230000", `["1230000"]`), Class: source.Temporary},
+		sourcetest.Strings:        {Profile: profileWith("1230000", `"1230000"`), Pages: pages, Class: source.OK},
+		sourcetest.Big:            {Profile: profileWith("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: profileWith("Mira.Cooks", "somebody"), Class: source.Temporary},
+		sourcetest.Pinned:         {Profile: profileWith("", ""), Pages: []sourcetest.Reply{pages[0], list("", first, last), reels}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: profileWith("", ""), Pages: []sourcetest.Reply{list("QVFIUnA", `{"id":["x"]}`, first), pages[1], reels}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: profileWith("", ""), Pages: []sourcetest.Reply{list("", `{"id":7}`, `[]`)}, Class: source.Temporary},
 	}
 	for c, refusal := range refusals() {
 		all[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: newUnderTest, Target: account("mira.cooks", 120), Answers: all,
+		New: newTestSource, Target: account("mira.cooks", 120), Answers: all,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/video") },
 	})
 }

@@ -12,7 +12,7 @@ import (
 // MaxRetryAfter is the longest wait that Retry-After is believed: a longer one is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an HTTP status for which the platform's own error says nothing more specific. It never returns a class
+// ClassOf returns the class of an HTTP status. Use it if the platform's own error does not decide the class. It never returns a class
 // of one target: a 404 may also mean a wrong base address, and must not make a video disappear. It does not decide whether the source
 // is at fault either. The collector decides that by whether other targets get the same answer (see NamesCredential).
 //

@@ -219,7 +219,7 @@ func TestClient_hidesCredentials(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	o := fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	ask := func(e *fetch.Endpoint, base string) error {
+	send := func(e *fetch.Endpoint, base string) error {
 		_, err := e.Do(t.Context(), fetch.Request{
 			URL:     base + "/?key=" + url.QueryEscape(secret) + "&token=" + url.QueryEscape(secret),
 			Header:  http.Header{"Authorization": {"Bearer " + secret}},
@@ -240,14 +240,14 @@ func TestClient_hidesCredentials(t *testing.T) {
 
 	good := newEndpoint(t, ok, o)
 	for _, err := range []error{
-		ask(newEndpoint(t, gone.URL, o), gone.URL), ask(newEndpoint(t, echo, o), echo),
-		ask(good, "http://bad host/"), ask(good, "://"), ask(good, echo), ask(good, "http://"+url.QueryEscape(secret)+"@"+strings.TrimPrefix(ok, "http://")),
+		send(newEndpoint(t, gone.URL, o), gone.URL), send(newEndpoint(t, echo, o), echo),
+		send(good, "http://bad host/"), send(good, "://"), send(good, echo), send(good, "http://"+url.QueryEscape(secret)+"@"+strings.TrimPrefix(ok, "http://")),
 	} {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), secret)
 		require.NotContains(t, err.Error(), url.QueryEscape(secret))
 	}
-	require.NoError(t, ask(good, ok))
+	require.NoError(t, send(good, ok))
 	require.Contains(t, log.String(), "source call answered")
 	require.NotContains(t, log.String(), secret)
 	require.NotContains(t, log.String(), url.QueryEscape(secret))

@@ -36,7 +36,7 @@ func TestEndpoint_checksBaseURL(t *testing.T) {
 
 func TestEndpoint_refusesOtherServers(t *testing.T) {
 	t.Parallel()
-	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server was asked") })
+	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
 	base := serve(t, func(http.ResponseWriter, *http.Request) {})
 	e := newEndpoint(t, base+"/prefix", fetch.Options{})
 	for _, mine := range []string{base, base + "/prefix/x", base + "/other", strings.ToUpper(base[:4]) + base[4:]} {
@@ -100,7 +100,7 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 			require.ErrorIs(t, err, fetch.ErrUnreachable)
 			require.Equal(t, c.dialed, dialed, f.Detail)
 			if c.dialed == "" {
-				require.Contains(t, f.Detail, "refused", "the detail says that the address was refused")
+				require.Contains(t, f.Detail, "refused", "the detail must contain the refusal")
 			}
 		})
 	}

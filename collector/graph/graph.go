@@ -75,7 +75,7 @@ func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 // Clock returns the server's time.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
-// Budgets returns the only budget, which has no known limit.
+// Budgets returns the budget of all calls. Its limit is not known.
 func (c *Client) Budgets() []source.Budget {
 	return []source.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
 		hour := now.UTC().Truncate(time.Hour) // Meta counts a rolling hour instead
@@ -111,7 +111,7 @@ func (e *TargetError) Result() source.Result {
 	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }
 
-// Code is the code and the subcode of an error. Sub 0 stands for all subcodes.
+// Code is the code and the subcode of an error. A Sub of 0 matches all subcodes.
 type Code struct{ Main, Sub int }
 
 // ErrorClasses are the classes of the errors that concern only the requested object. AuthFailed means that the object belongs to the
@@ -235,7 +235,7 @@ func (e apiError) lacksAccess() bool {
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
 }
 
-// ErrPageToken is the cause of a failure whose call needs a page's own token.
+// ErrPageToken is the cause of a failure if the call needs a page's own token.
 var ErrPageToken = errors.New("the call needs the token of a page")
 
 // wantsPageToken returns true if the error says that the call needs a page's own token.
@@ -243,7 +243,7 @@ func (e apiError) wantsPageToken() bool {
 	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
 }
 
-// refusesCredential returns true if the error refuses the kind of token or the appsecret_proof, whatever object was requested.
+// refusesCredential returns true if the call needs a page token or a valid appsecret_proof, whatever object was requested.
 func (e apiError) refusesCredential() bool {
 	return e.wantsPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }

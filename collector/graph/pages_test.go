@@ -43,11 +43,11 @@ func newClient(t *testing.T, answer func(path string, q url.Values) (status int,
 
 func TestClient_sendsAppSecretProof(t *testing.T) {
 	t.Parallel()
-	var asked url.Values
-	c := newClient(t, func(_ string, q url.Values) (int, string) { asked = q; return http.StatusOK, `{"id":"1"}` })
+	var query url.Values
+	c := newClient(t, func(_ string, q url.Values) (int, string) { query = q; return http.StatusOK, `{"id":"1"}` })
 	_, err := c.Get(t.Context(), nil, "1", nil, "fields", "id")
 	require.NoError(t, err)
-	require.Equal(t, url.Values{"fields": {"id"}, "access_token": {sourcetest.Credential}, "appsecret_proof": {proof}}, asked)
+	require.Equal(t, url.Values{"fields": {"id"}, "access_token": {sourcetest.Credential}, "appsecret_proof": {proof}}, query)
 }
 
 func TestClient_returnsFailureForRefusedProof(t *testing.T) {
@@ -106,12 +106,12 @@ func TestClient_getsAndRenewsPageTokens(t *testing.T) {
 	t.Parallel()
 	p := &pages{}
 	c := newClient(t, p.answer)
-	ask := func(page string) (string, error) {
+	get := func(page string) (string, error) {
 		res, err := c.GetAsPage(t.Context(), nil, page, "video", nil)
 		return string(res.Body), err
 	}
 	for _, id := range []string{"1", "2", "1"} {
-		body, err := ask(id)
+		body, err := get(id)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+id+`"}`, body)
 	}
@@ -123,7 +123,7 @@ func TestClient_getsAndRenewsPageTokens(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			body, err := ask("2")
+			body, err := get("2")
 			if err == nil && body != `{"id":"2"}` {
 				err = errors.New(body)
 			}
@@ -135,7 +135,7 @@ func TestClient_getsAndRenewsPageTokens(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, 4, p.lists, "eight concurrent calls request the list once")
 
-	_, err := ask("9")
+	_, err := get("9")
 	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a token is requested with the client's token")
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
@@ -156,10 +156,10 @@ func TestClient_hidesPageTokens(t *testing.T) {
 
 func TestClient_usesOwnTokenIfItMayNotListPages(t *testing.T) {
 	t.Parallel()
-	asked := 0
+	lists := 0
 	c := newClient(t, func(path string, q url.Values) (int, string) {
 		if path == "/v25.0/me/accounts" {
-			asked++
+			lists++
 			return http.StatusBadRequest, `{"error":{"message":"(#100) Tried accessing nonexisting field (accounts) on node type (Page)","type":"OAuthException","code":100}}`
 		}
 		return http.StatusOK, `{"id":"` + q.Get("access_token") + `"}`
@@ -169,5 +169,5 @@ func TestClient_usesOwnTokenIfItMayNotListPages(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+sourcetest.Credential+`"}`, string(res.Body))
 	}
-	require.Equal(t, 1, asked)
+	require.Equal(t, 1, lists)
 }

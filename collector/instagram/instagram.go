@@ -82,7 +82,7 @@ func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 // Concurrency returns 8: each account costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
 func (s *Source) Concurrency() int { return 8 }
 
-// Budgets returns the only budget. Meta reports only the used percentage of its limit.
+// Budgets returns the budget of all calls. Its limit is not known, because Meta reports only the used percentage.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
 // Serves returns true for Instagram videos, in batches of 25, and for accounts with a possible handle, which are fetched alone.

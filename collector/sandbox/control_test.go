@@ -222,7 +222,7 @@ func TestControl_returnsTrueData(t *testing.T) {
 func TestFaults_haveFormatOfSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		ask                      func(*testing.T, testServer) answer
+		request                  func(*testing.T, testServer) answer
 		limited, spent, internal int
 		message                  []any // the path of the error's text
 	}{
@@ -239,14 +239,14 @@ func TestFaults_haveFormatOfSource(t *testing.T) {
 			r := newTestServer(t)
 			for fault, status := range map[string]int{"rate_limited": c.limited, "quota_spent": c.spent, "server_error": c.internal} {
 				r.fault(t, `{"source":"*","fault":"`+fault+`","count":1}`)
-				a := c.ask(t, r)
+				a := c.request(t, r)
 				require.Equal(t, status, a.StatusCode, fault)
 				require.NotEmpty(t, at(t, a.json(t), c.message...))
 				require.Empty(t, a.Header.Get("Retry-After"))
 			}
 			r.fault(t, `{"source":"*","fault":"rate_limited","count":1,"retry_after":0}`)
-			require.Equal(t, "0", c.ask(t, r).Header.Get("Retry-After"))
-			require.Less(t, c.ask(t, r).StatusCode, 300)
+			require.Equal(t, "0", c.request(t, r).Header.Get("Retry-After"))
+			require.Less(t, c.request(t, r).StatusCode, 300)
 		})
 	}
 }
@@ -255,13 +255,13 @@ func TestFaults_truncateBodies(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"youtube","fault":"truncated"}`)
-	ask := func() answer { return r.youtube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
-	first := ask()
+	request := func() answer { return r.youtube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
+	first := request()
 	require.Equal(t, http.StatusOK, first.StatusCode)
 	require.NoError(t, first.err)
 	require.NotEmpty(t, first.text)
 	require.False(t, json.Valid([]byte(first.text)))
-	second := ask()
+	second := request()
 	require.Equal(t, http.StatusOK, second.StatusCode)
 	require.Error(t, second.err, "Content-Length must be that of the whole body")
 }

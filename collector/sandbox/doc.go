@@ -19,8 +19,8 @@
 //	/shortlinks/HOST/PATH        the answer of https://HOST/PATH, for GET and HEAD
 //	/_control/…                  see below
 //
-// Settings returns the environment variables that point every source to the sandbox. TikTok's Research API is the exception: it takes
-// TikTokResearchClientKey and its secret. The sandbox refuses the same requests as the real source: wrong keys, unknown or missing
+// Settings returns environment variables with which every source uses the sandbox, except TikTok's Research API. It needs
+// TikTokResearchClientKey and TikTokResearchClientSecret. The sandbox refuses the same requests as the real source: wrong keys, unknown or missing
 // parameters, too many ids. YouTube's quota is enforced: 10,000 units per Pacific day in the common bucket, and another 10,000 for batchGetStats. The
 // quota of TikTok's Research API is enforced as well: 1,000 requests per UTC day. TikTok's access tokens last two hours. A refresh token works only once, except
 // TikTokRefreshToken, which starts a new login at each use. Tokens remain valid after the process ends.
@@ -72,7 +72,7 @@
 //
 //	PUT    /_control/faults  {"source","fault","count","retry_after","ids","status","body"}: sets the fault of a source and replaces an earlier one
 //	GET    /_control/faults  {"faults":[…]}, where "used" is the number of affected calls
-//	DELETE /_control/faults  deletes all faults, or that of ?source=
+//	DELETE /_control/faults  deletes all faults, or the fault of ?source=
 //	GET    /_control/calls   {"<source>":{"calls","ids","max_batch","by_method","batches","batches_dropped"}}
 //	DELETE /_control/calls   resets the counts to zero
 //	PUT    /_control/clock   {"now"}: stops the clock at this time
@@ -99,7 +99,7 @@
 //   - refused: status and body, for calls with one of ids. ids are ids, handles or links, depending on the source's calls.
 //   - zeros: every count of the correct answer is 0.
 //   - truncated: 200 and half of the body. Content-Length is alternately that of the half and that of the whole body.
-//   - hostile: 200 and, in turn: wrong types, numbers and strings confused, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL
+//   - hostile: 200 and, in turn: wrong types, numbers as strings and strings as numbers, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL
 //     and invalid UTF-8, HTML, no ids, impossible numbers, nulls, an empty body, a string instead of an object. For short links: redirects to
 //     forbidden addresses.
 package sandbox

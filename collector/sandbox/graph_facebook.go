@@ -148,7 +148,7 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 	return n
 }
 
-// facebookMetrics are the insights of a video.
+// facebookMetrics are the metrics of a video's insights.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
 // minInsightViews is the number of views from which a video has insights.

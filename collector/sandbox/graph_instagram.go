@@ -78,12 +78,12 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 			return nil, &bad
 		}
 		c.ids = append(c.ids, name)
-		asked, ok := s.world.byHandle(link.Instagram, name)
-		if !ok || s.world.account(asked, c.now).State != Public {
+		account, ok := s.world.byHandle(link.Instagram, name)
+		if !ok || s.world.account(account, c.now).State != Public {
 			bad := graphError(http.StatusBadRequest, 110, 2207013, "Invalid user id")
 			return nil, &bad
 		}
-		found, bad := s.instagramUser(c, asked, true).project(f.fields)
+		found, bad := s.instagramUser(c, account, true).project(f.fields)
 		return found, bad
 	}
 	return n
@@ -139,7 +139,7 @@ func (t VideoTruth) hiddenLikes(w *World) int64 {
 	return 1 + int64(float64(t.Views-20)*v.curve.likes)
 }
 
-// instagramMetrics are the insights of a post.
+// instagramMetrics are the metrics of a post's insights.
 var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved", "reach", "total_interactions"}
 
 var metricName = regexp.MustCompile(`^[a-z_]+$`)

@@ -42,21 +42,21 @@ func TestGraph_checksAppSecretProof(t *testing.T) {
 	r := newTestServer(t)
 	// The hex HMAC-SHA256 of InstagramToken under MetaAppSecret, computed with another program.
 	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
-	ask := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
+	request := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
 	requireRefused := func(a answer, message string) {
 		t.Helper()
 		requireGraphError(t, a, 400, 100, 0, message)
 		require.Equal(t, "GraphMethodException", at(t, a.json(t), "error").(object)["type"])
 	}
-	require.Equal(t, http.StatusOK, ask().StatusCode, "no proof is required")
-	require.Equal(t, http.StatusOK, ask("appsecret_proof", proof).StatusCode)
-	requireRefused(ask("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
-	requireRefused(ask("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
+	require.Equal(t, http.StatusOK, request().StatusCode, "no proof is required")
+	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
+	requireRefused(request("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
+	requireRefused(request("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":true}`).StatusCode)
-	requireRefused(ask(), "API calls from the server require an appsecret_proof argument")
-	require.Equal(t, http.StatusOK, ask("appsecret_proof", proof).StatusCode)
+	requireRefused(request(), "API calls from the server require an appsecret_proof argument")
+	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":false}`).StatusCode)
-	require.Equal(t, http.StatusOK, ask().StatusCode)
+	require.Equal(t, http.StatusOK, request().StatusCode)
 	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/meta", `{"secret":1}`).StatusCode)
 }
 
@@ -237,22 +237,22 @@ func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 
 func TestGraph_faultsHaveMetasFormat(t *testing.T) {
 	t.Parallel()
-	for source, ask := range map[string]func(r testServer) answer{
+	for source, request := range map[string]func(r testServer) answer{
 		"instagram": func(r testServer) answer { return r.instagram(t, r.ownID(), "fields", "username") },
 		"facebook":  func(r testServer) answer { return r.facebook(t, "natgeo", "fields", "username,followers_count") },
 	} {
 		r := newTestServer(t)
 		r.fault(t, `{"source":"`+source+`","fault":"rate_limited","retry_after":7}`)
-		a := ask(r)
+		a := request(r)
 		requireGraphError(t, a, 400, 4, 0, "request limit")
 		require.Equal(t, "7", a.Header.Get("Retry-After"))
 		require.Contains(t, a.Header.Get("X-App-Usage"), `"call_count":100`)
 		r.fault(t, `{"source":"`+source+`","fault":"quota_spent"}`)
-		a = ask(r)
+		a = request(r)
 		requireGraphError(t, a, 400, graphLimits[source].code, 0, "too many calls")
 		require.Contains(t, a.Header.Get("X-Business-Use-Case-Usage"), `"estimated_time_to_regain_access":5`)
 		r.fault(t, `{"source":"`+source+`","fault":"server_error"}`)
-		requireGraphError(t, ask(r), 500, 2, 0, "unexpected error")
+		requireGraphError(t, request(r), 500, 2, 0, "unexpected error")
 		calls := r.do(t, http.MethodGet, "/_control/calls", "").json(t)
 		require.EqualValues(t, "3", at(t, calls, source, "calls"))
 	}

@@ -142,5 +142,5 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
-// isMe returns true if a path begins with "me", which stands for the owner of the token.
+// isMe returns true if a path begins with "me", the owner of the token.
 func isMe(path []string) bool { return strings.EqualFold(path[0], "me") }

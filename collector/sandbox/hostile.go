@@ -21,9 +21,9 @@ func hostileVariants() []hostileVariant {
 		{"numbers as strings and strings as numbers", changeMembers(swapNumbersAndStrings)},
 		{"ids beyond 2^53, as numbers", changeMembers(numericID)},
 		{"swapped fields", changeMembers(swapped)},
-		{"deep nesting", func(r reply) reply { return r.bytesOnly(deep()) }},
-		{"a body of ten megabytes", huge},
-		{"NUL, lone surrogates and invalid UTF-8 in texts", badText},
+		{"deep nesting", func(r reply) reply { return r.bytesOnly(deeplyNested()) }},
+		{"a body of ten megabytes", withHugeText},
+		{"NUL, lone surrogates and invalid UTF-8 in texts", withInvalidText},
 		{"HTML instead of JSON", func(r reply) reply {
 			r.kind = "text/html; charset=utf-8"
 			return r.bytesOnly([]byte("<!DOCTYPE html><html><head><title>Verify you are human</title></head><body>captcha</body></html>"))
@@ -34,7 +34,7 @@ func hostileVariants() []hostileVariant {
 			}
 			return value
 		})},
-		{"impossible numbers", impossible},
+		{"impossible numbers", withImpossibleCounts},
 		{"null for every value", changeMembers(func(_ string, value any) any {
 			switch value.(type) {
 			case object, []any:
@@ -133,14 +133,14 @@ func swapped(_ string, value any) any {
 	return o
 }
 
-func deep() []byte {
+func deeplyNested() []byte {
 	const depth = 100_000
 	nest := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)
 }
 
-// huge makes one text ten megabytes long.
-func huge(good reply) reply {
+// withHugeText makes one text ten megabytes long.
+func withHugeText(good reply) reply {
 	done := false
 	return changeMembers(func(key string, value any) any {
 		text, ok := value.(string)
@@ -152,7 +152,8 @@ func huge(good reply) reply {
 	})(good)
 }
 
-func badText(good reply) reply {
+// withInvalidText adds NUL, a lone surrogate and invalid UTF-8 to all texts.
+func withInvalidText(good reply) reply {
 	const mark = "reeltally-bad-text"
 	marked := changeMembers(func(key string, value any) any {
 		if _, ok := value.(string); ok && textKeys[key] {
@@ -163,8 +164,8 @@ func badText(good reply) reply {
 	return good.bytesOnly(bytes.ReplaceAll(marked.bytes(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
 }
 
-// impossible replaces counts by negative numbers, fractions, and numbers beyond int64 or float64.
-func impossible(good reply) reply {
+// withImpossibleCounts replaces counts by negative numbers, fractions, and numbers beyond int64 or float64.
+func withImpossibleCounts(good reply) reply {
 	values, at := []json.Number{"-1", "1.5", "9223372036854775808", "1e400"}, 0
 	return changeMembers(func(key string, value any) any {
 		if !countKeys[key] {

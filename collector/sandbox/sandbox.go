@@ -16,7 +16,7 @@ const (
 	InstagramToken = "sandbox-instagram-token"
 	// FacebookToken is the token of the page in Settings. It may also read all other pages.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the token of a system user who has a role on the pages of World.FacebookPages, and who gets their tokens from
+	// FacebookUserToken is the token of a system user. The user has a role on the pages of World.FacebookPages, and gets their tokens from
 	// me/accounts. Only a page's own token may read insights and the videos of the second and third of these pages. The system user may read
 	// everything else.
 	FacebookUserToken = "sandbox-facebook-user-token"

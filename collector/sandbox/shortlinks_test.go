@@ -110,22 +110,22 @@ func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 func TestShortLinks_haveFaults(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	ask := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
+	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
 	r.fault(t, `{"source":"shortlinks","fault":"rate_limited","count":1,"retry_after":3}`)
-	a := ask()
+	a := request()
 	require.Equal(t, 429, a.StatusCode)
 	require.Equal(t, "3", a.Header.Get("Retry-After"))
 	r.fault(t, `{"source":"shortlinks","fault":"server_error","count":1}`)
-	require.Equal(t, 503, ask().StatusCode)
+	require.Equal(t, 503, request().StatusCode)
 	r.fault(t, `{"source":"shortlinks","fault":"hostile"}`)
 	seen := map[string]bool{}
 	for range 12 {
-		a = ask()
+		a = request()
 		require.Equal(t, http.StatusFound, a.StatusCode)
 		seen[a.Header.Get("Location")] = true
 	}
 	require.Len(t, seen, 12)
 	require.Contains(t, seen, "http://127.0.0.1:22/")
 	r.do(t, http.MethodDelete, "/_control/faults", "")
-	require.Equal(t, 301, ask().StatusCode)
+	require.Equal(t, 301, request().StatusCode)
 }

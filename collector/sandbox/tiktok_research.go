@@ -58,7 +58,7 @@ func (q *researchQuery) check() string {
 	case q.size < 1 || q.size > maxResearchPage:
 		return fmt.Sprintf("max_count is %d; it must be from 1 to %d", q.size, maxResearchPage)
 	case q.Cursor < 0 || q.Cursor > 0 && q.SearchID != tiktokLogID:
-		return "cursor needs the search_id of the query that gave it"
+		return "cursor needs the search_id from the same answer"
 	case len(q.Query.And) == 0:
 		return "query is required"
 	}

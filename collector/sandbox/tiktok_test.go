@@ -72,16 +72,16 @@ func TestTikTok_accessTokensExpire(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	user, client := r.login(t), r.approved(t)
-	ask := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
-	require.Equal(t, http.StatusOK, ask(user))
-	require.Equal(t, http.StatusUnauthorized, ask(client), "the token is for the other API")
-	require.Equal(t, http.StatusUnauthorized, ask(user+"0"))
+	request := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
+	require.Equal(t, http.StatusOK, request(user))
+	require.Equal(t, http.StatusUnauthorized, request(client), "the token is for the other API")
+	require.Equal(t, http.StatusUnauthorized, request(user+"0"))
 	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
 	a := r.tiktok(t, user, "user/info/?fields=open_id", "")
 	require.Equal(t, http.StatusUnauthorized, a.StatusCode)
 	require.Equal(t, "access_token_invalid", at(t, a.json(t), "error", "code"))
-	require.Equal(t, http.StatusOK, ask(r.login(t)))
+	require.Equal(t, http.StatusOK, request(r.login(t)))
 }
 
 func TestTikTok_refusesInvalidRequests(t *testing.T) {
@@ -104,7 +104,7 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 		"rows too many":        {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
 		"no query":             {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
 		"an unknown condition": {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
-		"nobody":               {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
+		"an unknown account":   {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,16 +136,16 @@ func TestTikTok_researchQuotaIsPerDay(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	token := r.approved(t)
-	ask := func() answer {
+	request := func() answer {
 		return r.tiktok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
 	}
 	for range researchQuota {
-		require.Equal(t, http.StatusOK, ask().StatusCode)
+		require.Equal(t, http.StatusOK, request().StatusCode)
 	}
-	a := ask()
+	a := request()
 	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
 	require.Equal(t, "daily_quota_limit_exceeded", at(t, a.json(t), "error", "code"))
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
 	token = r.approved(t)
-	require.Equal(t, http.StatusOK, ask().StatusCode)
+	require.Equal(t, http.StatusOK, request().StatusCode)
 }

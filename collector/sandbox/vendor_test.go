@@ -100,7 +100,7 @@ func TestEnsembleData_usesItsStatusCodes(t *testing.T) {
 		pairs      []string
 		status     int
 	}{
-		{"no such path", "tt/post", nil, 404},
+		{"an unknown path", "tt/post", nil, 404},
 		{"a missing parameter", "tt/post/info", nil, 422},
 		{"a missing depth", "tt/user/posts", []string{"username", "zachking"}, 422},
 		{"a wrong depth", "tt/user/posts", []string{"username", "zachking", "depth", "x"}, 422},
@@ -113,7 +113,7 @@ func TestEnsembleData_usesItsStatusCodes(t *testing.T) {
 		{"a private video", "tt/post/info", []string{"url", tiktok(TurnsPrivate)}, 472},
 		{"an age gate", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
 		{"an unknown user", "tt/user/info", []string{"username", handle(AccountGone)}, 473},
-		{"what is no user", "tt/user/info", []string{"username", "not a user"}, 473},
+		{"an unknown user", "tt/user/info", []string{"username", "not a user"}, 473},
 		{"a private user", "tt/user/info", []string{"username", handle(AccountPrivate)}, 200},
 		{"a private user's list", "tt/user/posts", []string{"username", handle(AccountPrivate), "depth", "1"}, 472},
 		{"an empty list", "tt/user/posts", []string{"username", handle(AccountEmpty), "depth", "1"}, 200},
@@ -259,7 +259,7 @@ func TestScrapeCreators_usesItsStatusCodes(t *testing.T) {
 		pairs      []string
 		status     int
 	}{
-		{"no such path", "v1/tiktok", nil, 404},
+		{"an unknown path", "v1/tiktok", nil, 404},
 		{"a missing parameter", "v2/tiktok/video", nil, 400},
 		{"a bad link", "v2/tiktok/video", []string{"url", "x"}, 400},
 		{"a deleted video", "v2/tiktok/video", []string{"url", tiktok(TurnsDeleted)}, 404},

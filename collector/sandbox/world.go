@@ -31,7 +31,7 @@ func newWorld(seed uint64) *World {
 // State is the visibility of a video or an account.
 type State string
 
-// The states.
+// The states of videos and accounts.
 const (
 	Public     State = "public"
 	Restricted State = "restricted" // for adults only; YouTube's API returns it all the same

@@ -128,7 +128,7 @@ func TestOfficialClient_readsChannelsAndTheirUploads(t *testing.T) {
 func TestOfficialClient_readsErrors(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	ask := func(service *youtube.Service) *googleapi.Error {
+	request := func(service *youtube.Service) *googleapi.Error {
 		_, err := service.Videos.List([]string{"id"}).Id("dQw4w9WgXcQ").Do()
 		var failure *googleapi.Error
 		require.ErrorAs(t, err, &failure)
@@ -136,24 +136,24 @@ func TestOfficialClient_readsErrors(t *testing.T) {
 	}
 	service := officialClient(t, r, YouTubeAPIKey)
 
-	failure := ask(officialClient(t, r, "wrong"))
+	failure := request(officialClient(t, r, "wrong"))
 	require.Equal(t, http.StatusBadRequest, failure.Code)
 	require.Equal(t, "badRequest", failure.Errors[0].Reason)
 	require.Contains(t, failure.Details[0].(map[string]any)["reason"], "API_KEY_INVALID")
 
 	r.fault(t, `{"source":"youtube","fault":"quota_spent","count":1}`)
-	failure = ask(service)
+	failure = request(service)
 	require.Equal(t, http.StatusForbidden, failure.Code)
 	require.Equal(t, "quotaExceeded", failure.Errors[0].Reason)
 
 	r.fault(t, `{"source":"youtube","fault":"rate_limited","count":1,"retry_after":7}`)
-	failure = ask(service)
+	failure = request(service)
 	require.Equal(t, http.StatusTooManyRequests, failure.Code)
 	require.Equal(t, "rateLimitExceeded", failure.Errors[0].Reason)
 	require.Equal(t, "7", failure.Header.Get("Retry-After"))
 
 	r.fault(t, `{"source":"youtube","fault":"server_error","count":1}`)
-	failure = ask(service)
+	failure = request(service)
 	require.Equal(t, http.StatusServiceUnavailable, failure.Code)
 	require.Equal(t, "backendError", failure.Errors[0].Reason)
 

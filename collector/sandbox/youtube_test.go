@@ -180,18 +180,18 @@ func TestYouTube_quotaIsPerBucketAndPacificDay(t *testing.T) {
 	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // 23:59 in California
 	s := New(Options{Now: func() time.Time { return clock }})
 	handler := s.Handler()
-	ask := func(method string) int {
+	request := func(method string) int {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/youtube/youtube/v3/"+method+"&key="+YouTubeAPIKey, nil))
 		return w.Code
 	}
 	for range dailyQuota {
-		ask("videos?part=wrong") // a failed request costs a unit as well
+		request("videos?part=wrong") // a failed request costs a unit as well
 	}
-	require.Equal(t, http.StatusForbidden, ask("channels?part=id&forHandle=abc"))
-	require.Equal(t, http.StatusOK, ask("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
+	require.Equal(t, http.StatusForbidden, request("channels?part=id&forHandle=abc"))
+	require.Equal(t, http.StatusOK, request("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
 	clock = clock.Add(time.Minute)
-	require.Equal(t, http.StatusOK, ask("channels?part=id&forHandle=abc"))
+	require.Equal(t, http.StatusOK, request("channels?part=id&forHandle=abc"))
 }
 
 func TestYouTube_compressesIfAccepted(t *testing.T) {

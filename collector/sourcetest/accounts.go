@@ -269,7 +269,7 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 		answer(w, r)
 	}))
 	defer web.Close()
-	got := h.harness().ask(t, web.URL, fetch.Options{})
+	got := h.harness().fetchFrom(t, web.URL, fetch.Options{})
 	require.NotEmpty(t, got.spent)
 	for _, call := range got.spent {
 		require.Equal(t, calls.Load(), call.Units, "each call must spend one unit, and there must be no more calls than planned")

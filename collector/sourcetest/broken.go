@@ -68,7 +68,7 @@ func (h Harness) runBroken(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewServer(http.NotFoundHandler())
 		server.Close()
-		h.requireTemporary(t, h.ask(t, server.URL, fetch.Options{}))
+		h.requireTemporary(t, h.fetchFrom(t, server.URL, fetch.Options{}))
 	})
 	t.Run("an answer of the sandbox", func(t *testing.T) {
 		t.Parallel()

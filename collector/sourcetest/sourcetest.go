@@ -134,7 +134,7 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 func (h Harness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
-	ask := func(t *testing.T, header http.Header) *source.Failure {
+	refuse := func(t *testing.T, header http.Header) *source.Failure {
 		t.Helper()
 		got := h.fetch(t, want.handler(header), fetch.Options{})
 		require.NotNil(t, got.failure, "Fetch must return a failure")
@@ -142,12 +142,12 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 		require.Equal(t, want.Bucket, got.failure.Bucket)
 		return got.failure
 	}
-	f := ask(t, nil)
+	f := refuse(t, nil)
 	require.True(t, want.RetryAt.Equal(f.RetryAt), "want %s, got %s", want.RetryAt, f.RetryAt)
 	if c == RateLimited || c == ServerError {
-		f = ask(t, http.Header{"Retry-After": {"120"}})
+		f = refuse(t, http.Header{"Retry-After": {"120"}})
 		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
-		f = ask(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
+		f = refuse(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
 		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
 	}
 }
@@ -183,12 +183,12 @@ type outcome struct {
 	spent   []source.Call // the units that Fetch spent
 }
 
-// fetch runs Fetch against a server with the given handler, and checks the general rules for outcomes.
+// fetch runs Fetch against a new server with the given handler, and checks the general rules for outcomes.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.route(main))
 	defer server.Close()
-	return h.ask(t, server.URL, o)
+	return h.fetchFrom(t, server.URL, o)
 }
 
 func (h Harness) route(main http.Handler) http.Handler {
@@ -203,7 +203,8 @@ func (h Harness) route(main http.Handler) http.Handler {
 	})
 }
 
-func (h Harness) ask(t *testing.T, base string, o fetch.Options) outcome {
+// fetchFrom runs Fetch against the server at base, and checks the general rules for outcomes.
+func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -25,7 +25,7 @@ const (
 
 var (
 	errFormat = errors.New("the JSON of the answer does not have TikTok's format")
-	// errTokenRefused is the cause of a failure whose access token is no longer valid.
+	// errTokenRefused is the cause of a failure if the access token is no longer valid.
 	errTokenRefused = errors.New("the access token was refused")
 )
 
@@ -157,7 +157,7 @@ func classOf(code string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. jsonErr says why the answer is not valid JSON; it is nil if it is.
+// failure returns the failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON or errFormat.
 func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token string) *source.Failure {
 	now := a.now()
 	f := &source.Failure{

@@ -196,7 +196,8 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns class and detail of a video that is missing from the answer found. The class is Unsupported if the video's handle is
+// missingVideo returns the class and the detail of a video that is missing from the answer, whose videos are found. The class is Unsupported if
+// the video's handle is
 // not that of the own account. Otherwise it is Missing for a confirmed handle, and Unconfirmed for a handle that only a caller's link names.
 func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, found videos) (source.Class, string, error) {
 	if found.incomplete != "" {

@@ -255,7 +255,7 @@ func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query,
 	return found, next, err
 }
 
-// result returns the result for a target of a query whose answers are found.
+// result returns the result for a target of a query. found are the videos in the answers to the query.
 func (r *Research) result(t source.Target, found videos) source.Result {
 	got, ok := found.result(t)
 	got.Lags = true
@@ -269,7 +269,7 @@ func (r *Research) result(t source.Target, found videos) source.Result {
 	case found.noList:
 		got.Class, got.Detail = source.Temporary, "missing from an answer without a list"
 	case found.more:
-		got.Class, got.Detail = source.Temporary, "missing from the pages that were read; there are more pages"
+		got.Class, got.Detail = source.Temporary, "missing from the pages that were read, but more pages follow"
 	case r.now().Before(at.Add(indexingDelay)):
 		got.Class, got.Detail = source.Temporary, "not found yet: the Research API finds new videos only after some days"
 	default:
@@ -278,7 +278,7 @@ func (r *Research) result(t source.Target, found videos) source.Result {
 	return got
 }
 
-// withBucket sets the budget of a failure whose quota is spent.
+// withBucket sets the budget in a failure of class QuotaSpent.
 func (r *Research) withBucket(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests

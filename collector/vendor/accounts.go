@@ -19,12 +19,12 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wanted returns how many of an account's newest entries are requested at least.
+// wanted returns the number of an account's newest entries that are requested at least.
 func (l *List) wanted(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units returns how many units of a page a call requests.
+// units returns the value of {units} for a call that requests the wanted entries: the number of page units.
 func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }
@@ -320,7 +320,7 @@ func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Req
 	case class == source.OK, slices.Contains(targetClasses, class):
 		return page{body: body, class: class, detail: detail, sandbox: res.Sandbox}, nil
 	case text == split:
-		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("a call for one account was refused because it has too many targets: %s", detail)}
+		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the vendor says that a call for one account has too many targets: %s", detail)}
 	}
 	return page{}, s.failure(res, body, class, detail)
 }

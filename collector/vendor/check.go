@@ -20,7 +20,7 @@ const (
 	maxFresh = 1000
 )
 
-// split is a class that only rules have. It means that the call had too many targets.
+// split is the class of an answer which means that the call had too many targets. Only rules have this class.
 const split = "split"
 
 var (

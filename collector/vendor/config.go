@@ -21,14 +21,15 @@ import (
 // anchors.#(key=="x").id) without modifiers and pipes.
 type Config struct {
 	Name    string `json:"name"`            // lower case; part of the source's name
-	Notes   string `json:"notes,omitempty"` // for people who read the description
+	Notes   string `json:"notes,omitempty"` // notes for the reader of the description
 	BaseURL string `json:"base_url"`
 	Auth    Auth   `json:"auth"`
 	// Timeout is the timeout of one call, e.g. "60s". If it is absent, the timeout of the HTTP client is used.
 	Timeout     Duration `json:"timeout,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"` // calls that one collector makes at the same time; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period at whose end a spent quota is reset, if the vendor's answers do not tell.
+	// QuotaResets is the period of the vendor's quota. A spent quota is reset at the end of the period. It is used if the vendor's answers do
+	// not contain the time of the reset.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // paths of the text of an error
 	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer; otherwise the status does
@@ -114,9 +115,9 @@ type List struct {
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of entries on a page, or in a unit of a page.
+	// Page is the number of entries on a page. If the vendor's pages consist of units, it is the number of entries in a unit.
 	Page int `json:"page"`
-	// MaxUnits is the largest number of units in one call. It is required with {units}.
+	// MaxUnits is the largest number of page units in one call. It is required with {units}.
 	MaxUnits int `json:"max_units,omitempty"`
 	// Fresh is the number of entries that are requested to find new videos. 0 means one page.
 	Fresh int `json:"fresh,omitempty"`
@@ -194,7 +195,7 @@ var shipped embed.FS
 
 var shippedName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// Shipped returns the names of the vendors whose description is part of the program.
+// Shipped returns the names of the vendors that the program has a description for.
 func Shipped() []string {
 	entries, err := shipped.ReadDir("configs")
 	if err != nil {

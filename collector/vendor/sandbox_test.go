@@ -25,13 +25,13 @@ func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
 			const id = "7301234567890123456"
-			asked := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
+			detailed := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
 				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
-			size, ok := s.Serves(asked)
+			size, ok := s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 50, size)
-			asked.NeedDetails = true
-			size, ok = s.Serves(asked)
+			detailed.NeedDetails = true
+			size, ok = s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 1, size)
 			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
@@ -39,7 +39,7 @@ func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 			require.Equal(t, 50, size, "a target without an id gets the largest batch")
 
 			counts, _ := categoryBatch(t, world, link.TikTok)
-			batch := []source.Target{asked, counts[0]}
+			batch := []source.Target{detailed, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)

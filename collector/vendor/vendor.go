@@ -330,7 +330,7 @@ func (s *Source) results(res *fetch.Response, at int, ids []string) (map[string]
 	case len(ids) > 1 && slices.Contains(targetClasses, class):
 		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("a call for %d targets was refused as %s: %s", len(ids), class, detail)}
 	case text == split:
-		return nil, &source.Failure{Class: source.BadRequest, Detail: "a call for one target was refused because it has too many targets: " + detail}
+		return nil, &source.Failure{Class: source.BadRequest, Detail: "the vendor says that a call for one target has too many targets: " + detail}
 	case slices.Contains(targetClasses, class):
 		return map[string]source.Result{ids[0]: {Class: class, Detail: detail}}, nil
 	}

@@ -63,7 +63,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 	return s
 }
 
-func underTest(nameOrPath string) func(*testing.T, string, *fetch.Client) source.Source {
+func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) source.Source {
 	return func(t *testing.T, base string, client *fetch.Client) source.Source {
 		return newSource(t, nameOrPath, base, client)
 	}
@@ -127,7 +127,7 @@ func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 	})
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{
-		New: underTest("ensembledata"), Answers: all,
+		New: newTestSource("ensembledata"), Answers: all,
 		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "")},
 	})
 }
@@ -154,7 +154,7 @@ func TestEnsembleData_fetchesReels(t *testing.T) {
 		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
 	})
 	ensembleRefusals(all)
-	sourcetest.Run(t, sourcetest.Harness{New: underTest("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
+	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
 }
 
 func TestEnsembleData_reportsHiddenLikes(t *testing.T) {
@@ -194,7 +194,7 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 		sourcetest.ServerError: {Status: 500, Body: `{"error":{"type":"internal-server-error","message":"..."}}`},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New: underTest("apify"), Answers: all,
+		New: newTestSource("apify"), Answers: all,
 		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "rails_rain")},
 	})
 }

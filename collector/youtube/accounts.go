@@ -128,8 +128,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount asks for one account and its uploads. If the account has no id, its channel is found by its names; otherwise known has the
-// channel.
+// fetchAccount requests one account and its uploads. known has the channels that were requested by id; any other account is found by its
+// names.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {

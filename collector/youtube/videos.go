@@ -143,7 +143,7 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 	if v.Status != nil && v.Status.Privacy != nil {
 		switch *v.Status.Privacy {
 		case "private":
-			return source.Result{Class: source.Private, Detail: "YouTube says that the video is private"}
+			return source.Result{Class: source.Private, Detail: "the video is private"}
 		case "public", "unlisted":
 			f.Private = new(bool)
 		}

@@ -78,7 +78,7 @@ func refusals(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer
 	}
 }
 
-func newUnderTest(t *testing.T, base string, client *fetch.Client) source.Source {
+func newTestSource(t *testing.T, base string, client *fetch.Client) source.Source {
 	return newSource(t, base, func(o *youtube.Options) { o.Client = client })
 }
 
@@ -118,7 +118,7 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 		sourcetest.GoneForeign: {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New:     newUnderTest,
+		New:     newTestSource,
 		Targets: []source.Target{target(pancakes, true), target(train, true)},
 		IsMain:  isVideos,
 		Side:    answerWith(t, http.StatusOK, "channels"),
@@ -159,7 +159,7 @@ func TestSource_fetchesCounts(t *testing.T) {
 		sourcetest.GoneForeign: {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New:     newUnderTest,
+		New:     newTestSource,
 		Targets: []source.Target{target(pancakes, false), target(train, false)},
 		IsMain:  isVideos,
 		Answers: answers,
@@ -458,21 +458,21 @@ func TestSource_treatsMissingVideosOfOddAnswersAsTemporary(t *testing.T) {
 			{"videos", "youtube#videoListResponse", true, source.Gone},
 			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, source.Temporary},
 		} {
-			said := strings.Replace(answer, "KIND", plan.kind, 1)
+			body := strings.Replace(answer, "KIND", plan.kind, 1)
 			s := newSource(t, serve(t, map[string]http.Handler{
-				plan.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(said)) }),
+				plan.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }),
 			}).base, nil)
 			batch := []source.Target{target(pancakes, false), target(train, false)}
 			if plan.retry {
 				batch[0].Attempts = 1
 			}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
-			require.NoError(t, err, said)
+			require.NoError(t, err, body)
 			for i, class := range want {
 				if class == source.Gone {
 					class = plan.missing
 				}
-				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, said)
+				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, body)
 			}
 		}
 	}
