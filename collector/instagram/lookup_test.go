@@ -18,19 +18,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a platform that answers by path and fields, and lists what it was asked for without the fields of posts.
+// web is a platform that answers by path and fields. It records the requests without the fields of posts.
 type web struct {
 	*instagram.Source
-	asked *[]string
+	requests *[]string
 }
 
 func newWeb(t *testing.T, answer func(path, fields string) (status int, body string)) web {
 	t.Helper()
-	asked := &[]string{}
+	requests := &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, fields := strings.TrimPrefix(r.URL.Path, "/v25.0/"), r.URL.Query().Get("fields")
 		short, _, _ := strings.Cut(fields, "{id,shortcode")
-		*asked = append(*asked, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
+		*requests = append(*requests, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
 		if fields == "id,username,name" {
 			side(w, r)
 			return
@@ -40,7 +40,7 @@ func newWeb(t *testing.T, answer func(path, fields string) (status int, body str
 		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	return web{newSource(t, server.URL+"/v25.0", nil), asked}
+	return web{newSource(t, server.URL+"/v25.0", nil), requests}
 }
 
 func (w web) fetch(t *testing.T, batch ...source.Target) []source.Result {
@@ -50,9 +50,9 @@ func (w web) fetch(t *testing.T, batch ...source.Target) []source.Result {
 	return results
 }
 
-const whoAmI = ownID + " id,username,name"
+const ownProfile = ownID + " id,username,name"
 
-func TestSource_asksOncePerAccount(t *testing.T) {
+func TestSource_requestsEachAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
@@ -67,16 +67,16 @@ func TestSource_asksOncePerAccount(t *testing.T) {
 	require.Equal(t, results[0].Facts, results[3].Facts)
 	require.NotSame(t, results[0].Facts, results[3].Facts)
 	require.Equal(t, []string{
-		whoAmI, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
-	}, *w.asked)
+		ownProfile, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
+	}, *w.requests)
 	w.fetch(t, batch...)
-	require.Len(t, *w.asked, 5, "who the own account is, is known for a day")
+	require.Len(t, *w.requests, 5, "the profile of the own account is cached for a day")
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
-func TestSource_looksBackAsFarAsItMust(t *testing.T) {
+func TestSource_searchesListUpToUploadTime(t *testing.T) {
 	t.Parallel()
-	// A list that goes back a month a page.
+	// Each page of this list has a post that is one month older.
 	page := func(fields string) string {
 		at := 0
 		if i := strings.Index(fields, "media.after(c"); i >= 0 {
@@ -93,7 +93,7 @@ func TestSource_looksBackAsFarAsItMust(t *testing.T) {
 	w := newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r := w.fetch(t, video(train, "mira.cooks"))[0]
 	require.Equal(t, source.OK, r.Class, r.Detail)
-	require.Len(t, *w.asked, 1+13)
+	require.Len(t, *w.requests, 1+13)
 
 	at, ok := link.UploadTime(link.Link{Platform: link.Instagram, Kind: link.Video, ID: pancakes})
 	require.True(t, ok)
@@ -104,17 +104,17 @@ func TestSource_looksBackAsFarAsItMust(t *testing.T) {
 	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(pancakes, "mira.cooks"))[0]
 	require.Equal(t, source.Missing, r.Class, r.Detail)
-	require.Len(t, *w.asked, 1+months+1, "behind the time that stands in the code nobody looks")
+	require.Len(t, *w.requests, 1+months+1, "the search stops at posts that are older than the time in the code")
 
 	const oldest = "BDWuK2sNkQ1"
 	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(oldest, "mira.cooks"))[0]
 	require.Equal(t, source.Unsupported, r.Class)
 	require.Contains(t, r.Detail, "not among the newest 1000 posts")
-	require.Len(t, *w.asked, 1+20)
+	require.Len(t, *w.requests, 1+20)
 }
 
-func TestSource_doesWithoutInsights(t *testing.T) {
+func TestSource_keepsPostWithoutInsights(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
@@ -122,11 +122,11 @@ func TestSource_doesWithoutInsights(t *testing.T) {
 		class  source.Class
 		views  *int64
 	}{
-		"that are not ready":               {200, `{"data":[]}`, source.OK, nil},
-		"one of which is not ready":        {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
-		"since hardly anybody has seen it": {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
-		"of before it was a business":      {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
-		"whose values are broken":          {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
+		"no metric has a value":                      {200, `{"data":[]}`, source.OK, nil},
+		"one metric has no value":                    {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
+		"not enough viewers":                         {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
+		"posted before the account was professional": {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
+		"a malformed value":                          {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestSource_doesWithoutInsights(t *testing.T) {
 			})
 			r := w.fetch(t, video(pancakes, ""))[0]
 			require.Equal(t, tt.class, r.Class, r.Detail)
-			require.Equal(t, "17000000000000079/insights  views,shares,saved", (*w.asked)[2])
+			require.Equal(t, "17000000000000079/insights  views,shares,saved", (*w.requests)[2])
 			if r.Class == source.OK {
 				require.Equal(t, tt.views, r.Facts.Views)
 				require.Nil(t, r.Facts.Bookmarks)
@@ -163,7 +163,7 @@ func TestSource_doesWithoutInsights(t *testing.T) {
 	}
 }
 
-func TestSource_doubtsAListThatIsForgotten(t *testing.T) {
+func TestSource_treatsMissingListAsTemporary(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
@@ -175,7 +175,7 @@ func TestSource_doubtsAListThatIsForgotten(t *testing.T) {
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
-func TestSource_saysThatItsOwnAccountCannotBeRead(t *testing.T) {
+func TestSource_failsIfOwnAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
@@ -183,11 +183,11 @@ func TestSource_saysThatItsOwnAccountCannotBeRead(t *testing.T) {
 		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, source.AuthFailed, f.Class, "no target's fault")
+		require.Equal(t, source.AuthFailed, f.Class, "the failure concerns the source")
 	}
 }
 
-func TestSource_readsAnOwnListThatIsEmpty(t *testing.T) {
+func TestSource_acceptsEmptyListOfOwnAccount(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
@@ -196,7 +196,7 @@ func TestSource_readsAnOwnListThatIsEmpty(t *testing.T) {
 	require.Contains(t, results[0].Detail, "track the account, or a link that names it")
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesInstagramTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "instagram", s.Name())
@@ -208,7 +208,7 @@ func TestSource_serves(t *testing.T) {
 	require.Equal(t, 1, size)
 	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
 		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
-		require.True(t, ok, "a target without an id stands for its kind")
+		require.True(t, ok, "a target without an id stands for all targets of its kind")
 	}
 	elsewhere := video(pancakes, "")
 	elsewhere.Platform = link.Facebook
@@ -219,8 +219,8 @@ func TestSource_serves(t *testing.T) {
 	injected := s.Plan([]source.Target{video(pancakes, "a){id}}")})
 	require.Equal(t, int64(3), injected[0][0].Units)
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
-	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "a handle that is none is not asked for")
-	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp", (*w.asked)[1])
+	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle is not requested")
+	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp", (*w.requests)[1])
 
 	_, err := s.Fetch(t.Context(), make([]source.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	var f *source.Failure
@@ -228,7 +228,7 @@ func TestSource_serves(t *testing.T) {
 	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	o := instagram.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now}
 	for _, id := range []string{"", "natgeo", "1/2", "t0k", strings.Repeat("1", 21)} {

@@ -19,18 +19,18 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// stage is a sandbox and a source made from the settings that it prints.
-type stage struct {
+// sandboxed is a source that uses the settings of a running sandbox.
+type sandboxed struct {
 	*instagram.Source
 	world *sandbox.World
 	base  string
 	own   string // the own account's handle
 }
 
-func play(t *testing.T) stage {
+func startSandbox(t *testing.T) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -41,16 +41,16 @@ func play(t *testing.T) stage {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: now})
 	require.NoError(t, err)
-	return stage{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
+	return sandboxed{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
-// ownHandle is the handle of the account of a Graph API id, whose last digits are its number.
+// ownHandle returns the handle of an account by its Graph API id. The last digits of the id are the number of the account.
 func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimPrefix(id, "178414"), 10, 32)
@@ -58,7 +58,7 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	return world.Handle(link.Instagram, uint32(number))
 }
 
-func (s stage) control(t *testing.T, path, text string) {
+func (s sandboxed) control(t *testing.T, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -69,8 +69,8 @@ func (s stage) control(t *testing.T, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-// cast is a batch with a video of each category, and what the sandbox knows of them.
-func (s stage) cast(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
+// categoryBatch returns a batch with one video of each category, and the true data of these videos.
+func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
@@ -80,15 +80,15 @@ func (s stage) cast(t *testing.T) (batch []source.Target, truths []sandbox.Video
 	return batch, truths
 }
 
-func (s stage) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
+func (s sandboxed) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
 	t.Helper()
 	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	batch, truths := s.cast(t)
+	s := startSandbox(t)
+	batch, truths := s.categoryBatch(t)
 	results, err := s.fetch(t, batch...)
 	require.NoError(t, err)
 	for i, r := range results {
@@ -101,10 +101,10 @@ func TestSandbox_isCollected(t *testing.T) {
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}, r.Facts, truth.Category)
 	}
-	t.Run("without what is gone", func(t *testing.T) {
+	t.Run("deleted and private videos", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
-		batch, truths := s.cast(t)
+		s := startSandbox(t)
+		batch, truths := s.categoryBatch(t)
 		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
@@ -116,9 +116,9 @@ func TestSandbox_isCollected(t *testing.T) {
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
 		}
 	})
-	t.Run("with the own account's insights", func(t *testing.T) {
+	t.Run("insights of the own account", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		codes := s.world.Uploads(link.Instagram, s.own, sourcetest.Now)
 		results, err := s.fetch(t, video(codes[3], s.own), video(codes[1], ""))
 		require.NoError(t, err)
@@ -132,9 +132,9 @@ func TestSandbox_isCollected(t *testing.T) {
 			require.Equal(t, s.own, *r.Facts.Username)
 		}
 	})
-	t.Run("but not what nobody can be asked for", func(t *testing.T) {
+	t.Run("videos that the API cannot find", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		private := s.world.FindAccount(link.Instagram, sandbox.AccountPrivate)
 		stranger := s.world.Find(link.Instagram, sandbox.Normal)
 		results, err := s.fetch(t, video(stranger, private), video(stranger, ""), video("DCXkB8LpR2q", "natgeo"))
@@ -147,8 +147,8 @@ func TestSandbox_isCollected(t *testing.T) {
 	})
 }
 
-// graphID is what the Graph API calls an account, whose videos say the same.
-func graphID(t *testing.T, s stage, name string) string {
+// graphID returns the account's id in the Graph API, as its videos report it.
+func graphID(t *testing.T, s sandboxed, name string) string {
 	t.Helper()
 	uploads := s.world.Uploads(link.Instagram, name, sourcetest.Now)
 	if len(uploads) == 0 {
@@ -159,9 +159,9 @@ func graphID(t *testing.T, s stage, name string) string {
 	return *results[0].Facts.AccountSourceID
 }
 
-func TestSandbox_listsAccounts(t *testing.T) {
+func TestSandbox_fetchesAccounts(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	for number := range uint32(20) {
 		name := s.world.Handle(link.Instagram, 1+number)
 		truth, ok := s.world.Account(link.Instagram, name, sourcetest.Now)
@@ -187,7 +187,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 	require.Equal(t, source.Unsupported, results[0].Class)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -202,8 +202,8 @@ func TestSandbox_fails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t)
-			batch, _ := s.cast(t)
+			s := startSandbox(t)
+			batch, _ := s.categoryBatch(t)
 			s.control(t, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
 			var f *source.Failure
@@ -214,12 +214,12 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
-		batch, truths := s.cast(t)
-		_, err := s.fetch(t, batch[0]) // the own name is known from now on
+		s := startSandbox(t)
+		batch, truths := s.categoryBatch(t)
+		_, err := s.fetch(t, batch[0]) // from now on, the profile of the own account is cached
 		require.NoError(t, err)
 		s.control(t, "faults", `{"source":"instagram","fault":"hostile"}`)
-		for range hostileTurns {
+		for range hostileVariants {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {
 				var f *source.Failure
@@ -231,7 +231,7 @@ func TestSandbox_fails(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // though perhaps in each other's place, which no source can see
+					if count != nil { // a source cannot notice if the platform swaps two counts
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}
@@ -240,8 +240,8 @@ func TestSandbox_fails(t *testing.T) {
 	})
 	t.Run("wrong token", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
-		batch, _ := s.cast(t)
+		s := startSandbox(t)
+		batch, _ := s.categoryBatch(t)
 		s.Source = newSource(t, s.base+"/instagram/v25.0", nil)
 		_, err := s.fetch(t, batch...)
 		var f *source.Failure

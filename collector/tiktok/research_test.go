@@ -33,17 +33,17 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row is a video of the Research API: its ids are numbers.
+// row returns an item of the Research API, whose ids are numbers.
 func row(id, more string) string {
 	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is an id of the same month as soup's.
+// near is the id of a video that was uploaded in the same month as soup.
 const near = "7588213403351190999"
 
-func TestResearch_asksForVideos(t *testing.T) {
+func TestResearch_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(311)), Bookmarks: new(int64(77)),
@@ -66,15 +66,15 @@ func TestResearch_asksForVideos(t *testing.T) {
 		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // which TikTok does not tell apart
+		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok does not distinguish private and deleted videos
 		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
 		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
 		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
 		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
-		// A float64 would take the one for the other.
-		sourcetest.Strangers: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
+		// The two ids are equal as float64.
+		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
@@ -87,8 +87,8 @@ func TestResearch_asksForVideos(t *testing.T) {
 	})
 }
 
-// at is an id that was uploaded at a time.
-func at(day string, n int) string {
+// idOf returns the id of video n that was uploaded on a day.
+func idOf(day string, n int) string {
 	when, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		panic(err)
@@ -96,19 +96,19 @@ func at(day string, n int) string {
 	return strconv.FormatInt(when.Add(12*time.Hour).Unix()<<32|int64(n), 10)
 }
 
-func TestResearch_asksByMonthsOfUpload(t *testing.T) {
+func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	t.Parallel()
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
 		}
-		_, _ = io.WriteString(w, list(row(at("2026-03-28", 3), counts)))
+		_, _ = io.WriteString(w, list(row(idOf("2026-03-28", 3), counts)))
 	})
 	s := newResearch(t, base, nil)
 	batch := []source.Target{
-		target(at("2026-03-01", 1), "", false), target(at("2026-03-30", 2), "", false), target(at("2026-03-28", 3), "", false), target(at("2024-12-31", 4), "", false),
-		target(at("2026-03-28", 3), "", false), target("1000000000000000", "", false),
+		target(idOf("2026-03-01", 1), "", false), target(idOf("2026-03-30", 2), "", false), target(idOf("2026-03-28", 3), "", false), target(idOf("2024-12-31", 4), "", false),
+		target(idOf("2026-03-28", 3), "", false), target("1000000000000000", "", false),
 	}
 	plan := s.Plan(batch)[0]
 	require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
@@ -119,16 +119,16 @@ func TestResearch_asksByMonthsOfUpload(t *testing.T) {
 	}, classes(results), "an answer about others is doubted")
 	require.True(t, results[2].Lags)
 	all := requests()
-	require.Equal(t, asked{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])
+	require.Equal(t, request{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])
 	require.Len(t, all, 4)
 	const path = "POST /v2/research/video/query/?fields=id%2Ccreate_time%2Cusername%2Cvideo_description%2Cvideo_duration%2Cmusic_id%2Cview_count%2Clike_count%2Ccomment_count%2Cshare_count%2Cfavorites_count"
 	for i, want := range []struct {
 		from, to string
 		ids      []string
 	}{
-		{"20241230", "20250101", []string{at("2024-12-31", 4)}},
-		{"20260228", "20260329", []string{at("2026-03-01", 1), at("2026-03-28", 3)}},
-		{"20260329", "20260331", []string{at("2026-03-30", 2)}},
+		{"20241230", "20250101", []string{idOf("2024-12-31", 4)}},
+		{"20260228", "20260329", []string{idOf("2026-03-01", 1), idOf("2026-03-28", 3)}},
+		{"20260329", "20260331", []string{idOf("2026-03-30", 2)}},
 	} {
 		require.Equal(t, path, all[i+1].line)
 		ids, err := json.Marshal(want.ids)
@@ -138,10 +138,10 @@ func TestResearch_asksByMonthsOfUpload(t *testing.T) {
 	}
 }
 
-func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
+func TestResearch_waitsForIndexing(t *testing.T) {
 	t.Parallel()
 	reply := list()
-	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -149,7 +149,7 @@ func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	})
 	s := newResearch(t, base, nil)
-	old, fresh := target(at("2026-03-01", 1), owner, false), target(at("2026-11-15", 1), owner, false)
+	old, fresh := target(idOf("2026-03-01", 1), owner, false), target(idOf("2026-11-15", 1), owner, false)
 	fetchClass := func(of source.Target) source.Class {
 		batch := []source.Target{of}
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -157,22 +157,22 @@ func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
 		return results[0].Class
 	}
 	require.Equal(t, source.Missing, fetchClass(old))
-	require.Equal(t, source.Temporary, fetchClass(fresh), "it may not have been indexed yet")
+	require.Equal(t, source.Temporary, fetchClass(fresh), "the video may not be indexed yet")
 	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
 		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
-	_, serves := s.Serves(target(at("2026-11-23", 1), owner, false))
-	require.False(t, serves, "an id of tomorrow")
+	_, serves := s.Serves(target(idOf("2026-11-23", 1), owner, false))
+	require.False(t, serves, "an id with a future upload time")
 	_, serves = s.Serves(target("1000000000000000", owner, false))
-	require.False(t, serves, "an id without a time")
+	require.False(t, serves, "an id without an upload time")
 	_, serves = s.Serves(accountTarget(owner, 1))
 	require.True(t, serves)
 }
 
-func TestResearch_keepsWhatCameBeforeAFailure(t *testing.T) {
+func TestResearch_keepsVideosBeforeFailure(t *testing.T) {
 	t.Parallel()
 	n := 0
-	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -182,16 +182,16 @@ func TestResearch_keepsWhatCameBeforeAFailure(t *testing.T) {
 			_, _ = io.WriteString(w, refusal("daily_quota_limit_exceeded", "x"))
 			return
 		}
-		_, _ = io.WriteString(w, list(row(at("2024-12-31", 4), counts)))
+		_, _ = io.WriteString(w, list(row(idOf("2024-12-31", 4), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []source.Target{target(at("2026-03-01", 1), "", false), target(at("2024-12-31", 4), "", false)}
+	batch := []source.Target{target(idOf("2026-03-01", 1), "", false), target(idOf("2024-12-31", 4), "", false)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Temporary, source.OK}, classes(results))
 }
 
-func TestResearch_asksForProfiles(t *testing.T) {
+func TestResearch_fetchesProfiles(t *testing.T) {
 	t.Parallel()
 	const known = `{"display_name":"Soup Season","bio_description":"Soup","follower_count":9007199254740993,"following_count":7,"likes_count":1,"video_count":2,"is_verified":false}`
 	for name, c := range map[string]struct {
@@ -200,16 +200,16 @@ func TestResearch_asksForProfiles(t *testing.T) {
 		class   source.Class
 		account *source.AccountFacts
 	}{
-		"everything": {200, ok(known), source.OK,
+		"all members": {200, ok(known), source.OK,
 			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
 		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
 		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
-		"nothing":     {200, ok(`{}`), source.Temporary, nil},
-		"nobody":      {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
+		"no members":  {200, ok(`{}`), source.Temporary, nil},
+		"no account":  {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+			base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 					_, _ = io.WriteString(w, clientToken)
 					return
@@ -226,7 +226,7 @@ func TestResearch_asksForProfiles(t *testing.T) {
 			require.JSONEq(t, `{"username":"soup.season"}`, requests()[1].body)
 		})
 	}
-	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -242,7 +242,7 @@ func TestResearch_asksForProfiles(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestResearch_countsUTCDays(t *testing.T) {
+func TestResearch_countsQuotaPerUTCDay(t *testing.T) {
 	t.Parallel()
 	for _, b := range newResearch(t, "https://research.example", nil).Budgets() {
 		id, ends := b.Window(time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC))

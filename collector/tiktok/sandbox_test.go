@@ -18,18 +18,18 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// stage is a sandbox with both sources made for it, Display from the settings that it prints.
-type stage struct {
+// sandboxed is a running sandbox with both sources. Display uses the settings of the sandbox.
+type sandboxed struct {
 	box      *sandbox.Sandbox
 	base     string
 	display  *tiktok.Display
 	research *tiktok.Research
 }
 
-func play(t *testing.T) stage {
+func startSandbox(t *testing.T) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -40,7 +40,7 @@ func play(t *testing.T) stage {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: settings["REELTALLY_TIKTOK_CLIENT_KEY"],
@@ -50,10 +50,10 @@ func play(t *testing.T) stage {
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})
 	require.NoError(t, err)
-	return stage{box, web.URL, display, research}
+	return sandboxed{box, web.URL, display, research}
 }
 
-// fetchAll asks for a batch as the collector would.
+// fetchAll fetches a batch like the collector.
 func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Result {
 	t.Helper()
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -73,9 +73,9 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
+func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	handle, world := s.box.TikTokAccount(), s.box.World()
 	uploads := world.Uploads(link.TikTok, handle, sourcetest.Now)
 	require.Greater(t, len(uploads), 3)
@@ -119,7 +119,7 @@ func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
 		require.Equal(t, known.UploadedAt, v.UploadedAt.Time())
 		listed = append(listed, v.ID)
 	}
-	require.Equal(t, uploads, listed, "all of them, over short pages too")
+	require.Equal(t, uploads, listed, "the list must be complete, although some pages are short")
 	other := fetchAll(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
@@ -130,12 +130,12 @@ func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
 			batch = []source.Target{target(id, handle, true)}
 		}
 	}
-	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "with a new token: the old one has run out over there")
+	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
 }
 
-func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
+func TestSandbox_researchFetchesOldNumbers(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
 	var batch []source.Target
 	for _, category := range sandbox.Categories(link.TikTok) {
@@ -161,7 +161,7 @@ func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Equal(t, truth.Followers, r.Account.Followers)
-	require.False(t, r.Account.Listed, "it does not list videos, so that no videos says nothing")
+	require.False(t, r.Account.Listed, "the Research API does not list videos")
 	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
@@ -172,7 +172,7 @@ func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
 	}
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -187,7 +187,7 @@ func TestSandbox_fails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t)
+			s := startSandbox(t)
 			handle := s.box.TikTokAccount()
 			batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
@@ -204,13 +204,13 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
 		batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
 		control(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
-			for range hostileTurns {
+			for range hostileVariants {
 				results, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 				var f *source.Failure
 				if err != nil {
@@ -224,7 +224,7 @@ func TestSandbox_fails(t *testing.T) {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // true, though perhaps in another's place, which no source can see
+					if count != nil { // a source cannot notice if the platform swaps two counts
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

@@ -19,18 +19,18 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wanted is how many of an account's newest entries are asked for at the least.
+// wanted returns the number of an account's newest entries that are requested at least.
 func (l *List) wanted(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units is how many units of a page each call asks for.
+// units returns the value of {units} for a call that requests the wanted entries: the number of page units.
 func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls is how many calls are made at the most to see the wanted entries: some more than full pages take, since a page may be
-// short, or empty, though there are more.
+// calls returns how many calls are made at most to get the wanted entries. It is more than full pages would need, because a page may be
+// short or empty although more pages follow.
 func (l *List) calls(wanted int) int {
 	switch {
 	case l.Path == "":
@@ -43,7 +43,7 @@ func (l *List) calls(wanted int) int {
 	return full + full/10 + 2
 }
 
-// accountCalls is the most calls that a batch of accounts takes. Those whose list ends early take fewer.
+// accountCalls returns the most calls that a batch of accounts may need.
 func (s *Source) accountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
@@ -59,23 +59,23 @@ func (s *Source) accountCalls(batch []source.Target) int {
 	return calls
 }
 
-// fetchAccounts asks for accounts, one after the other. When a call fails after others have been answered, the targets
-// that are left are Temporary.
+// fetchAccounts requests accounts, one after the other. If a call fails after the first account was answered, the remaining targets get the
+// result source.Unanswered.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
-		r, err := source.Result{}, failed
-		if failed == nil {
-			r, err = s.fetchAccount(ctx, budget, t)
+		if failed != nil {
+			results[i] = source.Unanswered(t, failed)
+			continue
 		}
-		switch {
-		case err == nil:
-		case i == 0 || ctx.Err() != nil:
+		r, err := s.fetchAccount(ctx, budget, t)
+		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
-		default:
+		}
+		if err != nil {
 			failed = err
-			r = source.Result{Class: source.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			r = source.Unanswered(t, err)
 		}
 		r.Target = t
 		results[i] = r
@@ -83,23 +83,23 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount asks for one account's profile, and for the list of its videos unless it is private.
+// fetchAccount requests the profile of an account, and the list of its videos if the account is not private.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	at := s.callFor(t)
 	if at < 0 || t.ExternalID == "" {
-		return source.Result{Class: source.Unsupported, Detail: s.config.Name + " is not configured for it"}, nil
+		return source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}, nil
 	}
 	call := s.config.Calls[at]
 	v := valuesOf(t)
 	if call.List != nil {
 		v.count = call.List.wanted(t.Depth)
 	}
-	page, err := s.askPage(ctx, budget, call.Request, v)
+	page, err := s.fetchPage(ctx, budget, call.Request, v)
 	if err != nil {
 		return source.Result{}, err
 	}
 	if page.class != source.OK {
-		return page.refusal(), nil
+		return page.result(), nil
 	}
 	items, err := findItems(page.body, call.Items, call.Unwrap)
 	if err != nil {
@@ -127,14 +127,14 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account reads the profile. The first item is the account's, since one was asked for; but it must not be somebody else's,
-// who has taken over the handle.
-func (c Call) account(items []gjson.Result, t source.Target, asked values) source.Result {
+// account returns the result for a target from the first item of a profile. It returns source.HandleReused if the item belongs to another
+// account, which has the handle now. requested are the values of the request.
+func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
 			return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
 		}
-		return source.Result{Class: source.Gone, Detail: "the vendor's answer leaves it out"}
+		return source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	}
 	item := items[0]
 	if state, ok := c.state(item); ok {
@@ -148,35 +148,36 @@ func (c Call) account(items []gjson.Result, t source.Target, asked values) sourc
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
 		n, _, wrong := c.Fields[name].count(item)
 		if wrong {
-			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are no whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
 		}
 		*count = n
 	}
 	if f.ID == nil && f.Username == nil {
-		return source.Result{Class: source.Temporary, Detail: "the item names no account"}
+		return source.Result{Class: source.Temporary, Detail: "the item has neither an id nor a handle of an account"}
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReused(t, false) // the caller knows whether
+		return source.HandleReused(t, false) // the caller sets Sandbox
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
-		return source.Result{Class: source.Temporary, Detail: "the item does not say by an id whose it is"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
-		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(asked.handle)):
-		return source.Result{Class: source.Temporary, Detail: "an answer with an account that nobody asked for"}
+		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(requested.handle)):
+		return source.Result{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
 	return source.Result{Class: source.OK, Account: f}
 }
 
+// asksByHandle returns true if a request of the call contains the handle.
 func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos to what is known of an account, page by page, until there are as many as are wanted or no more.
-// When the pages are too short for that, fewer than the depth are no list: the rest of them would never be found.
+// addVideos adds the newest videos of an account to its result r. It stops when it has v.count videos or when the list ends. If the calls are
+// used up before there are depth videos, the result is Temporary: otherwise the remaining videos would never be found.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
-	if !v.fill(l.Request) {
-		r.Detail = "the profile does not say what the list is asked by"
+	if !v.fills(l.Request) {
+		r.Detail = "the profile lacks a value that the request for the list needs"
 		return r, nil
 	}
 	var found []store.FoundVideo
@@ -184,7 +185,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	calls := l.calls(v.count)
 	for n := range calls {
 		v.units = l.units(v.count - len(found))
-		page, err := s.askPage(ctx, budget, l.Request, v)
+		page, err := s.fetchPage(ctx, budget, l.Request, v)
 		switch {
 		case err != nil:
 			return source.Result{}, err
@@ -193,8 +194,8 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			r.Account.Private = &yes
 			return r, nil
 		case page.class != source.OK && v.cursor != "":
-			return source.Result{Class: source.Temporary, Detail: "the list breaks off: " + page.detail, Sandbox: page.sandbox}, nil
-		case page.class != source.OK: // the account is there all the same
+			return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + page.detail, Sandbox: page.sandbox}, nil
+		case page.class != source.OK: // the profile is still good
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
@@ -204,20 +205,20 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		}
 		found = distinct(append(found, entries...))
 		next := l.next(page.body)
-		cut := n+1 < calls && budget.Exhausted() // by its budget: it is as long as it can be
-		if more = next != "" && next != v.cursor && !cut; !more || len(found) >= v.count {
+		outOfBudget := n+1 < calls && budget.Exhausted() // the list is as long as the budget allows
+		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
 			break
 		}
 		v.cursor = next
 	}
 	if more && len(found) < depth {
-		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are shorter than the list can be read with", Sandbox: r.Sandbox}, nil
+		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}
 	r.Account.Videos, r.Account.Listed = found, true
 	return r, nil
 }
 
-// distinct keeps the first entry of each video: what is pinned on top comes again in its place.
+// distinct keeps the first entry of each video. A pinned video is listed twice: on top and in its place.
 func distinct(found []store.FoundVideo) []store.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v store.FoundVideo) bool {
@@ -227,17 +228,17 @@ func distinct(found []store.FoundVideo) []store.FoundVideo {
 	})
 }
 
-// entries reads a page. A broken entry is left out; when all are broken, the answer is.
+// entries decodes a page of the list without its malformed entries. It returns a failure if all entries are malformed.
 func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]store.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
 		return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	out := make([]store.FoundVideo, 0, len(items))
-	notes := 0
+	placeholders := 0
 	for _, item := range items {
 		if l.Empty != nil && l.Empty.holds(item) {
-			notes++
+			placeholders++
 			continue
 		}
 		id := l.Fields["id"].id(item)
@@ -255,7 +256,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 		}
 		out = append(out, v)
 	}
-	if len(out) == 0 && len(items) > notes {
+	if len(out) == 0 && len(items) > placeholders {
 		return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 	}
 	return out, nil
@@ -274,10 +275,10 @@ func videoLink(p link.Platform, id, handle string) string {
 	}
 }
 
-// maxCursor bounds what is sent back to the vendor.
+// maxCursor is the longest cursor that is sent back to the vendor, in bytes.
 const maxCursor = 2048
 
-// next is the cursor of the following page, "" when there is none.
+// next returns the cursor of the next page, or "" on the last page.
 func (l *List) next(body gjson.Result) string {
 	if l.More != nil && !l.More.holds(body) {
 		return ""
@@ -294,31 +295,32 @@ func (l *List) next(body gjson.Result) string {
 	return ""
 }
 
-// page is a good answer, or one that concerns what was asked for.
+// page is a good answer, or an error that concerns only the requested account.
 type page struct {
 	body    gjson.Result
-	class   source.Class // OK or a class of one target
+	class   source.Class // OK, or the class of the account
 	detail  string
 	sandbox bool
 }
 
-func (p page) refusal() source.Result {
+// result returns the result for an error.
+func (p page) result() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 
-// askPage makes one call for one account; an answer that concerns the whole source is a *source.Failure.
-func (s *Source) askPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
-	res, err := s.ask(ctx, budget, r, filling{of: []values{v}})
+// fetchPage makes one call for one account. It returns a *source.Failure if the answer concerns the whole source.
+func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
+	res, err := s.send(ctx, budget, r, batchValues{targets: []values{v}})
 	if err != nil {
 		return page{}, err
 	}
-	body, verdict, detail := s.judge(res)
-	class := source.Class(verdict)
+	body, text, detail := s.classify(res)
+	class := source.Class(text)
 	switch {
 	case class == source.OK, slices.Contains(targetClasses, class):
 		return page{body: body, class: class, detail: detail, sandbox: res.Sandbox}, nil
-	case verdict == split:
-		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("one account was refused as too many: %s", detail)}
+	case text == split:
+		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the vendor says that a call for one account has too many targets: %s", detail)}
 	}
 	return page{}, s.failure(res, body, class, detail)
 }

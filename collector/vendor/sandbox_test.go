@@ -18,39 +18,39 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
+func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			const id = "7301234567890123456"
-			asked := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
+			detailed := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
 				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
-			size, ok := s.Serves(asked)
+			size, ok := s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 50, size)
-			asked.NeedDetails = true
-			size, ok = s.Serves(asked)
+			detailed.NeedDetails = true
+			size, ok = s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 1, size)
 			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
 			require.True(t, ok)
-			require.Equal(t, 50, size, "of all of its kind, the largest batch")
+			require.Equal(t, 50, size, "a target without an id gets the largest batch")
 
-			counts, _ := cast(t, world, link.TikTok)
-			batch := []source.Target{asked, counts[0]}
+			counts, _ := categoryBatch(t, world, link.TikTok)
+			batch := []source.Target{detailed, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the link names the author")
+			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the handle in the link is the author's")
 			require.Equal(t, source.OK, results[1].Class)
 			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
 		})
 	}
 }
 
-// methods is how often each path of the vendor was asked.
+// methods returns the number of requests by path.
 func methods(t *testing.T, base string) map[string]int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
@@ -66,11 +66,11 @@ func methods(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// play starts a sandbox and makes a source of a vendor from the settings that it prints.
-func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
+// startSandbox starts a sandbox and returns a source for a vendor that uses the settings of the sandbox.
+func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -83,7 +83,7 @@ func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	}
 	config, err := vendor.Load(name)
 	require.NoError(t, err)
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := vendor.New(config, vendor.Options{
@@ -93,8 +93,8 @@ func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	return s, box.World(), web.URL
 }
 
-// cast is a target of each category of a platform, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
+// categoryBatch returns a target of each category of a platform, and the true data of these videos.
+func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var targets []source.Target
 	var truths []sandbox.VideoTruth
@@ -110,7 +110,8 @@ func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.
 	return targets, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
+// requireTruth checks that a result has the true data of a video.
+func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
@@ -149,7 +150,7 @@ func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	}
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -160,8 +161,8 @@ func TestSandbox_isCollected(t *testing.T) {
 		for _, platform := range platforms {
 			t.Run(name+" for "+string(platform), func(t *testing.T) {
 				t.Parallel()
-				s, world, _ := play(t, name)
-				targets, truths := cast(t, world, platform)
+				s, world, _ := startSandbox(t, name)
+				targets, truths := categoryBatch(t, world, platform)
 				size, ok := s.Serves(targets[0])
 				require.True(t, ok)
 				for len(targets) > 0 {
@@ -171,11 +172,11 @@ func TestSandbox_isCollected(t *testing.T) {
 					for i, r := range results {
 						require.True(t, r.Sandbox)
 						if truths[i].State == sandbox.Restricted && r.Class != source.OK {
-							// Each vendor has its own way with what is age-gated.
+							// The vendors return different answers for age-restricted videos.
 							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
 							continue
 						}
-						requireTrue(t, truths[i], r)
+						requireTruth(t, truths[i], r)
 					}
 					targets, truths = targets[n:], truths[n:]
 				}
@@ -184,7 +185,7 @@ func TestSandbox_isCollected(t *testing.T) {
 	}
 }
 
-func TestSandbox_losesVideos(t *testing.T) {
+func TestSandbox_classifiesUnavailableVideos(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]source.Class{ // deleted, private
 		"ensembledata":   {source.Gone, source.Private},
@@ -193,7 +194,7 @@ func TestSandbox_losesVideos(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
 				id := world.Find(link.Instagram, category)
@@ -216,7 +217,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
 		for fault, class := range map[string]source.Class{
@@ -224,8 +225,8 @@ func TestSandbox_fails(t *testing.T) {
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				s, world, base := play(t, name)
-				targets, _ := cast(t, world, link.TikTok)
+				s, world, base := startSandbox(t, name)
+				targets, _ := categoryBatch(t, world, link.TikTok)
 				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
 					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
@@ -240,11 +241,11 @@ func TestSandbox_fails(t *testing.T) {
 		}
 		t.Run(name+" hostile", func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
-			targets, truths := cast(t, world, link.TikTok)
-			targets = targets[:1] // alone, so that every count that comes out must be its own
+			s, world, base := startSandbox(t, name)
+			targets, truths := categoryBatch(t, world, link.TikTok)
+			targets = targets[:1] // one video, so that each returned count must be one of its counts
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
-			for range hostileTurns {
+			for range hostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
 				var f *source.Failure
 				if err != nil {
@@ -261,8 +262,8 @@ func TestSandbox_fails(t *testing.T) {
 		})
 		t.Run(name+" wrong key", func(t *testing.T) {
 			t.Parallel()
-			_, world, base := play(t, name)
-			targets, _ := cast(t, world, link.TikTok)
+			_, world, base := startSandbox(t, name)
+			targets, _ := categoryBatch(t, world, link.TikTok)
 			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -271,7 +272,7 @@ func TestSandbox_fails(t *testing.T) {
 	}
 }
 
-// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

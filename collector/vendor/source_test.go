@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// recorder answers every request with text and keeps what was asked.
+// recorder answers every request with a text and records the requests.
 type recorder struct {
 	base     string
 	requests chan string
@@ -39,7 +39,7 @@ func record(t *testing.T, text string) recorder {
 	return r
 }
 
-func TestSource_asksEachVendorInItsWay(t *testing.T) {
+func TestSource_sendsRequestsOfEachVendor(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
 	batch := []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, ""), tiktok(pancakes, "mira.cooks")}
@@ -81,13 +81,13 @@ func TestSource_asksEachVendorInItsWay(t *testing.T) {
 		results, err := s.Fetch(t.Context(), []source.Target{instagram(reel), instagram(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
-		require.Empty(t, web.requests, "one video, one call")
+		require.Empty(t, web.requests, "one call for one video")
 		require.Equal(t, results[0], results[1])
 		require.NotSame(t, results[0].Facts, results[1].Facts)
 	})
 }
 
-func TestSource_collectsThroughAVendorThatIsNew(t *testing.T) {
+func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
 	t.Parallel()
 	web := record(t, body(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
@@ -103,7 +103,7 @@ func TestSource_collectsThroughAVendorThatIsNew(t *testing.T) {
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
-		SongName: new("Sunny Side"), IsAd: new(true), // and no link: a script is none
+		SongName: new("Sunny Side"), IsAd: new(true), // no SongLink, because the vendor sent a javascript link
 	}, results[1].Facts)
 	require.Equal(t, source.OK, results[0].Class)
 	require.Equal(t, source.Gone, results[2].Class)
@@ -119,7 +119,7 @@ func TestSource_collectsThroughAVendorThatIsNew(t *testing.T) {
 	require.Equal(t, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), ends)
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesDescribedTargets(t *testing.T) {
 	t.Parallel()
 	ensemble := newSource(t, "ensembledata", "", nil)
 	creators := newSource(t, "scrapecreators", "", nil)
@@ -132,7 +132,7 @@ func TestSource_serves(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 1, size)
 	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id stands for its kind")
+	require.True(t, ok, "a target without an id stands for all targets of its kind")
 
 	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
 	account.Kind, noLink.Link = source.KindAccount, ""
@@ -144,7 +144,7 @@ func TestSource_serves(t *testing.T) {
 		require.False(t, ok, "%+v", bad)
 	}
 	_, ok = creators.Serves(noLink)
-	require.False(t, ok, "it asks by link")
+	require.False(t, ok, "the vendor needs the link")
 
 	web := record(t, "{}")
 	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
@@ -162,7 +162,7 @@ func withoutWindow(budgets []source.Budget) []source.Budget {
 	return budgets
 }
 
-func TestSource_makesSmallerBatches(t *testing.T) {
+func TestSource_reducesBatchSize(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[time.Time]
 	now.Store(&sourcetest.Now)
@@ -170,10 +170,10 @@ func TestSource_makesSmallerBatches(t *testing.T) {
 		status int
 		single source.Class
 	}{
-		"when there are too many":               {464, source.BadRequest},
-		"when one of them is bad":               {462, source.Unsupported},
-		"when one of them is not there":         {404, source.Gone},
-		"when one of them belongs to a private": {472, source.Private},
+		"too many targets":   {464, source.BadRequest},
+		"one invalid target": {462, source.Unsupported},
+		"one missing target": {404, source.Gone},
+		"one private target": {472, source.Private},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,14 +199,14 @@ func TestSource_makesSmallerBatches(t *testing.T) {
 				_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(nil))
 				require.ErrorAs(t, err, &f)
 				require.Equal(t, source.Temporary, f.Class)
-				require.False(t, f.OfSource, "the collector asks for halves")
+				require.False(t, f.OfSource, "one of the targets may be the cause")
 				size, _ := s.Serves(batch[0])
 				if refusal.single == source.BadRequest {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once are too many, %d at a time from now on", len(batch), want))
+					require.Contains(t, f.Detail, fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now", len(batch), want))
 					require.Equal(t, want, size)
 				} else {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once were refused as %s", len(batch), refusal.single))
-					require.Equal(t, 50, size, "one bad target makes no smaller batches for the others")
+					require.Contains(t, f.Detail, fmt.Sprintf("a call for %d targets was refused as %s", len(batch), refusal.single))
+					require.Equal(t, 50, size, "one bad target does not reduce the batch size")
 				}
 				batch = batch[:want]
 			}
@@ -220,12 +220,12 @@ func TestSource_makesSmallerBatches(t *testing.T) {
 			}
 			clock = clock.Add(15 * time.Minute)
 			size, _ := s.Serves(batch[0])
-			require.Equal(t, 50, size, "it is tried again after a while")
+			require.Equal(t, 50, size, "the full size is used again after the pause")
 		})
 	}
 }
 
-func TestSource_splitsWhatIsNotOneCall(t *testing.T) {
+func TestSource_splitsBatchIntoCalls(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	var status atomic.Int32
@@ -256,7 +256,7 @@ func TestSource_splitsWhatIsNotOneCall(t *testing.T) {
 		require.Equal(t, source.Temporary, r.Class)
 		require.Contains(t, r.Detail, "a call of the batch failed: rate_limited")
 	}
-	require.Equal(t, int32(2), calls.Load(), "after a failure no call is made")
+	require.Equal(t, int32(2), calls.Load(), "no call is made after a failure")
 }
 
 func TestSource_takesConcurrencyAndTimeoutFromDescription(t *testing.T) {
@@ -289,7 +289,7 @@ func TestSource_returnsCancellationOfContext(t *testing.T) {
 	require.Empty(t, web.requests, "no call was made")
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	config, err := vendor.Load("apify")
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-// newSource makes a source by name or path.
+// newSource returns a source for a description by name or path.
 func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
 	t.Helper()
 	config, err := vendor.Load(nameOrPath)
@@ -54,7 +54,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 		t.Cleanup(client.Close)
 	}
 	if config.Timeout != 0 && base != "" {
-		config.Timeout = 0 // the suite's slow servers shall not take a minute
+		config.Timeout = 0 // so that the slow servers of the suite do not take a minute
 	}
 	s, err := vendor.New(config, vendor.Options{
 		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
@@ -63,13 +63,13 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 	return s
 }
 
-func underTest(nameOrPath string) func(*testing.T, string, *fetch.Client) source.Source {
+func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) source.Source {
 	return func(t *testing.T, base string, client *fetch.Client) source.Source {
 		return newSource(t, nameOrPath, base, client)
 	}
 }
 
-// answers puts together the answers of a folder: bodies of every case that is not overridden, all of which are ok.
+// answers reads the answers in a folder. All cases that are not in overrides have the class OK.
 func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
@@ -108,7 +108,7 @@ func tiktokFacts() (first, second source.Facts) {
 		}
 }
 
-func TestEnsembleData_tellsTikToks(t *testing.T) {
+func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 	t.Parallel()
 	const folder = "ensembledata_tiktok"
 	first, second := tiktokFacts()
@@ -119,20 +119,20 @@ func TestEnsembleData_tellsTikToks(t *testing.T) {
 		sourcetest.Bare:    {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
 		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
-		// In a batch the vendor only leaves such videos out; what it sends of a deleted one is no count.
-		sourcetest.Restricted: {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		// In a batch, the vendor leaves out unavailable videos. The item of a deleted video has no valid counts.
+		sourcetest.Restricted:  {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{
-		New: underTest("ensembledata"), Answers: all,
+		New: newTestSource("ensembledata"), Answers: all,
 		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "")},
 	})
 }
 
-func TestEnsembleData_tellsReels(t *testing.T) {
+func TestEnsembleData_fetchesReels(t *testing.T) {
 	t.Parallel()
 	const folder = "ensembledata_instagram"
 	facts := source.Facts{
@@ -145,28 +145,28 @@ func TestEnsembleData_tellsReels(t *testing.T) {
 	big, bare := facts, source.Facts{Views: new(int64(5))}
 	big.Views = new(int64(9007199254740993))
 	all := answers(t, folder, []*source.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:       {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
-		sourcetest.Gone:       {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []source.Class{source.Gone}},
-		sourcetest.Private:    {Status: 472, Body: `{"detail":"Private user"}`, Classes: []source.Class{source.Private}},
-		sourcetest.Restricted: {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []source.Class{source.Restricted}},
-		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
-		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
-		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
+		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
+		sourcetest.Gone:        {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []source.Class{source.Gone}},
+		sourcetest.Private:     {Status: 472, Body: `{"detail":"Private user"}`, Classes: []source.Class{source.Private}},
+		sourcetest.Restricted:  {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []source.Class{source.Restricted}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
+		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
 	})
 	ensembleRefusals(all)
-	sourcetest.Run(t, sourcetest.Harness{New: underTest("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
+	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
 }
 
-func TestEnsembleData_knowsHiddenLikes(t *testing.T) {
+func TestEnsembleData_reportsHiddenLikes(t *testing.T) {
 	t.Parallel()
 	r := fetchOne(t, "ensembledata", http.StatusOK, body(t, "ensembledata_instagram/hidden"), instagram(reel))
 	require.Equal(t, source.OK, r.Class, r.Detail)
-	require.Nil(t, r.Facts.Likes, "-1 is no count")
+	require.Nil(t, r.Facts.Likes, "-1 means hidden")
 	require.Equal(t, new(true), r.Facts.HiddenStats)
 	require.Equal(t, int64(20331), *r.Facts.Views)
 }
 
-func TestApify_tellsTikToks(t *testing.T) {
+func TestApify_fetchesTikTokVideos(t *testing.T) {
 	t.Parallel()
 	const folder = "apify_tiktok"
 	first := source.Facts{
@@ -187,25 +187,25 @@ func TestApify_tellsTikToks(t *testing.T) {
 		sourcetest.Restricted:  {Body: body(t, folder+"/restricted"), Classes: []source.Class{source.Restricted, source.OK}},
 		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Big:         {Status: http.StatusCreated, Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Strangers:   {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.RateLimited: {Status: 429, Body: `{"error":{"type":"rate-limit-exceeded","message":"You have exceeded the rate limit."}}`},
 		sourcetest.QuotaSpent:  {Status: 402, Body: `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"..."}}`},
 		sourcetest.AuthFailed:  {Status: 401, Body: `{"error":{"type":"user-or-token-not-found","message":"Token {{credential}} is not valid."}}`},
 		sourcetest.ServerError: {Status: 500, Body: `{"error":{"type":"internal-server-error","message":"..."}}`},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New: underTest("apify"), Answers: all,
+		New: newTestSource("apify"), Answers: all,
 		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "rails_rain")},
 	})
 }
 
-func TestApify_doesNotBelieveAnEmptyList(t *testing.T) {
+func TestApify_treatsEmptyListAsTemporary(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, source.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
 	require.Equal(t, source.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)
 }
 
-func TestScrapeCreators_tells(t *testing.T) {
+func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
 	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
@@ -245,15 +245,15 @@ func TestScrapeCreators_tells(t *testing.T) {
 		file   string
 		class  source.Class
 	}{
-		"missing":              {404, "missing", source.Gone},
-		"missing, with 200":    {200, "missing", source.Gone},
-		"private, with 200":    {200, "private", source.Private},
-		"no success, with 200": {200, "trouble", source.Temporary},
-		"no key":               {401, "trouble", source.AuthFailed},
-		"no credits":           {402, "trouble", source.QuotaSpent},
-		"too many calls":       {429, "trouble", source.RateLimited},
-		"trouble":              {502, "trouble", source.Temporary},
-		"a wrong request":      {400, "trouble", source.BadRequest},
+		"missing":            {404, "missing", source.Gone},
+		"missing, with 200":  {200, "missing", source.Gone},
+		"private, with 200":  {200, "private", source.Private},
+		"an error, with 200": {200, "trouble", source.Temporary},
+		"no key":             {401, "trouble", source.AuthFailed},
+		"no credits":         {402, "trouble", source.QuotaSpent},
+		"too many calls":     {429, "trouble", source.RateLimited},
+		"a server error":     {502, "trouble", source.Temporary},
+		"a wrong request":    {400, "trouble", source.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestScrapeCreators_tells(t *testing.T) {
 	}
 }
 
-// fetchOne asks a vendor that gives this answer for one target. A failure becomes the class of the result.
+// fetchOne fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
 func fetchOne(t *testing.T, name string, status int, text string, target source.Target) source.Result {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -21,7 +21,7 @@ import (
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
-// account is a target as the collector makes it of a link.
+// account returns the target that the collector makes from a link.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -56,7 +56,7 @@ func found(id string, at time.Time) store.FoundVideo {
 	return store.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: new(store.InstantOf(at))}
 }
 
-func TestSource_findsAccounts(t *testing.T) {
+func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const third = "aB3dE6gH9jk"
 	first := []string{upload(pancakes, "2026-10-03T17:04:11Z"), `{"contentDetails":{"videoId":"` + third + `"}}`}
@@ -96,13 +96,13 @@ func TestSource_findsAccounts(t *testing.T) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
 	}
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: newUnderTest, Target: account(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
+		New: newTestSource, Target: account(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/playlistItems") },
 	})
 }
 
-// asked answers every request as a handler does and lists them.
-func asked(t *testing.T, handler http.HandlerFunc) (base string, requests *[]string) {
+// recordRequests serves requests with a handler and records their method and parameters.
+func recordRequests(t *testing.T, handler http.HandlerFunc) (base string, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func asked(t *testing.T, handler http.HandlerFunc) (base string, requests *[]str
 	return web.URL, requests
 }
 
-func TestSource_asksForAccountsByWhatTheLinkSays(t *testing.T) {
+func TestSource_findsAccountsByLink(t *testing.T) {
 	t.Parallel()
 	for pasted, want := range map[string][]string{
 		"https://www.youtube.com/@MiraCooks":       {"channels?forHandle=%40miracooks"},
@@ -130,23 +130,23 @@ func TestSource_asksForAccountsByWhatTheLinkSays(t *testing.T) {
 	} {
 		t.Run(pasted, func(t *testing.T) {
 			t.Parallel()
-			base, requests := asked(t, func(w http.ResponseWriter, _ *http.Request) {
+			base, requests := recordRequests(t, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(`{"kind":"youtube#channelListResponse"}`))
 			})
 			s := newSource(t, base, nil)
 			batch := []source.Target{account(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
-			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "and a page of uploads")
+			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "one call for each name, and one for a page of uploads")
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.Gone, results[0].Class)
 			require.Equal(t, want, *requests)
 		})
 	}
-	t.Run("by id once it is known", func(t *testing.T) {
+	t.Run("by id if the id is known", func(t *testing.T) {
 		t.Parallel()
-		base, requests := asked(t, func(w http.ResponseWriter, r *http.Request) {
+		base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "channels") {
 				_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
 				return
@@ -158,12 +158,12 @@ func TestSource_asksForAccountsByWhatTheLinkSays(t *testing.T) {
 		known.AccountID = mira
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
-		require.Equal(t, "miracooks", *results[0].Account.Username, "it bears another handle now")
-		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "a page is enough to see what is new")
+		require.Equal(t, "miracooks", *results[0].Account.Username, "the handle has changed")
+		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads")
 	})
 }
 
-func TestSource_serves50AccountsACallUnlessTheyGoDeep(t *testing.T) {
+func TestSource_limitsBatchesOfAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "http://127.0.0.1:1", nil)
 	size := func(target source.Target) int {
@@ -186,7 +186,7 @@ func TestSource_serves50AccountsACallUnlessTheyGoDeep(t *testing.T) {
 	require.Equal(t, int64(3), s.Plan([]source.Target{byID, byID})[0][0].Units)
 }
 
-func TestSource_saysOfAnAccountWhatYouTubeSays(t *testing.T) {
+func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
 	t.Parallel()
 	for reason, tt := range map[string]struct {
 		status int
@@ -197,7 +197,7 @@ func TestSource_saysOfAnAccountWhatYouTubeSays(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			base, _ := asked(t, func(w http.ResponseWriter, _ *http.Request) {
+			base, _ := recordRequests(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(tt.status)
 				_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":"…","errors":[{"reason":%q}]}}`, tt.status, reason)
 			})
@@ -211,18 +211,18 @@ func TestSource_saysOfAnAccountWhatYouTubeSays(t *testing.T) {
 			results, err = s.Fetch(t.Context(), two, source.NewCallBudget(s.Plan(two)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
-				require.Equal(t, source.Temporary, r.Class, "nobody knows of which of the two it was said")
+				require.Equal(t, source.Temporary, r.Class, "the error does not say which account it concerns")
 			}
 		})
 	}
 }
 
-func TestSandbox_accountsAreFound(t *testing.T) {
+func TestSandbox_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	for _, category := range sandbox.AccountCategories(link.YouTube) {
 		t.Run(string(category), func(t *testing.T) {
 			t.Parallel()
-			s, world, _ := play(t)
+			s, world, _ := startSandbox(t)
 			truth, ok := world.Account(link.YouTube, world.FindAccount(link.YouTube, category), sourcetest.Now)
 			require.True(t, ok)
 			for _, pasted := range []string{"https://www.youtube.com/@" + truth.Handle, "https://www.youtube.com/channel/" + truth.ID} {
@@ -248,9 +248,9 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a broken call of a batch leaves the others", func(t *testing.T) {
+	t.Run("a failed call fails the batch", func(t *testing.T) {
 		t.Parallel()
-		s, world, base := play(t)
+		s, world, base := startSandbox(t)
 		var batch []source.Target
 		for number := range uint32(3) {
 			truth, ok := world.Account(link.YouTube, world.Handle(link.YouTube, 100+number), sourcetest.Now)
@@ -270,10 +270,10 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 	})
 }
 
-func TestSource_keepsTheAccountsThatCameBeforeAFailure(t *testing.T) {
+func TestSource_keepsAccountsBeforeFailure(t *testing.T) {
 	t.Parallel()
 	const rails = "UCz8RrW4eYtN1uXb6KqLcM2g"
-	base, _ := asked(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "channels"):
 			_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`) + "," + channelItem(rails, `"6"`))))
@@ -289,12 +289,13 @@ func TestSource_keepsTheAccountsThatCameBeforeAFailure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class)
 	require.Equal(t, source.Temporary, results[1].Class)
+	require.NotNil(t, results[1].Failed)
 }
 
-func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
+func TestSource_stopsListAtBudget(t *testing.T) {
 	t.Parallel()
 	page := 0
-	base, requests := asked(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "channels") {
 			_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
 			return
@@ -310,7 +311,7 @@ func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
 	require.Equal(t, source.OK, results[0].Class)
 	require.True(t, results[0].Account.Listed)
 	require.Len(t, results[0].Account.Videos, 2)
-	require.Len(t, *requests, 3, "not one more")
+	require.Len(t, *requests, 3, "as many calls as the budget has units")
 	require.EqualValues(t, 3, budget.Spent()[0].Units)
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,9 +17,9 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 )
 
-var update = flag.Bool("update", false, "write the recorded requests anew")
+var update = flag.Bool("update", false, "rewrite the recorded requests")
 
-// recorder keeps what goes over the wire and answers in the platform's place.
+// recorder records the request that is sent and returns a fixed answer.
 type recorder struct {
 	t       *testing.T
 	answer  string
@@ -34,9 +34,9 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(r.answer)), Request: request}, nil
 }
 
-// With a key and no other setting, what is asked is Google itself, in the words of its documentation
-// (developers.google.com/youtube/v3/docs/videos/list, .../videos/batchGetStats).
-func TestFetch_asksGoogleAsItDocuments(t *testing.T) {
+// TestFetch_sendsDocumentedRequests compares the requests with the documentation
+// (developers.google.com/youtube/v3/docs/videos/list, .../videos/batchGetStats). Only the key is configured.
+func TestFetch_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		details bool

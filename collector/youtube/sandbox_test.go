@@ -17,11 +17,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// play starts a sandbox and makes a source from the settings that it prints.
-func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
+// startSandbox starts a sandbox and returns a source that uses its settings.
+func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -32,7 +32,7 @@ func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := youtube.New(youtube.Options{
@@ -42,8 +42,8 @@ func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	return s, box.World(), web.URL
 }
 
-// cast is a batch with a video of each category, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
+// categoryBatch returns a batch with one video of each category, and the true data of these videos.
+func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var batch []source.Target
 	var truths []sandbox.VideoTruth
@@ -56,7 +56,8 @@ func cast(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []
 	return batch, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
+// requireTruth checks that a result has the true data of a video.
+func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
 	t.Helper()
 	require.True(t, r.Sandbox)
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
@@ -81,36 +82,36 @@ func requireTrue(t *testing.T, truth sandbox.VideoTruth, r source.Result, detail
 	require.False(t, *f.Private)
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	for name, details := range map[string]bool{"with details": true, "by counts alone": false} {
+	for name, details := range map[string]bool{"with details": true, "counts only": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, _ := play(t)
-			batch, truths := cast(t, world, details)
-			for _, way := range s.Plan(batch) {
-				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(way))
+			s, world, _ := startSandbox(t)
+			batch, truths := categoryBatch(t, world, details)
+			for _, plan := range s.Plan(batch) {
+				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 				require.NoError(t, err)
 				for i, r := range results {
-					requireTrue(t, truths[i], r, details && way[0].Units == 2)
+					requireTruth(t, truths[i], r, details && plan[0].Units == 2)
 				}
 			}
 		})
 	}
-	t.Run("without what is gone", func(t *testing.T) {
+	t.Run("deleted and private videos", func(t *testing.T) {
 		t.Parallel()
-		s, world, base := play(t)
+		s, world, base := startSandbox(t)
 		batch := []source.Target{
 			target(world.Find(link.YouTube, sandbox.TurnsDeleted), true), target(world.Find(link.YouTube, sandbox.TurnsPrivate), true),
 			target(world.Find(link.YouTube, sandbox.Normal), true),
 		}
 		control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-		for _, way := range s.Plan(batch) {
-			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(way))
+		for _, plan := range s.Plan(batch) {
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
-			want := source.Gone // YouTube does not tell a private video from a deleted one
-			if way[0].Bucket == youtube.BudgetStats {
-				want = source.Temporary // batchGetStats does not answer for every video that is there
+			want := source.Gone // YouTube does not distinguish private and deleted videos
+			if plan[0].Bucket == youtube.BudgetStats {
+				want = source.Temporary // batchGetStats leaves out some existing videos
 			}
 			require.Equal(t, want, results[0].Class)
 			require.Equal(t, want, results[1].Class)
@@ -130,7 +131,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -145,12 +146,12 @@ func TestSandbox_fails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t)
-			batch, _ := cast(t, world, true)
+			s, world, base := startSandbox(t)
+			batch, _ := categoryBatch(t, world, true)
 			control(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
-			for _, way := range s.Plan(batch) {
+			for _, plan := range s.Plan(batch) {
 				for range 2 {
-					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(way))
+					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 					var f *source.Failure
 					require.ErrorAs(t, err, &f)
 					require.Equal(t, tt.class, f.Class, f.Detail)
@@ -161,11 +162,11 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s, world, base := play(t)
-		batch, truths := cast(t, world, false)
-		batch = batch[:1] // alone, so that every count that comes out must be its own
+		s, world, base := startSandbox(t)
+		batch, truths := categoryBatch(t, world, false)
+		batch = batch[:1] // one video, so that each returned count must be one of its counts
 		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
-		for range hostileTurns {
+		for range hostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
 			var f *source.Failure
 			if err != nil {
@@ -182,8 +183,8 @@ func TestSandbox_fails(t *testing.T) {
 	})
 	t.Run("wrong key", func(t *testing.T) {
 		t.Parallel()
-		_, world, base := play(t)
-		batch, _ := cast(t, world, true)
+		_, world, base := startSandbox(t)
+		batch, _ := categoryBatch(t, world, true)
 		s := newSource(t, base+"/youtube/", nil)
 		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		var f *source.Failure
@@ -192,7 +193,7 @@ func TestSandbox_fails(t *testing.T) {
 	})
 }
 
-// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

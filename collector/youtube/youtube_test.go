@@ -78,11 +78,11 @@ func refusals(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer
 	}
 }
 
-func newUnderTest(t *testing.T, base string, client *fetch.Client) source.Source {
+func newTestSource(t *testing.T, base string, client *fetch.Client) source.Source {
 	return newSource(t, base, func(o *youtube.Options) { o.Client = client })
 }
 
-func TestSource_listsVideos(t *testing.T) {
+func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
@@ -105,20 +105,20 @@ func TestSource_listsVideos(t *testing.T) {
 	answers := refusals(t, youtube.BudgetCommon)
 	ok := []source.Class{source.OK}
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: body(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
-		sourcetest.Bare:       {Body: body(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: body(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Private:    {Body: body(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
-		sourcetest.Restricted: {Body: body(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
-		sourcetest.WrongTypes: {Body: body(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings:    {Body: body(t, "list/strings"), Classes: ok},
-		sourcetest.Big:        {Body: body(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: body(t, "list/duplicates"), Classes: ok},
-		sourcetest.Foreign:    {Body: body(t, "list/foreign"), Classes: ok},
-		sourcetest.Strangers:  {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.OK:          {Body: body(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
+		sourcetest.Bare:        {Body: body(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: body(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private:     {Body: body(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
+		sourcetest.WrongTypes:  {Body: body(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: body(t, "list/strings"), Classes: ok},
+		sourcetest.Big:         {Body: body(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: body(t, "list/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: body(t, "list/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New:     newUnderTest,
+		New:     newTestSource,
 		Targets: []source.Target{target(pancakes, true), target(train, true)},
 		IsMain:  isVideos,
 		Side:    answerWith(t, http.StatusOK, "channels"),
@@ -126,7 +126,7 @@ func TestSource_listsVideos(t *testing.T) {
 	})
 }
 
-func TestSource_batchesStats(t *testing.T) {
+func TestSource_fetchesCounts(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
@@ -148,27 +148,27 @@ func TestSource_batchesStats(t *testing.T) {
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // videos.list decides
-		// The method knows neither privacy nor ratings: what is not public is left out. Members that it may grow count.
-		sourcetest.Private:    {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Restricted: {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
-		sourcetest.WrongTypes: {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Strings:    {Body: body(t, "stats/strings"), Classes: ok},
-		sourcetest.Big:        {Body: body(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: body(t, "stats/duplicates"), Classes: ok},
-		sourcetest.Foreign:    {Body: body(t, "stats/foreign"), Classes: ok},
-		sourcetest.Strangers:  {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
+		// The method leaves out videos that are not public. Members that it may get in the future are read.
+		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
+		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: body(t, "stats/strings"), Classes: ok},
+		sourcetest.Big:         {Body: body(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: body(t, "stats/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: body(t, "stats/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New:     newUnderTest,
+		New:     newTestSource,
 		Targets: []source.Target{target(pancakes, false), target(train, false)},
 		IsMain:  isVideos,
 		Answers: answers,
-		// Where a project does not have the method, Google answers with a page.
+		// If the method is not enabled for a project, Google returns an HTML page.
 		NotFound: source.QuotaSpent,
 	})
 }
 
-// server counts the requests by method and answers each with the handler of its method.
+// server records the requests and answers each of them with the handler of its method.
 type server struct {
 	base string
 	log  chan string
@@ -198,7 +198,7 @@ func (s server) calls() []string {
 	return calls
 }
 
-func TestSource_asksAsDocumented(t *testing.T) {
+func TestSource_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	const key = "&key=s3cret%2BKey%2F42"
 	web := serve(t, map[string]http.Handler{
@@ -213,7 +213,7 @@ func TestSource_asksAsDocumented(t *testing.T) {
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 		require.NoError(t, err)
 		require.Len(t, results, 3)
-		require.Equal(t, results[0].Facts, results[2].Facts, "a video that is asked for twice is answered twice")
+		require.Equal(t, results[0].Facts, results[2].Facts, "a batch may contain a video twice")
 		require.NotSame(t, results[0].Facts, results[2].Facts)
 		require.Equal(t, []string{
 			"GET " + name + "/youtube/v3/videos?part=snippet,statistics,contentDetails,status&id=kJ4_q-Zx9W0,Tn8bVw2RfQ4" + key,
@@ -228,7 +228,7 @@ func TestSource_asksAsDocumented(t *testing.T) {
 	}
 }
 
-func TestSource_plans(t *testing.T) {
+func TestSource_plansByDetails(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {
@@ -247,7 +247,7 @@ func TestSource_plans(t *testing.T) {
 	require.Equal(t, int64(0), s.Budgets()[1].Limit)
 }
 
-func TestSource_countsPacificDays(t *testing.T) {
+func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 	t.Parallel()
 	window := newSource(t, "https://youtube.example", nil).Budgets()[0].Window
 	for now, want := range map[string][2]string{
@@ -266,7 +266,7 @@ func TestSource_countsPacificDays(t *testing.T) {
 	}
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesYouTubeTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	batch, ok := s.Serves(target(pancakes, false))
@@ -276,12 +276,12 @@ func TestSource_serves(t *testing.T) {
 	account.Kind = source.KindAccount
 	elsewhere.Platform = link.TikTok
 	_, ok = s.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id stands for its kind")
+	require.True(t, ok, "a target without an id stands for all targets of its kind")
 	for _, bad := range []source.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	t.Run("and refuses what does not belong into a batch without asking for it", func(t *testing.T) {
+	t.Run("returns unsupported for other targets without a call", func(t *testing.T) {
 		t.Parallel()
 		web := serve(t, nil)
 		s := newSource(t, web.base, nil)
@@ -292,17 +292,17 @@ func TestSource_serves(t *testing.T) {
 		}
 		require.Empty(t, web.calls())
 	})
-	t.Run("and refuses a batch that is too large", func(t *testing.T) {
+	t.Run("refuses a batch that is too large", func(t *testing.T) {
 		t.Parallel()
 		_, err := s.Fetch(t.Context(), make([]source.Target, 51), source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, source.BadRequest, f.Class)
-		require.Equal(t, "a batch of 51 targets in 1 calls: youtube takes up to 50 in one", f.Detail)
+		require.Equal(t, "51 targets and 1 calls in one batch: youtube accepts up to 50 targets and 1 call", f.Detail)
 	})
 }
 
-func TestSource_readsErrors(t *testing.T) {
+func TestSource_classifiesErrors(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true)}
 	for name, tt := range map[string]struct {
@@ -313,14 +313,14 @@ func TestSource_readsErrors(t *testing.T) {
 		retryAt time.Time
 		detail  string
 	}{
-		"a daily quota of the newer kind": {
+		"a daily quota of the newer quota system": {
 			429, "quota_spent_new", source.QuotaSpent, "common", midnight,
 			"HTTP 429 dailyLimitExceeded: Quota exceeded for quota metric 'Queries' and limit 'Queries per day' of service 'youtube.googleapis.com' for consumer 'project_number:1'.",
 		},
-		"a forbidden key":            {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
-		"a malformed request":        {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
-		"an error of another shape":  {400, "channels", source.BadRequest, "", time.Time{}, "HTTP 400"},
-		"a quota status unexplained": {429, "channels", source.RateLimited, "", time.Time{}, "HTTP 429"},
+		"a forbidden key":             {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
+		"a malformed request":         {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
+		"an error in another format":  {400, "channels", source.BadRequest, "", time.Time{}, "HTTP 400"},
+		"status 429 without a reason": {429, "channels", source.RateLimited, "", time.Time{}, "HTTP 429"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -336,12 +336,12 @@ func TestSource_readsErrors(t *testing.T) {
 	}
 }
 
-func TestSource_doesWithoutBatchGetStats(t *testing.T) {
+func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
-		"where it is forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
-		"where it is unknown":   http.NotFoundHandler(),
+		"forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
+		"not found": http.NotFoundHandler(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -355,25 +355,25 @@ func TestSource_doesWithoutBatchGetStats(t *testing.T) {
 			_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, source.QuotaSpent, f.Class, "this budget buys nothing, the others do")
+			require.Equal(t, source.QuotaSpent, f.Class, "only this budget is paused")
 			require.Equal(t, youtube.BudgetStats, f.Bucket)
 			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
-			require.Contains(t, f.Detail, "videos.list stands in")
+			require.Contains(t, f.Detail, "so videos.list is used")
 
 			plans := s.Plan(batch)
 			require.Equal(t, [][]source.Call{{{Bucket: youtube.BudgetCommon, Units: 1}}}, plans)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 			require.NoError(t, err)
 			require.Equal(t, int64(1482337), *results[0].Facts.Views)
-			require.Nil(t, results[0].Facts.Username, "nobody paid for the channels")
+			require.Nil(t, results[0].Facts.Username, "the budget did not pay for the channels")
 			require.Len(t, web.calls(), 2)
 
 			later := sourcetest.Now.Add(6 * time.Hour)
 			now.Store(&later)
-			require.Len(t, s.Plan(batch), 2, "it is tried again after a while")
+			require.Len(t, s.Plan(batch), 2, "batchGetStats is tried again after the pause")
 		})
 	}
-	t.Run("but not where the key is the trouble", func(t *testing.T) {
+	t.Run("not if the key is refused", func(t *testing.T) {
 		t.Parallel()
 		web := serve(t, map[string]http.Handler{"videos:batchGetStats": answerWith(t, http.StatusBadRequest, "auth_failed")})
 		s := newSource(t, web.base, nil)
@@ -385,7 +385,7 @@ func TestSource_doesWithoutBatchGetStats(t *testing.T) {
 	})
 }
 
-func TestSource_remembersHandles(t *testing.T) {
+func TestSource_cachesHandles(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	var now atomic.Pointer[time.Time]
@@ -398,14 +398,14 @@ func TestSource_remembersHandles(t *testing.T) {
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Facts.Username)
-		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "no handle: the channel id stands in, its case kept")
+		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "a channel without a handle is named by its id")
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
-	require.Len(t, fetchOnce(), 1, "the channels are known")
+	require.Len(t, fetchOnce(), 1, "the handles are cached")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	now.Store(&later)
-	require.Len(t, fetchOnce(), 2, "a handle may have changed after a day")
+	require.Len(t, fetchOnce(), 2, "cached handles expire")
 }
 
 func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
@@ -433,7 +433,7 @@ func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 	}
 }
 
-func TestSource_doubtsStrangeAnswers(t *testing.T) {
+func TestSource_treatsMissingVideosOfOddAnswersAsTemporary(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{
@@ -450,35 +450,35 @@ func TestSource_doubtsStrangeAnswers(t *testing.T) {
 		`{"kind":"KIND","items":[{"id":7},` + item + `]}`:                                                     {source.Temporary, source.OK},
 		`{"kind":"KIND","items":[{"id":"` + train + `"}]}`:                                                    {source.Gone, source.Temporary},
 	} {
-		for _, way := range []struct {
+		for _, plan := range []struct {
 			method, kind string
-			again        bool
-			leftOut      source.Class
+			retry        bool
+			missing      source.Class
 		}{
 			{"videos", "youtube#videoListResponse", true, source.Gone},
 			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, source.Temporary},
 		} {
-			said := strings.Replace(answer, "KIND", way.kind, 1)
+			body := strings.Replace(answer, "KIND", plan.kind, 1)
 			s := newSource(t, serve(t, map[string]http.Handler{
-				way.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(said)) }),
+				plan.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }),
 			}).base, nil)
 			batch := []source.Target{target(pancakes, false), target(train, false)}
-			if way.again {
+			if plan.retry {
 				batch[0].Attempts = 1
 			}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
-			require.NoError(t, err, said)
+			require.NoError(t, err, body)
 			for i, class := range want {
 				if class == source.Gone {
-					class = way.leftOut
+					class = plan.missing
 				}
-				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, said)
+				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, body)
 			}
 		}
 	}
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	_, err := youtube.New(youtube.Options{})
 	require.EqualError(t, err, "youtube: the API key is missing")
