@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/collector/quota"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -19,30 +21,35 @@ import (
 // spender is a source of TikTok accounts with a day's budget. Each costs as much as its plan says, and spends what spends says.
 type spender struct {
 	limit, units int64
-	spends       func(ctx context.Context, plan []Call) error
+	spends       func(budget *source.CallBudget) error
 }
 
 const spenderKey = "spender/calls"
 
 func (*spender) Name() string { return "spender" }
-func (*spender) Serves(t Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == KindAccount
+func (*spender) Serves(t source.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == source.KindAccount
 }
-func (s *spender) Plan(batch []Target) [][]Call { return [][]Call{{{Bucket: "calls", Units: s.units}}} }
-func (*spender) Patience() time.Duration        { return time.Minute }
+func (s *spender) Plan(batch []source.Target) [][]source.Call {
+	return [][]source.Call{{{Bucket: "calls", Units: s.units}}}
+}
+func (*spender) Concurrency() int                { return 1 }
+func (*spender) Group(source.Target) string      { return "" }
+func (*spender) AsksByHandle(source.Target) bool { return false }
+func (*spender) Timeout() time.Duration          { return time.Minute }
 
-func (s *spender) Budgets() []Budget {
-	return []Budget{{Name: "calls", Limit: s.limit, Window: func(now time.Time) (string, time.Time) {
+func (s *spender) Budgets() []source.Budget {
+	return []source.Budget{{Name: "calls", Limit: s.limit, Window: func(now time.Time) (string, time.Time) {
 		day := now.UTC().Truncate(24 * time.Hour)
 		return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 	}}}
 }
 
-func (s *spender) Fetch(ctx context.Context, batch []Target, plan []Call) ([]Result, error) {
-	if err := s.spends(ctx, plan); err != nil {
+func (s *spender) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	if err := s.spends(budget); err != nil {
 		return nil, err
 	}
-	return []Result{{Target: batch[0], Class: OK, Account: &AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
+	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
 // budgeting is a collector with one spender, and an account to be fetched.
@@ -57,9 +64,10 @@ type budgeting struct {
 func budget(t *testing.T, db *storetest.DB, s *spender) *budgeting {
 	t.Helper()
 	b := &budgeting{T: t, spender: s, db: db}
-	c, err := New(Options{Store: db.Store, Sources: []Source{s}, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(&b.logs, nil))})
+	c, err := New(Options{Store: db.Store, Sources: []source.Source{s}, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(&b.logs, nil))})
 	require.NoError(t, err)
 	b.Collector = c
+	require.NoError(t, c.publishRoutes(t.Context()))
 	return b
 }
 
@@ -75,7 +83,7 @@ func (b *budgeting) track(handle string) {
 
 func (b *budgeting) round() bool {
 	b.Helper()
-	busy, err := b.Round(b.Context(), link.TikTok, KindAccount)
+	busy, err := b.Round(b.Context())
 	require.NoError(b, err)
 	return busy
 }
@@ -104,12 +112,11 @@ func (b *budgeting) pauses() map[string]queue.Pause {
 }
 
 // calls spends so many units.
-func calls(n int64, err error) func(context.Context, []Call) error {
-	return func(ctx context.Context, plan []Call) error {
-		ctx, settle := Paying(ctx, plan)
-		defer settle()
+func calls(n int64, err error) func(*source.CallBudget) error {
+	return func(budget *source.CallBudget) error {
+		budget.Meter()
 		for range n {
-			if !Pay(ctx) {
+			if !budget.Spend() {
 				break
 			}
 		}
@@ -119,26 +126,26 @@ func calls(n int64, err error) func(context.Context, []Call) error {
 
 func TestBudget_getsBackWhatWasNotSpent(t *testing.T) {
 	t.Parallel()
-	failure := &Failure{Class: Temporary, Detail: "HTTP 503"}
+	failure := &source.Failure{Class: source.Temporary, Detail: "HTTP 503"}
 	for name, tt := range map[string]struct {
-		spends func(context.Context, []Call) error
+		spends func(*source.CallBudget) error
 		used   int64
 	}{
 		"two calls":              {calls(2, nil), 2},
 		"two calls, then failed": {calls(2, failure), 2},
-		"no call was made":       {calls(0, failure), 0},
+		"no request was sent":    {calls(0, failure), 0},
 		"stopped meanwhile":      {calls(1, context.Canceled), 1},
 		"more than was reserved": {calls(999, nil), 101},
-		"nobody knows":           {func(context.Context, []Call) error { return failure }, 101},
-		"a plan that was raised": {func(_ context.Context, plan []Call) error { plan[0].Units = 500; return nil }, 101},
-		"a plan below nothing":   {func(_ context.Context, plan []Call) error { plan[0].Units = -500; return nil }, 0},
+		"nobody knows":           {func(*source.CallBudget) error { return failure }, 101},
+		"a plan that was raised": {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
+		"a plan below nothing":   {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 10_000, units: 101, spends: tt.spends})
 			b.track("mira.cooks")
 			b.use(7)
-			_, _ = b.Round(t.Context(), link.TikTok, KindAccount)
+			_, _ = b.Round(t.Context())
 			require.Equal(t, 7+tt.used, b.used())
 		})
 	}
@@ -148,7 +155,7 @@ func TestBudget_returnsToTheWindowThatItCameFrom(t *testing.T) {
 	t.Parallel()
 	b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 1000, units: 101})
 	b.track("mira.cooks")
-	b.spends = func(ctx context.Context, plan []Call) error {
+	b.spends = func(budget *source.CallBudget) error {
 		require.EqualValues(t, 101, b.used(), "reserved while it is under way")
 		before := b.db.Clock.Now()
 		b.db.Clock.Advance(24 * time.Hour)
@@ -157,7 +164,7 @@ func TestBudget_returnsToTheWindowThatItCameFrom(t *testing.T) {
 			window, _ := b.Budgets()[0].Window(before)
 			require.Equal(t, []int64{101}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows WHERE win = ?", window))
 		}()
-		return calls(2, nil)(ctx, plan)
+		return calls(2, nil)(budget)
 	}
 	require.True(t, b.round())
 	require.EqualValues(t, 50, b.used())
@@ -169,7 +176,7 @@ func TestBudget_isNotPausedByACallThatIsTooLarge(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		asked := 0
 		b := budget(t, db, &spender{limit: 300, units: 250})
-		b.spends = func(ctx context.Context, plan []Call) error { asked++; return calls(2, nil)(ctx, plan) }
+		b.spends = func(budget *source.CallBudget) error { asked++; return calls(2, nil)(budget) }
 		b.track("mira.cooks")
 		b.use(51)
 		require.True(t, b.round())
@@ -182,7 +189,7 @@ func TestBudget_isNotPausedByACallThatIsTooLarge(t *testing.T) {
 			db.Clock.Advance(20 * time.Minute)
 			require.True(t, b.round())
 		}
-		require.Equal(t, 1, strings.Count(b.logs.String(), "larger than what is left"), "said once a window")
+		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "said once a window")
 		db.Clock.Advance(24 * time.Hour)
 		require.True(t, b.round())
 		require.Equal(t, 1, asked)
@@ -191,16 +198,18 @@ func TestBudget_isNotPausedByACallThatIsTooLarge(t *testing.T) {
 }
 
 // refuser can never answer for an account, though it would be asked.
-type refuser struct{ takes }
+type refuser struct{ *spender }
 
-func (refuser) Fetch(_ context.Context, batch []Target, _ []Call) ([]Result, error) {
-	return []Result{{Target: batch[0], Class: Unsupported, Detail: "not mine"}}, nil
+func (refuser) Name() string { return "refuser" }
+
+func (refuser) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not mine"}}, nil
 }
 
 func TestBudget_whatWaitsForUnitsIsNotParkedByTheNextSource(t *testing.T) {
 	t.Parallel()
 	b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 300, units: 250, spends: calls(2, nil)})
-	b.sources = append(b.sources, refuser{1})
+	b.sources = append(b.sources, refuser{&spender{units: 1}})
 	b.track("mira.cooks")
 	b.use(100)
 	require.True(t, b.round())
@@ -219,7 +228,10 @@ func TestBudget_givesACallThatIsLargerThanItWhatItHas(t *testing.T) {
 			t.Parallel()
 			var got int64
 			b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 300, units: 501})
-			b.spends = func(ctx context.Context, plan []Call) error { got = plan[0].Units; return calls(999, nil)(ctx, plan) }
+			b.spends = func(budget *source.CallBudget) error {
+				got = budget.Calls()[0].Units
+				return calls(999, nil)(budget)
+			}
 			b.track("mira.cooks")
 			if tt.before > 0 {
 				b.use(tt.before)
@@ -237,20 +249,20 @@ func TestBudget_pauseEndsWhenUnitsComeBack(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		b := budget(t, db, &spender{limit: 101, units: 101})
 		b.track("mira.cooks")
-		b.spends = func(ctx context.Context, plan []Call) error {
-			_, ok, err := b.reserve(ctx, way{source: b.spender}, []Target{{Platform: link.TikTok, Kind: KindAccount}})
+		b.spends = func(budget *source.CallBudget) error {
+			replies, err := b.quota.Call(t.Context(), b.spender, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 			require.NoError(t, err)
-			require.False(t, ok)
+			require.Equal(t, quota.Unavailable, replies[0].Outcome)
 			require.Contains(t, b.pauses(), spenderKey, "nothing is left while all is reserved")
-			return calls(2, nil)(ctx, plan)
+			return calls(2, nil)(budget)
 		}
 		require.True(t, b.round())
 		require.Empty(t, b.pauses(), "it was spent on paper alone")
 		require.EqualValues(t, 2, b.used())
 		b.use(99)
-		_, ok, err := b.reserve(t.Context(), way{source: b.spender}, []Target{{Platform: link.TikTok, Kind: KindAccount}})
+		replies, err := b.quota.Call(t.Context(), b.spender, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 		require.NoError(t, err)
-		require.False(t, ok)
+		require.Equal(t, quota.Unavailable, replies[0].Outcome)
 		_, ends := b.Budgets()[0].Window(db.Clock.Now())
 		require.Equal(t, store.InstantOf(ends), b.pauses()[spenderKey].BlockedUntil, "what is spent is spent")
 	})
@@ -263,21 +275,18 @@ func TestBudget_isNeverExceededByCallsAtOnce(t *testing.T) {
 		var mu sync.Mutex
 		spent := int64(0)
 		s := &spender{limit: limit, units: 30}
-		s.spends = func(ctx context.Context, plan []Call) error {
+		s.spends = func(budget *source.CallBudget) error {
 			mu.Lock()
 			spent += 3
 			mu.Unlock()
-			return calls(3, nil)(ctx, plan)
+			return calls(3, nil)(budget)
 		}
 		b := budget(t, db, s)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
 				for range 15 {
-					r, ok, err := b.reserve(t.Context(), way{source: s}, []Target{{Platform: link.TikTok, Kind: KindAccount, Handle: "mira"}})
-					if err == nil && ok {
-						_, err = b.spend(t.Context(), way{source: s}, []Target{{Platform: link.TikTok, Kind: KindAccount, Handle: "mira"}}, r)
-					}
+					_, err := b.quota.Call(t.Context(), s, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount, Handle: "mira"}})
 					if err != nil {
 						t.Error(err)
 					}
@@ -297,12 +306,12 @@ func TestPause_isNotEndedByAnAnswerFromBeforeIt(t *testing.T) {
 		b.track("mira.cooks")
 		now := func() store.Instant { return store.InstantOf(db.Clock.Now()) }
 		pause := func(d time.Duration) {
-			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
+			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(source.RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
 		}
 		pause(-time.Minute)
-		b.spends = func(ctx context.Context, plan []Call) error {
+		b.spends = func(budget *source.CallBudget) error {
 			pause(time.Hour) // as another call was told meanwhile
-			return calls(2, nil)(ctx, plan)
+			return calls(2, nil)(budget)
 		}
 		require.True(t, b.round())
 		require.Equal(t, now().Add(time.Hour), b.pauses()["spender"].BlockedUntil)

@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -54,12 +55,12 @@ func newWorld(t *testing.T, db *storetest.DB) *world {
 func (w *world) swap(h http.Handler) { w.handler.Store(&h) }
 
 // sources are all sources, pointed at the sandbox as configuration would.
-func (w *world) sources(vendors ...string) []collector.Source {
+func (w *world) sources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
-	sources := []collector.Source{yt}
+	sources := []source.Source{yt}
 	for _, name := range vendors {
 		if name == "meta" {
 			sources = append(sources, w.meta()...)
@@ -127,6 +128,9 @@ func (w *world) measured(tracked []store.Tracked) {
 			}
 		}
 		return true
+	})
+	w.until("no source is left to be asked", func() bool {
+		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }
 

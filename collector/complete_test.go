@@ -56,6 +56,6 @@ func TestComplete_numbersComeWithoutTheNextSource(t *testing.T) {
 		require.Nil(t, v.VideoLength)
 		require.Equal(t, truth.Title, v.Title)
 		require.Equal(t, truth.Views, *v.LatestViews)
-		w.says("source failed", "vendor:ensembledata")
+		w.says("call failed for its targets", "vendor:ensembledata")
 	})
 }

@@ -3,18 +3,33 @@ package collector
 import (
 	"context"
 
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// What the simulation drives by hand, since time stands still while a collector works.
+// The simulation runs these by hand, because its clock stands still while a collector works.
 
-// Round is one round of a worker.
-func (c *Collector) Round(ctx context.Context, p link.Platform, k Kind) (bool, error) {
-	return c.round(ctx, p, k, newHands(1), mostClaimed)
+// Start is what Run does first.
+func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
+
+// Round runs one round of each source. It returns true if any target was due.
+func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
+	for _, s := range c.sources {
+		workers := c.workers(s)
+		fetched, err := workers[len(workers)-1].round(ctx, false) // the first one may be reserved for waiting organisations
+		if err != nil {
+			return busy, err
+		}
+		busy = busy || fetched
+	}
+	return busy, nil
 }
 
-// KeepUp is one look for upkeep.
-func (c *Collector) KeepUp(ctx context.Context) error { return c.keepUp(ctx) }
+// RunJobs runs the upkeep jobs that are due.
+func (c *Collector) RunJobs(ctx context.Context) error { return c.keepUp(ctx) }
 
-// Stretch is how far the turns of a platform's videos are spaced out.
-func (c *Collector) Stretch(p link.Platform) float64 { return float64(c.plan.of(p, KindVideo)) }
+// Throttle returns the throttle of a platform's videos.
+func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
+	return c.throttle(source.Target{Platform: p, Kind: source.KindVideo})
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
@@ -179,7 +180,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	require.NoError(t, err)
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
-	sources := []collector.Source{tt, ig, fb, yt}
+	sources := []source.Source{tt, ig, fb, yt}
 	for _, name := range []string{"sandbox", "scrapecreators"} { // the latter for YouTube
 		config, err := vendor.Load(name)
 		require.NoError(t, err)

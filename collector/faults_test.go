@@ -45,19 +45,19 @@ func TestCollector_survivesFaults(t *testing.T) {
 		says   []string
 		source string
 	}{
-		{"rate limited with Retry-After", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source failed", "class=rate_limited", "until="}, "youtube"},
-		{"rate limited without Retry-After", map[string]any{"fault": "rate_limited"}, []string{"source failed", "class=rate_limited", "until="}, "youtube"},
-		{"quota spent", map[string]any{"fault": "quota_spent"}, []string{"source failed", "class=quota_spent", "until=", "source_says="}, "youtube"},
-		{"server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "youtube"},
-		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"source failed", "class=temporary", "until="}, "youtube"},
+		{"rate limited with Retry-After", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
+		{"rate limited without Retry-After", map[string]any{"fault": "rate_limited"}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
+		{"quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until=", "source_says="}, "youtube"},
+		{"server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "youtube"},
+		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"call failed for its targets", "class=temporary"}, "youtube"},
 		{"zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back", "next_at="}, "youtube"},
 		{"hostile answers", map[string]any{"fault": "hostile"}, nil, "youtube"},
-		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "vendor"},
+		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "vendor"},
 		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "vendor"},
-		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source failed", "class=rate_limited", "until=", "source_says="}, "facebook"},
-		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"source failed", "class=temporary", "until="}, "facebook"},
+		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until=", "source_says="}, "facebook"},
+		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "facebook"},
 		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
-		{"vendor's units used up", map[string]any{"fault": "quota_spent"}, []string{"source failed", "class=quota_spent", "until="}, "vendor"},
+		{"vendor's units used up", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestCollector_sharesTheWork(t *testing.T) {
 	w.start()
 	w.start()
 	w.until("every video was asked for", func() bool {
-		lanes, err := w.db.DueLanes(t.Context(), link.YouTube, "video")
+		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
 		return len(lanes) == 0
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -24,11 +25,12 @@ type claims struct {
 	collector *collector.Collector
 }
 
-func newClaims(t *testing.T, db *storetest.DB, p link.Platform, sources func(*world) []collector.Source) *claims {
+func newClaims(t *testing.T, db *storetest.DB, p link.Platform, sources func(*world) []source.Source) *claims {
 	t.Helper()
 	w := newWorld(t, db)
 	c, err := collector.New(collector.Options{Store: db.Store, Sources: sources(w), Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
 	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
 	return &claims{world: w, platform: p, collector: c}
 }
 
@@ -66,7 +68,7 @@ func (c *claims) fetch() {
 	if next.After(c.db.Clock.Now()) {
 		c.db.Clock.Set(next)
 	}
-	busy, err := c.collector.Round(c.t.Context(), c.platform, collector.KindVideo)
+	busy, err := c.collector.Round(c.t.Context())
 	require.NoError(c.t, err)
 	require.True(c.t, busy)
 }
@@ -90,7 +92,7 @@ func (c *claims) countedWithin(fetches int, tn tenant) {
 // handlesCase is a source, and a video that it finds through an account.
 type handlesCase struct {
 	platform link.Platform
-	sources  func(*world) []collector.Source
+	sources  func(*world) []source.Source
 	id       func(*world) string
 	// link returns a link to the video that names an account; handle "" means a link without one.
 	link func(handle, id string) string
@@ -112,11 +114,11 @@ var byHandle = map[string]handlesCase{
 	"instagram own media":          {link.Instagram, (*world).meta, (*world).ownReel, instagramReel},
 	"facebook": {link.Facebook, (*world).meta, func(w *world) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
-	"tiktok display": {link.TikTok, func(w *world) []collector.Source { return []collector.Source{w.display()} },
+	"tiktok display": {link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} },
 		func(w *world) string {
 			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
 		}, tiktokVideo},
-	"a vendor that takes links with handles": {link.TikTok, func(w *world) []collector.Source { return w.sources("apify") },
+	"a vendor that takes links with handles": {link.TikTok, func(w *world) []source.Source { return w.sources("apify") },
 		func(w *world) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
@@ -308,7 +310,7 @@ func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
 			require.NoError(t, err)
 			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 			require.NoError(t, err)
-			_, err = c.collector.Round(t.Context(), link.Instagram, collector.KindVideo)
+			_, err = c.collector.Round(t.Context())
 			require.NoError(t, err)
 		}
 		require.Equal(t, before, c.calls("instagram"))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -154,7 +153,7 @@ func (r *accountTurn) rounds() {
 	r.instants = append(r.instants, r.db.Clock.Now())
 	for busy := true; busy; {
 		var err error
-		busy, err = r.collector.Round(r.t.Context(), r.lane.platform, collector.KindAccount)
+		busy, err = r.collector.Round(r.t.Context())
 		require.NoError(r.t, err, r.said)
 	}
 }
@@ -205,6 +204,9 @@ func (r *accountTurn) target(which int) (state, detail string, fetched, next sto
 func (r *accountTurn) fate(which int) fate {
 	r.t.Helper()
 	_, detail, fetched, _, suspect := r.target(which)
+	if strings.Contains(detail, "is paused until") { // the source failed, and not this account
+		detail = ""
+	}
 	class, failure := r.said.of(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[which])[0], detail)
 	switch {
 	case fetched == store.InstantOf(r.db.Clock.Now()):

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
@@ -23,7 +23,7 @@ import (
 type lane struct {
 	name     string
 	platform link.Platform
-	source   func(h *hostile) collector.Source
+	source   func(h *hostile) source.Source
 	// counts are where an item of the platform's has each count.
 	counts map[string][]string
 	// alone is true where each video has a call of its own, so that no neighbour stands in the answer.
@@ -71,20 +71,20 @@ func lanes() []lane {
 	}
 }
 
-func youtubeSource(h *hostile) collector.Source {
+func youtubeSource(h *hostile) source.Source {
 	s, err := youtube.New(youtube.Options{BaseURL: h.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) displaySource() collector.Source {
+func (h *hostile) displaySource() source.Source {
 	s, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: h.client, Tokens: h.fast.Queue, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) researchSource() collector.Source {
+func (h *hostile) researchSource() source.Source {
 	s, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
@@ -101,22 +101,22 @@ func (h *hostile) setting(name string) string {
 	return ""
 }
 
-func (h *hostile) instagramSource() collector.Source {
+func (h *hostile) instagramSource() source.Source {
 	s, err := instagram.New(instagram.Options{BaseURL: h.setting("REELTALLY_INSTAGRAM_BASE_URL"), Token: h.setting("REELTALLY_INSTAGRAM_ACCESS_TOKEN"),
 		AccountID: h.setting("REELTALLY_INSTAGRAM_ACCOUNT_ID"), Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) facebookSource() collector.Source {
+func (h *hostile) facebookSource() source.Source {
 	s, err := facebook.New(facebook.Options{BaseURL: h.setting("REELTALLY_FACEBOOK_BASE_URL"), Token: h.setting("REELTALLY_FACEBOOK_ACCESS_TOKEN"),
 		PageIDs: []string{h.setting("REELTALLY_FACEBOOK_PAGE_ID")}, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func vendorSource(name string) func(h *hostile) collector.Source {
-	return func(h *hostile) collector.Source {
+func vendorSource(name string) func(h *hostile) source.Source {
+	return func(h *hostile) source.Source {
 		config, err := vendor.Load(name)
 		require.NoError(h.t, err)
 		config.Timeout = vendor.Duration(h.timeout) // of which a vendor's description has its own

@@ -23,6 +23,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -34,7 +35,7 @@ type hostile struct {
 	lane      lane
 	fast      *store.Store // without the rules for statements, which would take most of the time
 	collector *collector.Collector
-	source    collector.Source
+	source    source.Source
 	said      *said
 	bending   atomic.Pointer[bending]
 
@@ -113,8 +114,9 @@ func (h *hostile) restart(timeout time.Duration) {
 	h.t.Cleanup(transport.CloseIdleConnections)
 	h.source = h.lane.source(h)
 	var err error
-	h.collector, err = collector.New(collector.Options{Store: h.fast, Sources: []collector.Source{h.source}, Now: h.db.Clock.Now, Logger: slog.New(h.said)})
+	h.collector, err = collector.New(collector.Options{Store: h.fast, Sources: []source.Source{h.source}, Now: h.db.Clock.Now, Logger: slog.New(h.said)})
 	require.NoError(h.t, err)
+	require.NoError(h.t, h.collector.Start(h.t.Context()))
 }
 
 // ServeHTTP answers as the sandbox does, bent when the request concerns a victim.
@@ -206,7 +208,7 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
 	case "no number written":
 		s.classes[attrs["id"]] = attrs["class"]
-	case "source failed", "source failed for a target":
+	case "source paused", "call failed for its targets":
 		s.failures[attrs["detail"]], s.failures[""] = attrs["class"], attrs["class"]
 	}
 	return nil

@@ -16,11 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
@@ -168,7 +168,7 @@ func nextPage() map[string]any {
 }
 
 // atHome are all sources as the settings make them when no base address is set.
-func (w *world) atHome(client *fetch.Client) []collector.Source {
+func (w *world) atHome(client *fetch.Client) []source.Source {
 	w.t.Helper()
 	now := w.db.Clock.Now
 	yt, err := youtube.New(youtube.Options{APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now})
@@ -193,7 +193,7 @@ func (w *world) atHome(client *fetch.Client) []collector.Source {
 	require.NoError(w.t, err)
 	fb, err := facebook.New(facebook.Options{Token: sandbox.FacebookToken, PageIDs: []string{page}, Client: client, Now: now})
 	require.NoError(w.t, err)
-	sources := []collector.Source{yt, display, research, ig, fb}
+	sources := []source.Source{yt, display, research, ig, fb}
 	for _, name := range []string{"apify", "ensembledata", "scrapecreators"} {
 		config, err := vendor.Load(name)
 		require.NoError(w.t, err)
@@ -211,17 +211,17 @@ func TestHostileLinks_areNoWayForSources(t *testing.T) {
 	w := newWorld(t, storetest.New(t, "sqlite"))
 	attacker := &takenOver{sandbox: w.sandbox.Handler(), calls: map[string]int{}, handedBack: map[string]int{}, kept: map[string]kept{}}
 	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)
-	var targets []collector.Target
+	var targets []source.Target
 	for _, p := range link.Platforms {
 		handle := w.prolific(p, 33)
 		if p == link.TikTok {
 			handle = w.sandbox.TikTokAccount() // whose videos the Display API shows
 		}
 		l := w.accountLink(p, handle)
-		targets = append(targets, collector.Target{Platform: p, Kind: collector.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
+		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
 		truth, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
 		require.True(t, ok)
-		targets = append(targets, collector.Target{Platform: p, Kind: collector.KindVideo, ExternalID: truth.ID, Handle: l.Handle, Link: truth.Link, NeedDetails: true})
+		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: truth.ID, Handle: l.Handle, Link: truth.Link, NeedDetails: true})
 	}
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	t.Cleanup(client.Close)
@@ -233,11 +233,11 @@ func TestHostileLinks_areNoWayForSources(t *testing.T) {
 		for _, s := range sources {
 			work.Go(func() {
 				for _, target := range targets {
-					plans := s.Plan([]collector.Target{target})
+					plans := s.Plan([]source.Target{target})
 					if _, ok := s.Serves(target); !ok || len(plans) == 0 {
 						continue
 					}
-					if results, err := s.Fetch(t.Context(), []collector.Target{target}, plans[0]); err == nil && results[0].Class == collector.OK {
+					if results, err := s.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(plans[0])); err == nil && results[0].Class == source.OK {
 						answered.Add(1)
 					}
 				}

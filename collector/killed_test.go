@@ -106,7 +106,7 @@ func (w worker) run() error {
 		return err
 	}
 	c, err := collector.New(collector.Options{Store: s, Sources: sources, Now: now, Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-		Workers: 1, Poll: w.Poll, Heartbeat: 2 * w.Poll})
+		Concurrency: 1, Poll: w.Poll, Heartbeat: 2 * w.Poll})
 	if err != nil {
 		return err
 	}
@@ -394,5 +394,5 @@ func (k *killed) live(t *testing.T, videos, days, kills, crashes int) {
 	}
 	// The daily job, so that both have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
-	require.NoError(k.t, k.collect(k.limits).KeepUp(k.t.Context()))
+	require.NoError(k.t, k.collect(k.limits).RunJobs(k.t.Context()))
 }

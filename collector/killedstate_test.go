@@ -127,7 +127,7 @@ func (k *killed) takenOver() (targets int) {
 			Msg     string
 			Targets int
 		}
-		if json.Unmarshal(lines.Bytes(), &line) == nil && strings.HasPrefix(line.Msg, "took over") {
+		if json.Unmarshal(lines.Bytes(), &line) == nil && strings.HasPrefix(line.Msg, "freed the targets") {
 			targets += line.Targets
 		}
 		require.NotContains(k.t, lines.Text(), "panic")

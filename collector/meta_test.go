@@ -9,18 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // meta are the sources that ask the Graph API, made from what the sandbox prints; their calls are logged as well.
-func (w *world) meta() []collector.Source {
+func (w *world) meta() []source.Source {
 	w.t.Helper()
 	settings := map[string]string{}
 	for _, line := range w.sandbox.Settings(w.url) {
@@ -34,7 +34,7 @@ func (w *world) meta() []collector.Source {
 	fb, err := facebook.New(facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"], AppSecret: settings["REELTALLY_FACEBOOK_APP_SECRET"],
 		PageIDs: []string{settings["REELTALLY_FACEBOOK_PAGE_ID"]}, Client: client, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
-	return []collector.Source{ig, fb}
+	return []source.Source{ig, fb}
 }
 
 // silent checks that no credential was logged.
@@ -121,7 +121,7 @@ func TestMeta_leavesTheRestToVendors(t *testing.T) {
 	w.start("meta", "sandbox")
 	w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 600})
 	w.track("https://www.tiktok.com/@/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal))
-	w.says("source failed", "source=vendor:sandbox", "class=rate_limited")
+	w.says("source paused", "source=vendor:sandbox", "class=rate_limited")
 	tracked := w.track("https://www.instagram.com/reel/"+stranger+"/", "https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	w.says("no number written", "source=instagram", "id="+stranger, "class=unsupported", "instagram.com/USER/reel/CODE/")
 	w.says("no number written", "source=instagram", "id=DCXkB8LpR2q", "class=unconfirmed")

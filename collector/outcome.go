@@ -1,136 +1,260 @@
 package collector
 
 import (
+	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/quota"
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/verify"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
-	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// The states of a target in the queue.
-const (
-	active = "active"
-	gone   = "gone"
-	parked = "parked"
-)
+// elsewhere are the classes after which the next source is asked.
+var elsewhere = []source.Class{source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
-const weekly = 7 * 24 * time.Hour
+// lastingClasses are the classes of answers that are not expected to change within a week, as long as another source gives the numbers.
+var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, elsewhere...)
 
-// outcome turns a source's answer for one target into what is written and when the target is due again, given how far
-// turns are spaced out.
-func outcome(t queue.Target, r Result, source string, spaced stretch, now time.Time) ingest.Outcome {
-	o := ingest.Outcome{Target: t, Source: source, State: active, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
-	if r.Sandbox {
-		o.Source = "sandbox"
+// outcome returns what to store for a target after a source answered with r, and when the target is due next. mixedUp is true if r has the
+// views of another video of its batch.
+func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
+	a := attemptOf(t)
+	if a.Counted != nil {
+		return w.detailsOutcome(t, a, r, now)
 	}
-	wait := func(d time.Duration) { o.NextAt = store.InstantOf(after(t, d, now)) }
-	// What was said before counts only where it was the same; an outage in between says nothing of the target.
-	said := func(as string) {
+	switch {
+	case r.Class == source.OK:
+		return w.answeredOutcome(t, a, r, mixedUp, now)
+	case slices.Contains(elsewhere, r.Class):
+		a = a.with(w.source, r.Class, r.Detail, now, time.Time{})
+		if o, ok := w.onward(t, a, r.Detail, now); ok {
+			return o
+		}
+		return w.lastOutcome(t, a, r, now)
+	}
+	return w.refusedOutcome(t, a, r, now)
+}
+
+// answeredOutcome returns the outcome of an answer with numbers, unless they are doubted or older than the known ones.
+func (w *worker) answeredOutcome(t queue.Target, a attempt, r source.Result, mixedUp bool, now time.Time) (o ingest.Outcome) {
+	defer func() { w.endAfterNumbers(&o, a) }()
+	o = ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace}
+	throttle := w.throttle(t)
+	if verify.IsOlder(t, r, now) {
+		o.Detail, o.NextAt = "older than the known numbers", store.InstantOf(throttle.Next(t, o.Pace, now))
+		return o
+	}
+	if s := verify.Check(t, r, mixedUp, now); s != nil {
+		o.Suspect, o.Detail = s.Text(), "held back: "+s.Why
+		o.NextAt = store.InstantOf(schedule.After(t, schedule.SuspectWaits.Nth(s.Seen), now))
+		return o
+	}
+	if r.Facts != nil {
+		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
+			o.Handle = *confirmed // even if only counts were asked for
+		}
+		o.Facts = withoutAuthor(t, r.Facts)
+		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil
+		o.Pace = schedule.PaceOf(t, r.Facts, now)
+	}
+	o.NextAt = store.InstantOf(throttle.Next(t, o.Pace, now))
+	return o
+}
+
+// endAfterNumbers ends an attempt after a source gave numbers. If it gave not all details that were asked for, the next source is asked
+// for them.
+func (w *worker) endAfterNumbers(o *ingest.Outcome, a attempt) {
+	if o.Facts != nil && o.Target.NeedDetails && lacksDetails(o.Facts) {
+		facts := *o.Facts
+		facts.Views, facts.Likes, facts.Comments, facts.Shares, facts.Bookmarks = nil, nil, nil, nil, nil
+		asked := attempt{Running: true, Answers: a.Answers, Counted: &counted{w.source.Name(), &facts}}
+		if next := w.nextSource(o.Target, asked); next != nil {
+			o.Route, o.Answers, o.Onward, o.NextAt = next.Name(), asked.text(), true, store.InstantOf(w.now())
+			return
+		}
+	}
+	w.end(o, a, lastingClasses...)
+}
+
+// detailsOutcome returns the outcome for a target whose counts another source gave, and for which this source was asked for details only.
+func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
+	o := unchanged(t)
+	if r.Class == source.OK {
+		o.Facts, o.DetailsOnly = a.Counted.Facts, true
+		fillDetails(o.Facts, r.Facts)
+		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
+	} else if next, ok := w.onward(t, a.with(w.source, r.Class, r.Detail, now, time.Time{}), r.Detail, now); ok {
+		return next
+	}
+	o.NextAt = store.InstantOf(w.throttle(t).Next(t, t.Pace, now))
+	w.end(&o, a, lastingClasses...)
+	return o
+}
+
+// refusedOutcome returns the outcome of an answer without numbers that is final: no other source is asked.
+func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
+	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
+	wait := func(d time.Duration) { o.NextAt = store.InstantOf(schedule.After(t, d, now)) }
+	// Only equal answers in a row count. A failure between them says nothing about the target.
+	count := func(as string) {
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, as, 1
 		if t.RefusedAs == as {
 			o.Refusals += t.Refusals
 		}
 	}
-	refused := func() {
-		if said("refused"); o.Refusals >= refusedParked {
-			o.State = parked
-		}
-		wait(step(refusedWaits, o.Refusals-1))
-	}
 	yes := true
 	switch r.Class {
-	case OK:
-		if r.Account == nil && r.Lags && isOlder(t, r.Facts, now) {
-			o.Attempts, o.Suspect, o.Detail = 0, nil, "older than what is known"
-			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-			return o
+	case source.Gone, source.Missing, source.OtherOwner:
+		if count(queue.StateGone); o.Refusals >= schedule.GoneConfirmed {
+			o.State = queue.StateGone
 		}
-		if s := weigh(t, r, now); s != nil {
-			o.Suspect, o.Detail = s.text(), "held back: "+s.Why
-			wait(step(suspectWaits, s.Seen-1))
-			return o
+		wait(schedule.GoneWaits.Nth(o.Refusals))
+	case source.Unconfirmed: // another claimed handle may be the right one
+		count(string(source.Unconfirmed))
+		wait(schedule.GoneWaits.Nth(o.Refusals))
+	case source.Private, source.Restricted:
+		if r.Class == source.Private {
+			o.Private = &yes
+		} else {
+			o.NotSafe = &yes
 		}
-		if o.Suspect = nil; r.Account != nil {
-			o.Attempts, o.Detail = 0, ""
-			o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-			return o
+		if count("refused"); o.Refusals >= schedule.RefusedParked {
+			o.State = queue.StateParked
 		}
-		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == r.Target.Handle {
-			o.Handle = *confirmed // even if only counts were requested
-		}
-		o.Facts, o.Detail = wantedOf(r), ""
-		o.Details = r.Target.NeedDetails && r.Facts.Title != nil && r.Facts.Username != nil
-		o.Pace = paceOf(t, r.Facts, now)
-		o.NextAt = store.InstantOf(spaced.next(t, o.Pace, now))
-	case Gone, Missing, Taken:
-		o.HandleLost = r.Class == Taken
-		if said(gone); o.Refusals >= goneConfirmed {
-			o.State = gone
-		}
-		wait(step(goneWaits, o.Refusals-1))
-	case Unconfirmed: // another claimed handle may be the right one
-		said(string(Unconfirmed))
-		wait(step(goneWaits, o.Refusals-1))
-	case Private:
-		o.Private = &yes
-		refused()
-	case Restricted:
-		o.NotSafe = &yes
-		refused()
-	case Unsupported:
-		o.State = parked
-		wait(weekly)
-	case BadRequest, AuthFailed, QuotaSpent, RateLimited, Temporary:
+		wait(schedule.RefusedWaits.Nth(o.Refusals))
+	case source.Unsupported:
+		o.State = queue.StateParked
+		wait(schedule.Weekly)
+	default: // a failure
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= parkedAfter && r.Class != AuthFailed { // the cause of AuthFailed may be the credential, not the target
-			o.State = parked
+		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // the cause of AuthFailed may be the credential
+			o.State = queue.StateParked
 		}
-		o.NextAt = store.InstantOf(nextRetry(t, o.Attempts, now))
+		o.NextAt = store.InstantOf(schedule.AfterFailures(t, o.Attempts, now))
+		w.end(&o, a, lastingClasses...)
+		return o
+	}
+	w.end(&o, a, source.Unsupported)
+	return o
+}
+
+// lastOutcome returns the outcome after the last source could not answer either. If the call of a source failed, or if a source is
+// paused, the target is not refused: that source is asked later.
+func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
+	if failed, ok := a.find(source.Temporary); ok {
+		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
+		return w.refusedOutcome(t, a, r, now)
+	}
+	if p, ok := a.find(paused); ok {
+		o := unchanged(t)
+		o.State, o.Detail = queue.StateActive, r.Detail+"; "+p.Source+" could be asked, but is paused"
+		o.NextAt = store.InstantOf(p.Until)
+		w.end(&o, a)
+		return o
+	}
+	_, lost := a.find(source.OtherOwner)
+	o := w.refusedOutcome(t, a, r, now)
+	o.HandleLost = lost
+	return o
+}
+
+// failedOutcome returns the outcome after a call failed for its targets. The next source is asked if an organisation waits.
+func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time) ingest.Outcome {
+	a := attemptOf(t)
+	class, detail := reply.Failure.Class, reply.Failure.Detail
+	if reply.Outcome == quota.Failed {
+		class = source.Temporary
+	}
+	if a.Counted != nil {
+		return w.detailsOutcome(t, a, source.Result{Class: class, Detail: detail}, now)
+	}
+	asked := a.with(w.source, class, detail, now, time.Time{})
+	if reply.Outcome == quota.Refused || t.Lane == queue.LaneInteractive {
+		if o, ok := w.onward(t, asked, detail, now); ok {
+			return o
+		}
+	}
+	r := source.Result{Class: reply.Failure.Class, Detail: detail}
+	if reply.Outcome == quota.Refused {
+		return w.lastOutcome(t, asked, r, now)
+	}
+	return w.refusedOutcome(t, a, r, now)
+}
+
+// longestDefer is the longest time for which a target waits for a paused source before the source is looked at again: operators end some
+// pauses early.
+const longestDefer = 5 * time.Minute
+
+// unavailableOutcome returns the outcome for a target whose source may not be asked until a time. The next source is asked if an
+// organisation waits, or if the target would wait for more than half an interval longer than usual.
+func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest.Outcome {
+	a := attemptOf(t)
+	last := t.RequestedAt
+	if t.FetchedAt != nil {
+		last = *t.FetchedAt
+	}
+	latest := last.Time().Add(w.throttle(t).Interval(t) * 3 / 2)
+	detail := w.source.Name() + " is paused until " + until.UTC().Format(time.RFC3339)
+	switch {
+	case a.Counted != nil:
+		return w.detailsOutcome(t, a, source.Result{Class: paused, Detail: detail}, now)
+	case t.Lane == queue.LaneInteractive || until.After(latest):
+		if o, ok := w.onward(t, a.with(w.source, paused, detail, now, until), detail, now); ok {
+			return o
+		}
+	}
+	o := unchanged(t)
+	o.Detail, o.NextAt = detail, store.InstantOf(until)
+	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(until) {
+		o.NextAt = store.InstantOf(soon)
 	}
 	return o
 }
 
-// lagAtMost is how old the numbers of a source that lags can be.
-const lagAtMost = 10 * 24 * time.Hour
-
-// isOlder says whether the facts of a source that lags are from before the last ones written. Once these are older than
-// any lag, fewer views are what they are.
-func isOlder(t queue.Target, f *Facts, now time.Time) bool {
-	return t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < lagAtMost
+// provenance returns the name under which the points of a result are stored.
+func (w *worker) provenance(r source.Result) string {
+	if r.Sandbox {
+		return "sandbox"
+	}
+	return w.source.Name()
 }
 
-// wantedOf drops who the author is from an answer that was asked for counts alone: such a call may go by another key than
-// the one with details, and must never rename an author or move a video to another account.
-func wantedOf(r Result) *Facts {
-	if r.Target.NeedDetails {
-		return r.Facts
+// withoutAuthor removes the author from facts if only counts were asked for. Such a call may use another key than the one with details,
+// and must never rename an author or move a video to another account.
+func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
+	if t.NeedDetails {
+		return facts
 	}
-	f := *r.Facts
+	f := *facts
 	f.Username, f.AccountID, f.AccountSourceID, f.AccountName = nil, nil, nil, nil
 	return &f
 }
 
-// ask returns the query for a claimed target. If no source has confirmed the handle of a video, the query has the first claimed
-// handle.
-func ask(t queue.Target, now time.Time) Target {
-	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
-		NeedDetails: needsDetails(t, now), Again: t.Attempts > 0}
-	if t.Handle == "" && len(t.Handles) > 0 {
-		asked.Handle, asked.HandleClaimed = t.Handles[0], t.Handles[0] != ""
+// lacksDetails returns true if facts that were asked for with details lack one that every video has.
+func lacksDetails(f *source.Facts) bool {
+	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
+}
+
+// fillDetails copies the details that facts lack from another source's facts, but no count and no account: each source has its own ids
+// of accounts.
+func fillDetails(f *source.Facts, from *source.Facts) {
+	fill(&f.Title, from.Title)
+	fill(&f.Username, from.Username)
+	fill(&f.UploadedAt, from.UploadedAt)
+	fill(&f.LengthSeconds, from.LengthSeconds)
+	fill(&f.SongName, from.SongName)
+	fill(&f.SongLink, from.SongLink)
+	fill(&f.IsAd, from.IsAd)
+	fill(&f.ShopAd, from.ShopAd)
+	fill(&f.ShopProductID, from.ShopProductID)
+}
+
+func fill[T any](to **T, from *T) {
+	if *to == nil {
+		*to = from
 	}
-	if asked.Kind == KindVideo && asked.Handle != "" {
-		asked.Link = link.UnderHandle(t.Platform, t.Link, asked.Handle)
-	}
-	switch {
-	case t.NativeID != nil:
-		asked.AccountID = *t.NativeID
-	case asked.Kind == KindAccount && store.IsAccountID(t.ExternalID):
-		asked.AccountID = t.ExternalID // the link had it
-	}
-	if t.SourceID != nil {
-		asked.SourceID = *t.SourceID
-	}
-	return asked
 }

@@ -6,40 +6,51 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+var someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
+
+// outcomeOf returns the outcome of a result from the only source.
+func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
+	s := &scripted{batch: 1}
+	w := &worker{Collector: &Collector{sources: []source.Source{s}, now: func() time.Time { return now }}, source: s}
+	return w.outcome(t, r, false, now)
+}
+
 func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	text := func(s string) *string { return &s }
 	views := int64(7)
-	facts := Facts{Views: &views, Title: text("A title"), Username: text("somebody"), AccountID: text("42"), AccountName: text("Somebody")}
-	claimed := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675"}
+	facts := source.Facts{Views: &views, Title: text("A title"), Username: text("somebody"), AccountID: text("42"), AccountName: text("Somebody")}
+	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675"}
 
 	of := func(details bool) ingest.Outcome {
 		given := facts
-		return outcome(claimed, Result{Target: Target{NeedDetails: details}, Class: OK, Facts: &given}, "vendor", 0, now)
+		return outcomeOf(func() queue.Target { c := claimed; c.NeedDetails = details; return c }(), source.Result{Class: source.OK, Facts: &given}, now)
 	}
 	full := of(true)
 	require.Equal(t, &facts, full.Facts)
 	require.True(t, full.Details)
 
 	counts := of(false)
-	require.Equal(t, &Facts{Views: &views, Title: text("A title")}, counts.Facts, "everything but who the author is")
+	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "everything but who the author is")
 	require.False(t, counts.Details, "the next turn of the details must not be put off")
 }
 
 func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
-	claimed := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
+	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
 	of := func(views int64, lags bool, fetched time.Time) ingest.Outcome {
 		claimed.FetchedAt = new(store.InstantOf(fetched))
-		return outcome(claimed, Result{Class: OK, Facts: &Facts{Views: &views}, Lags: lags}, "research", 0, now)
+		return outcomeOf(claimed, source.Result{Class: source.OK, Facts: &source.Facts{Views: &views}, Lags: lags}, now)
 	}
 	yesterday, longAgo := now.Add(-24*time.Hour), now.Add(-11*24*time.Hour)
 	older := of(999, true, yesterday)
@@ -57,22 +68,22 @@ func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
 func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		class, other Class
+		class, other source.Class
 		confirmed    int
 		state        string
-		waits        []time.Duration
+		waits        schedule.Waits
 	}{
-		{Gone, Private, goneConfirmed, gone, goneWaits},
-		{Private, Gone, refusedParked, parked, refusedWaits},
+		{source.Gone, source.Private, schedule.GoneConfirmed, queue.StateGone, schedule.GoneWaits},
+		{source.Private, source.Gone, schedule.RefusedParked, queue.StateParked, schedule.RefusedWaits},
 	} {
-		target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", State: active}
-		answer := func(class Class) (ingest.Outcome, time.Duration) {
-			o := outcome(target, Result{Class: class}, "vendor", 0, someDay)
+		target := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", State: queue.StateActive}
+		answer := func(class source.Class) (ingest.Outcome, time.Duration) {
+			o := outcomeOf(target, source.Result{Class: class}, someDay)
 			target.Attempts, target.RefusedAs, target.Refusals, target.State = o.Attempts, o.RefusedAs, o.Refusals, o.State
 			return o, o.NextAt.Time().Sub(someDay)
 		}
 		for range 5 {
-			answer(Temporary)
+			answer(source.Temporary)
 		}
 		answer(c.other)
 		for n := range c.confirmed {
@@ -81,13 +92,37 @@ func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
 			require.Less(t, wait, c.waits[n]+12*time.Hour, "%s, time %d", c.class, n+1)
 			if n+1 < c.confirmed {
 				before := target.Attempts
-				o, _ = answer(Temporary)
+				o, _ = answer(source.Temporary)
 				require.Equal(t, before+1, o.Attempts, "an outage makes the waits longer, and confirms nothing")
 			}
 		}
-		back := outcome(target, Result{Class: OK, Facts: &Facts{Views: new(int64(5))}}, "vendor", 0, someDay)
-		require.Equal(t, active, back.State)
+		back := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(5))}}, someDay)
+		require.Equal(t, queue.StateActive, back.State)
 		require.Zero(t, back.Attempts+back.Refusals)
 		require.Empty(t, back.RefusedAs)
+	}
+}
+
+func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for _, class := range []source.Class{source.Private, source.Restricted} {
+		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Pace: queue.PaceFast}
+		for n := 1; n <= 6; n++ {
+			o := outcomeOf(target, source.Result{Class: class}, someDay)
+			wait := o.NextAt.Time().Sub(someDay)
+			if n < schedule.RefusedParked {
+				require.Equal(t, queue.StateActive, o.State)
+				require.InDelta(t, 24, wait.Hours(), 12)
+			} else {
+				require.Equal(t, queue.StateParked, o.State)
+				require.InDelta(t, 7*24, wait.Hours(), 12)
+			}
+			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in its own second of the day")
+			require.Equal(t, queue.PaceFast, o.Pace)
+			target.Attempts, target.RefusedAs, target.Refusals = o.Attempts, o.RefusedAs, o.Refusals
+		}
+		back := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(5))}}, someDay)
+		require.Equal(t, queue.StateActive, back.State)
+		require.Zero(t, back.Attempts)
 	}
 }

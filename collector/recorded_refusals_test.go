@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -162,7 +161,7 @@ func (c *crowd) rounds() {
 	c.t.Helper()
 	for busy := true; busy; {
 		var err error
-		busy, err = c.collector.Round(c.t.Context(), c.lane.platform, collector.KindVideo)
+		busy, err = c.collector.Round(c.t.Context())
 		require.NoError(c.t, err, c.said)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -22,26 +24,29 @@ import (
 // scripted is a source of TikTok videos. The function answer decides which of its calls fail.
 type scripted struct {
 	batch  int
-	answer func(batch []Target) error // nil for a good answer; may panic
+	answer func(batch []source.Target) error // nil for a good answer; may panic
 
 	mu    sync.Mutex
 	calls [][]string // the ids of each call
 }
 
-func (*scripted) Name() string                 { return "scripted" }
-func (*scripted) Patience() time.Duration      { return time.Minute }
-func (*scripted) Budgets() []Budget            { return nil }
-func (*scripted) Plan(batch []Target) [][]Call { return [][]Call{{}} }
-func (s *scripted) Serves(t Target) (int, bool) {
-	return s.batch, t.Platform == link.TikTok && t.Kind == KindVideo
+func (*scripted) Name() string                               { return "scripted" }
+func (*scripted) Timeout() time.Duration                     { return time.Minute }
+func (*scripted) Concurrency() int                           { return 1 }
+func (*scripted) Group(source.Target) string                 { return "" }
+func (*scripted) AsksByHandle(source.Target) bool            { return false }
+func (*scripted) Budgets() []source.Budget                   { return nil }
+func (*scripted) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
+func (s *scripted) Serves(t source.Target) (int, bool) {
+	return s.batch, t.Platform == link.TikTok && t.Kind == source.KindVideo
 }
 
-func (s *scripted) Fetch(_ context.Context, batch []Target, _ []Call) ([]Result, error) {
+func (s *scripted) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
 	ids := make([]string, len(batch))
-	results := make([]Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
 		ids[i] = t.ExternalID
-		results[i] = Result{Target: t, Class: OK, Facts: &Facts{Views: new(int64(100 + i))}}
+		results[i] = source.Result{Target: t, Class: source.OK, Facts: &source.Facts{Views: new(int64(100 + i))}}
 	}
 	s.mu.Lock()
 	s.calls = append(s.calls, ids)
@@ -66,8 +71,8 @@ func (s *scripted) count() int {
 }
 
 // named returns true if a batch contains one of the ids.
-func named(batch []Target, ids ...string) bool {
-	return slices.ContainsFunc(batch, func(t Target) bool { return slices.Contains(ids, t.ExternalID) })
+func named(batch []source.Target, ids ...string) bool {
+	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
 // script has a collector with one scripted source, and the ids of its tracked videos.
@@ -108,7 +113,7 @@ func videoIDs(n int) []string {
 
 func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
 	t.Helper()
-	s := &script{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scripted: &scripted{batch: batch, answer: func([]Target) error { return nil }}}
+	s := &script{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scripted: &scripted{batch: batch, answer: func([]source.Target) error { return nil }}}
 	s.Collector = s.collector()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
@@ -126,8 +131,9 @@ func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
 // collector returns another collector on the same database.
 func (s *script) collector() *Collector {
 	s.t.Helper()
-	c, err := New(Options{Store: s.db.Store, Sources: []Source{s.scripted}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
+	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scripted}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
 	require.NoError(s.t, err)
+	require.NoError(s.t, c.publishRoutes(s.t.Context()))
 	return c
 }
 
@@ -136,7 +142,7 @@ func (s *script) rounds(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
-		busy, err = c.Round(s.t.Context(), link.TikTok, KindVideo)
+		busy, err = c.Round(s.t.Context())
 		require.NoError(s.t, err)
 	}
 }
@@ -165,12 +171,12 @@ func (s *script) attempts(id string) int {
 }
 
 // paused returns the class of the source's pause; "" if it is not paused.
-func (s *script) paused() Class {
+func (s *script) paused() source.Class {
 	s.t.Helper()
 	pauses, err := s.db.Pauses(s.t.Context())
 	require.NoError(s.t, err)
 	if p, ok := pauses["scripted"]; ok && p.BlockedUntil > store.InstantOf(s.db.Clock.Now()) {
-		return Class(p.Class)
+		return source.Class(p.Class)
 	}
 	return ""
 }
@@ -182,16 +188,16 @@ func (s *script) others(but ...string) []string {
 
 func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 	t.Parallel()
-	for _, class := range []Class{AuthFailed, BadRequest, Temporary} {
+	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		for _, batch := range []int{1, 50} {
 			t.Run(fmt.Sprintf("%s, %d a call", class, batch), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					s := newScript(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
 					bad := s.ids[17]
-					s.answer = func(asked []Target) error {
+					s.answer = func(asked []source.Target) error {
 						if named(asked, bad) {
-							return &Failure{Class: class, Detail: "refused"}
+							return &source.Failure{Class: class, Detail: "refused"}
 						}
 						return nil
 					}
@@ -215,8 +221,8 @@ func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
 				s := newScript(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
 				bad := s.ids[7]
 				var panics atomic.Int64
-				s.Collector.panics = func() { panics.Add(1) }
-				s.answer = func(asked []Target) error {
+				s.Collector.panicked = func() { panics.Add(1) }
+				s.answer = func(asked []source.Target) error {
 					if named(asked, bad) {
 						panic("an answer that nobody thought of")
 					}
@@ -231,12 +237,12 @@ func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
 				for _, part := range []string{"panic recovered", "an answer that nobody thought of", "source=scripted", bad, "refusals_test.go"} {
 					require.Contains(t, s.logs.String(), part)
 				}
-				for range parkedAfter + 1 {
+				for range schedule.FailedParked + 1 {
 					s.db.Clock.Advance(48 * time.Hour)
 					s.dueNow(bad)
 					s.rounds(s.Collector)
 				}
-				require.Equal(t, []string{parked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "it is parked at last")
+				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "it is parked at last")
 				require.Empty(t, s.paused())
 			})
 		})
@@ -245,12 +251,12 @@ func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
 
 func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 	t.Parallel()
-	for class, calls := range map[Class]int{AuthFailed: 2, BadRequest: 3, Temporary: 3} {
+	for class, calls := range map[source.Class]int{source.AuthFailed: 2, source.BadRequest: 3, source.Temporary: 3} {
 		t.Run(string(class), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newScript(t, db, 1, 5)
-				s.answer = func([]Target) error { return &Failure{Class: class, Detail: "refused"} }
+				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 				other := s.collector() // must see the count of the first one in the database
 				for i := range calls {
 					require.Empty(t, s.paused(), "after %d calls", i)
@@ -259,7 +265,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				}
 				require.Equal(t, class, s.paused())
 				require.Equal(t, calls, s.count())
-				if class == AuthFailed {
+				if class == source.AuthFailed {
 					require.Equal(t, 0, s.attempts(s.ids[1]), "the second goes back unharmed")
 				}
 				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
@@ -272,13 +278,13 @@ func TestRefusals_ofTheSameTargetPauseNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 1, 2)
-		s.answer = func([]Target) error { return &Failure{Class: AuthFailed, Detail: "refused"} }
-		for range parkedAfter + 3 {
+		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
+		for range schedule.FailedParked + 3 {
 			s.dueNow(s.ids[0])
 			s.rounds(s.Collector)
 			require.Empty(t, s.paused())
 		}
-		require.Equal(t, []string{active}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
+		require.Equal(t, []string{queue.StateActive}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
 			"it is not parked: the credential may be the cause")
 	})
 }
@@ -288,9 +294,9 @@ func TestRefusals_endWithAGoodAnswerOfAnyCollector(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 1, 5)
 		bad := []string{s.ids[0], s.ids[2]}
-		s.answer = func(asked []Target) error {
+		s.answer = func(asked []source.Target) error {
 			if named(asked, bad...) {
-				return &Failure{Class: AuthFailed, Detail: "refused"}
+				return &source.Failure{Class: source.AuthFailed, Detail: "refused"}
 			}
 			return nil
 		}
@@ -309,9 +315,11 @@ func TestRefusals_thatNameTheCredentialPauseAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 50, 50)
-		s.answer = func([]Target) error { return &Failure{Class: AuthFailed, OfSource: true, Detail: "the key is no key"} }
+		s.answer = func([]source.Target) error {
+			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is no key"}
+		}
 		s.rounds(s.Collector)
-		require.Equal(t, AuthFailed, s.paused())
+		require.Equal(t, source.AuthFailed, s.paused())
 		require.Equal(t, 1, s.count())
 		require.Equal(t, 0, s.attempts(s.ids[0]))
 	})
@@ -319,12 +327,12 @@ func TestRefusals_thatNameTheCredentialPauseAtOnce(t *testing.T) {
 
 func TestRefusals_ofAWholeBatchEndInAPause(t *testing.T) {
 	t.Parallel()
-	for _, class := range []Class{AuthFailed, BadRequest, Temporary} {
+	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		t.Run(string(class), func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, "sqlite")
 			s := newScript(t, db, 50, 50)
-			s.answer = func([]Target) error { return &Failure{Class: class, Detail: "refused"} }
+			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.rounds(s.Collector)
 			require.Equal(t, class, s.paused())
 			require.LessOrEqual(t, s.count(), 11, "the halves are asked for until enough targets are refused")
@@ -343,14 +351,14 @@ func TestRefusals_areFoundAfterNoAnswer(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	s := newScript(t, db, 50, 50)
 	bad := s.ids[9]
-	s.answer = func(asked []Target) error {
+	s.answer = func(asked []source.Target) error {
 		if named(asked, bad) {
-			return &Failure{Class: Temporary, Detail: "no answer", Cause: ErrNoAnswer}
+			return &source.Failure{Class: source.Temporary, Detail: "no answer", Cause: source.ErrNoAnswer}
 		}
 		return nil
 	}
 	s.rounds(s.Collector)
-	require.Equal(t, 1, s.count(), "the time of the claim is used up")
+	require.Equal(t, 1, s.count(), "a call without an answer is not repeated at once")
 	for range 8 {
 		s.db.Clock.Advance(10 * time.Minute)
 		s.rounds(s.Collector)
@@ -360,16 +368,9 @@ func TestRefusals_areFoundAfterNoAnswer(t *testing.T) {
 
 func TestSafely_returnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "sqlite")
-	s := newScript(t, db, 1, 1)
-	batches := [][]queue.Target{{{ExternalID: "a"}}, {{ExternalID: "b"}}}
-	err := s.atOnce(t.Context(), batches, func(batch []queue.Target) error {
-		if batch[0].ExternalID == "a" {
-			panic("broken")
-		}
-		return nil
-	})
-	var p *panicked
+	s := newScript(t, storetest.New(t, "sqlite"), 1, 1)
+	err := s.safely(t.Context(), func() error { panic("broken") })
+	var p *panicError
 	require.ErrorAs(t, err, &p)
 	require.ErrorContains(t, err, "broken")
 }

@@ -144,7 +144,7 @@ func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
 					w.tellsNoAuthors(dayAndMore)
 					db.Clock.Advance(dayAndMore)
 					if stranger {
-						w.says("no number written", "kind=account", "platform="+string(p), "class=taken", "the handle "+handle+" belongs to another account now")
+						w.says("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "the handle "+handle+" belongs to another account now")
 					} else {
 						w.says("no number written", "kind=account", "platform="+string(p), "class=gone")
 					}
@@ -198,7 +198,7 @@ func TestRenames_onInstagramsGraphAPIAreNoStrangersNumbers(t *testing.T) {
 
 				w.rename(link.Instagram, handle, stranger)
 				db.Clock.Advance(dayAndMore)
-				class := map[bool]string{true: "class=taken", false: "class=missing"}[stranger]
+				class := map[bool]string{true: "class=handle_reused", false: "class=missing"}[stranger]
 				w.says("no number written", "kind=account", "platform=instagram", class)
 				a := w.account(ref)
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
@@ -253,7 +253,7 @@ func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
 				if late > dayAndMore {
-					w.says("no number written", "kind=account", "platform=instagram", "class=missing", "nothing tells whether the handle "+handle+" is still the account's")
+					w.says("no number written", "kind=account", "platform=instagram", "class=missing", "no id shows whether the handle "+handle+" still belongs to the account")
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
@@ -269,7 +269,7 @@ func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
 				w.rename(link.Instagram, handle, true)
 				db.Clock.Advance(10 * 24 * time.Hour)
 				w.startWith(w.meta()...)
-				w.says("no number written", "source=instagram", "kind=account", "class=taken")
+				w.says("no number written", "source=instagram", "kind=account", "class=handle_reused")
 				require.Equal(t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
 			})
 		})

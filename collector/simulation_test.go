@@ -24,6 +24,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -88,7 +89,7 @@ type simulatedDay struct {
 	fetches, late int
 	worst         float64                 // the largest deviation, as a share of the wait
 	age           map[queue.Lane]quantile // of the numbers as the day ended
-	stretch       float64                 // of Instagram, which has the short budget
+	throttle      float64                 // of Instagram, which has the short budget
 }
 
 type quantile struct{ median, p95 time.Duration }
@@ -120,17 +121,17 @@ func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // noted is a source of which it is noted which videos it was asked for.
 type noted struct {
-	collector.Source
+	source.Source
 	s *simulation
 }
 
-func (n noted) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+func (n noted) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	n.s.mu.Lock()
 	for _, t := range batch {
 		n.s.asked[t.ExternalID]++
 	}
 	n.s.mu.Unlock()
-	return n.Source.Fetch(ctx, batch, plan)
+	return n.Source.Fetch(ctx, batch, budget)
 }
 
 // newSimulation begins a simulation in a database. Its platforms live by a clock that may differ from its own.
@@ -171,17 +172,18 @@ func (s *simulation) collect(limits map[string]int64) *collector.Collector {
 	}
 	c, err := collector.New(collector.Options{Store: s.fast, Sources: sources, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(s.t, err)
+	require.NoError(s.t, c.Start(s.t.Context()))
 	return c
 }
 
 // simulatedSources are YouTube and, by the same vendor each with an account of its own, TikTok and Instagram.
-func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]collector.Source, error) {
+func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]source.Source, error) {
 	yt, err := youtube.New(youtube.Options{BaseURL: base + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now,
 		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
 	if err != nil {
 		return nil, err
 	}
-	sources := []collector.Source{yt}
+	sources := []source.Source{yt}
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
 		config, err := vendor.Load("sandbox")
 		if err != nil {
@@ -251,12 +253,10 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 // work lets the collector do all that is due now, and compares what it did with what the schedule had said.
 func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
-	for _, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
-		for busy := true; busy; {
-			var err error
-			busy, err = c.Round(s.t.Context(), p, collector.KindVideo)
-			require.NoError(s.t, err)
-		}
+	for busy := true; busy; {
+		var err error
+		busy, err = c.Round(s.t.Context())
+		require.NoError(s.t, err)
 	}
 	now := s.clock.Now()
 	ids, fetched := make([]string, 0, len(s.asked)), maps.Clone(s.asked)
@@ -329,12 +329,12 @@ func (s *simulation) live(c *collector.Collector) {
 	day := simulatedDay{limits: s.limits, calls: map[string]int64{}}
 	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(tick) {
 		s.work(c, &day)
-		require.NoError(s.t, c.KeepUp(s.t.Context()))
+		require.NoError(s.t, c.RunJobs(s.t.Context()))
 	}
 	for budget, n := range s.total() {
 		day.calls[budget] = n - before[budget]
 	}
-	day.age, day.stretch = s.ages(), c.Stretch(link.Instagram)
+	day.age, day.throttle = s.ages(), float64(c.Throttle(link.Instagram))
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
@@ -381,7 +381,7 @@ func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 		}
 		s.live(c)
 		d := s.days[day]
-		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; stretch %.2f", day+1, d.fetches, d.late, 100*d.worst, d.calls, d.stretch)
+		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.worst, d.calls, d.throttle)
 	}
 	if *simulationOut != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.picture()), 0o644))
@@ -390,12 +390,12 @@ func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 	for i, d := range s.days {
 		fetches, late = fetches+d.fetches, late+d.late
 		if i >= shortTo+8 || i < shortFrom {
-			require.Zero(t, d.stretch, "day %d: there is enough for all", i+1)
+			require.Zero(t, d.throttle, "day %d: there is enough for all", i+1)
 		}
 	}
 	require.Positive(t, fetches)
 	require.Zero(t, late, "of %d fetches", fetches)
-	require.Positive(t, s.days[shortTo-1].stretch, "turns are spaced out while the budget is short")
+	require.Positive(t, s.days[shortTo-1].throttle, "turns are spaced out while the budget is short")
 	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the best lane goes on as before")
 	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the lowest lane gives way")
 }

@@ -52,7 +52,7 @@ func (c *Collector) keepUp(ctx context.Context) error {
 
 // doJob runs a job if it is due. The job returns when it will be due next.
 func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
-	lease, ok, err := c.store.Queue.ClaimJob(ctx, name, upkeepLease)
+	lease, ok, err := c.queue.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Collector) applyRetention(ctx context.Context, alive func() error) (tim
 	if err != nil {
 		return next, err
 	}
-	orphans, err := c.store.Queue.DeleteOrphans(ctx, alive)
+	orphans, err := c.queue.DeleteOrphans(ctx, alive)
 	c.logDeleted(ctx, orphans)
 	return next, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
@@ -40,7 +41,7 @@ func (a *app) dueAccounts() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range queue.Lanes {
-		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "account", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Hour})
+		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "account", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}

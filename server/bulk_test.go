@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func (c *caller) bulk(status int, links []string, labels ...string) client.TrackVideosResult {
@@ -39,7 +40,7 @@ func (a *app) due() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range queue.Lanes {
-		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Hour})
+		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}

@@ -351,7 +351,7 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	collector := store.NewID()
 	for _, p := range link.Platforms {
 		for _, lane := range queue.Lanes {
-			c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: collector, Platform: p, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Minute})
+			c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(collector, p, "video", 1000, time.Minute, lane))
 			require.NoError(a.t, err)
 			outcomes := make([]ingest.Outcome, len(c.Targets))
 			for i, target := range c.Targets {

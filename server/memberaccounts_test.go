@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // follow tracks the account of a link and returns its id.
@@ -33,7 +34,7 @@ func (c *caller) follow(raw string) uuid.UUID {
 func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
-		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: "account", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 1000, Lease: time.Minute})
+		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), p, "account", 1000, time.Minute, queue.LaneInteractive))
 		require.NoError(a.t, err)
 		outcomes := make([]ingest.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {

@@ -140,7 +140,7 @@ func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
 	for _, lane := range queue.Lanes {
-		claim, err := a.Claim(ctx, queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 100, Lease: time.Minute})
+		claim, err := a.Claim(ctx, storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 100, time.Minute, lane))
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // refreshed are the two things that can be refreshed, with the names that work for them.
@@ -94,8 +95,8 @@ func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 		a.Clock.Advance(5 * time.Hour)
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
 		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
-		for kind, want := range map[string]string{"video": tiktokLink, "account": accountLink} {
-			claim, err := a.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 10, Lease: time.Minute})
+		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
+			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
 			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
 			require.Equal(t, want, claim.Targets[0].Link)

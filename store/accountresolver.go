@@ -199,7 +199,8 @@ func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, told bo
 		statements = append(statements,
 			`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
-			`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0,
+			`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0, answers = NULL,
+  route = COALESCE((SELECT r.route FROM fetch_routes r WHERE r.source = fetch_targets.source AND r.kind = fetch_targets.kind), route),
   next_at = CASE WHEN (attempts > 0 OR state <> @active) AND claimed_by IS NULL THEN @now ELSE next_at END,
   requested_at = CASE WHEN attempts > 0 OR state <> @active THEN requested_at + 1 ELSE requested_at END
  WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND handle <> @to AND external_id IN

@@ -40,7 +40,7 @@ type TrackedAccount struct {
 }
 
 // KindAccount is the kind of accounts in the queue.
-const KindAccount = "account"
+const KindAccount = queue.KindAccount
 
 // accountTarget returns the name of an account's target: the platform's own id, or else the source's id, or else the handle.
 func accountTarget(a *Account) string {

@@ -50,7 +50,7 @@ func TestTrackAccounts_beginsWithTheProfile(t *testing.T) {
 		again := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, queue.LanePremium, again.Targets[0].Lane)
 		require.Zero(t, again.Targets[0].Depth, "the past is known")
-		require.Equal(t, "42", *again.Targets[0].NativeID)
+		require.Equal(t, "42", again.Targets[0].AccountID)
 		silent := storetest.AccountOutcome(db, again.Targets[0], ingest.AccountFacts{})
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
 		after := storetest.AccountByLink(t, o, l)
@@ -302,7 +302,7 @@ func TestRefresh_isAllowedEachFourHours(t *testing.T) {
 		o, l, a := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Someone)
 		storetest.Track(t, o, l)
 		storetest.Follow(t, o, store.TrackNewOnly, a)
-		refresh := map[string]func() (store.Refreshed, error){
+		refresh := map[queue.Kind]func() (store.Refreshed, error){
 			"video":   func() (store.Refreshed, error) { return o.RefreshVideo(t.Context(), store.VideoRef{Link: l}) },
 			"account": func() (store.Refreshed, error) { return o.RefreshAccount(t.Context(), store.AccountRef{Link: a}) },
 		}

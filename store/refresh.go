@@ -56,7 +56,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-func (o *Org) subscribedAs(ctx context.Context, kind string, p link.Platform, subject uuid.UUID) (string, error) {
+func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
 		o.id, subject, kind, p).Scan(&ids).Error

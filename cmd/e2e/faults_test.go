@@ -31,13 +31,13 @@ func TestFaults_storeNoFalseNumbers(t *testing.T) {
 				platform   link.Platform
 				logged     []string // substrings of one line of the collector's log
 			}{
-				{"rate_limited", 2, link.YouTube, []string{`"source":"youtube"`, `"source failed"`, `"class":"rate_limited"`, `"until"`, `"source_says"`}},
-				{"rate_limited", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"source failed"`, `"class":"rate_limited"`, `"until"`}},
-				{"server_error", 0, link.YouTube, []string{`"source":"youtube"`, `"source failed for a target"`, `"class":"temporary"`, `"id"`}},
-				{"truncated", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"source failed for a target"`, `"class":"temporary"`, `"id"`}},
+				{"rate_limited", 2, link.YouTube, []string{`"source":"youtube"`, `"source paused"`, `"class":"rate_limited"`, `"until"`, `"source_says"`}},
+				{"rate_limited", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"source paused"`, `"class":"rate_limited"`, `"until"`}},
+				{"server_error", 0, link.YouTube, []string{`"source":"youtube"`, `"call failed for its targets"`, `"class":"temporary"`, `"id"`}},
+				{"truncated", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"call failed for its targets"`, `"class":"temporary"`, `"id"`}},
 				{"zeros", 0, link.YouTube, []string{`"no number written"`, "no views though the video is not new", `"next_at"`}},
 				{"zeros", 0, link.TikTok, []string{`"no number written"`, "no views though the video is not new", `"next_at"`}},
-				{"quota_spent", 0, link.YouTube, []string{`"source":"youtube"`, `"source failed"`, `"class":"quota_spent"`, `"until"`}},
+				{"quota_spent", 0, link.YouTube, []string{`"source":"youtube"`, `"source paused"`, `"class":"quota_spent"`, `"until"`}},
 			} {
 				name := c.fault + " of " + string(c.platform)
 				v := s.videos(t, c.platform, 1, uint64(100+i))[0]

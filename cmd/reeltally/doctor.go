@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -196,7 +197,7 @@ const maxClockDrift = 5 * time.Second
 
 // checkClocks compares this machine's clock with the clocks of the database and the sources. It thereby checks whether the sources can be
 // reached.
-func checkClocks(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
 	compare := func(check string, other, own time.Time, resolution time.Duration) {
 		drift := other.Sub(own).Abs()
@@ -213,7 +214,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []collector.Sourc
 		compare("clock of the database", *engine.Now, time.Now(), 0)
 	}
 	for _, s := range sources {
-		addressed, ok := s.(collector.Addressed)
+		addressed, ok := s.(source.NetworkSource)
 		if !ok {
 			continue
 		}
@@ -234,7 +235,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []collector.Sourc
 }
 
 // checkSources makes one call to each source, to check its credential.
-func checkSources(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+func checkSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
 		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has none either, configure a source: see docs/sources.md."}}
 	}
@@ -258,7 +259,7 @@ func checkSources(ctx context.Context, st *store.Store, sources []collector.Sour
 const maxDueTime = time.Hour
 
 // checkCollecting checks the collectors, the queue and the freshness of the numbers.
-func checkCollecting(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+func checkCollecting(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	s, err := collect.ReadStatus(ctx, st, sources)
 	if err != nil {
 		return []finding{{"collectors", stateBroken, err.Error(), "Check the log of the database."}}

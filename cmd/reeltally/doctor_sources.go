@@ -7,6 +7,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -20,24 +21,24 @@ func probeFinding(p collector.Probe) finding {
 		found += ", until " + formatTime(p.RetryAt)
 	}
 	switch p.Class {
-	case collector.OK, collector.Gone, collector.Missing, collector.Taken, collector.Unconfirmed, collector.Private, collector.Restricted:
+	case source.OK, source.Gone, source.Missing, source.OtherOwner, source.Unconfirmed, source.Private, source.Restricted:
 		return finding{check, stateOK, accepted, ""}
-	case collector.QuotaSpent, collector.RateLimited:
+	case source.QuotaSpent, source.RateLimited:
 		return finding{check, stateWarning, found, "Wait, or buy a larger quota."}
-	case collector.Unsupported:
+	case source.Unsupported:
 		switch {
-		case !p.Asked:
+		case !p.Answered:
 			return finding{check, stateWarning, found, "The credential could not be checked."}
-		case p.Own:
+		case p.OwnAccountsOnly:
 			return finding{check, stateOK, accepted + " for your own account or pages", ""}
 		}
 		return finding{check, stateWarning, "reachable, but refuses videos of other accounts: " + found,
 			"The credential may lack a permission. Without it, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, and the check uses them."}
-	case collector.AuthFailed:
+	case source.AuthFailed:
 		return finding{check, stateBroken, found, "The credential is wrong, expired, or has no access to this API: see docs/sources.md."}
-	case collector.Temporary, collector.BadRequest:
+	case source.Temporary, source.BadRequest:
 	}
-	if p.Asked {
+	if p.Answered {
 		return finding{check, stateWarning, found, "Run this command again later. If the finding stays, the source has changed its responses, and ReelTally cannot read them."}
 	}
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}

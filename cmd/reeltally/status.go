@@ -9,7 +9,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -39,7 +39,7 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 }
 
 // writeStatus prints the status as three tables: queue, freshness, and sources with their budgets.
-func writeStatus(w io.Writer, s collect.Status, sources []collector.Source) error {
+func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -20,14 +20,14 @@ const (
 	maxPages = 100
 )
 
-// lists are the lists of a page's videos. Reels have one of their own.
+// lists are the lists of a page's videos. Reels have a separate list.
 var lists = []string{"videos", "video_reels"}
 
-// listPages is how many pages of a list are asked for at the most to find so many videos: the platform filters a page after cutting
-// it, so that it may be short, or empty, though there are more.
+// listPages returns how many pages of a list are requested at most to find depth videos. It is more than full pages would need, because
+// Facebook filters the entries of a page: a page may be short or empty although more pages follow.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
-// page is a page's node.
+// page is a Facebook page in the format of the Graph API.
 type page struct {
 	ID        fetch.ID    `json:"id"`
 	Name      *string     `json:"name"`
@@ -37,59 +37,59 @@ type page struct {
 	Followers fetch.Count `json:"followers_count"`
 }
 
-// fetchAccount asks for a page's profile and for both lists of its videos.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
-	asked := pathOf(t)
-	res, err := s.get(ctx, asked, "fields", "id,name,username,about,website,followers_count")
-	if refusal, ok := graph.AsRefusal(err); ok {
-		return refusal.Result(), nil
+// fetchAccount asks for the profile of a page and for both lists of its videos.
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+	path := pathOf(t)
+	res, err := s.get(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
+	if e, ok := graph.AsTargetError(err); ok {
+		return e.Result(), nil
 	}
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
-	doubt := func(why string) (collector.Result, error) {
-		return collector.Result{Class: collector.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
+	temporary := func(why string) (source.Result, error) {
+		return source.Result{Class: source.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
 	}
 	var p page
 	if json.Unmarshal(res.Body, &p) != nil {
-		return doubt("the page has a member of the wrong type")
+		return temporary("the page has a member of the wrong type")
 	}
 	id := string(p.ID)
 	switch name := fetch.Handle(p.Username); {
 	case !pageID.MatchString(id):
-		return doubt("the page has no id")
-	case asked == t.AccountID && id != asked, asked != t.AccountID && (name == nil || *name != asked):
-		return doubt("an answer with a page that nobody asked for")
-	case p.Followers.Wrong():
-		return doubt("the page has a count that is no whole number")
+		return temporary("the page has no id")
+	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || *name != path):
+		return temporary("the answer has a page that was not requested")
+	case p.Followers.Invalid():
+		return temporary("the page has a count that is not a whole number")
 	}
-	a := &collector.AccountFacts{
+	a := &source.AccountFacts{
 		ID: &id, Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.About), ProfileLink: fetch.Link(p.Website),
 		Followers: p.Followers.Value(), Private: new(false),
 	}
 	if a.Username == nil {
-		a.Username = &id // as nameOf
+		a.Username = &id // as in pageHandle
 	}
-	s.keepName(id, *a.Username)
-	r := collector.Result{Class: collector.OK, Account: a, Sandbox: res.Sandbox}
+	s.cacheHandle(id, *a.Username)
+	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range lists {
-		found, err := s.list(ctx, id, list, t.Depth)
-		if refusal, ok := graph.AsRefusal(err); ok {
-			r.Detail = "no list of " + list + ": " + refusal.Detail // the page is there all the same
+		found, err := s.fetchList(ctx, budget, id, list, t.Depth)
+		if e, ok := graph.AsTargetError(err); ok {
+			r.Detail = "no list of " + list + ": " + e.Detail // the profile is still good
 			continue
 		}
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		a.Listed = true
 		a.Videos = append(a.Videos, found...)
 	}
-	a.Videos = newestFirst(a.Videos)
+	a.Videos = mergeLists(a.Videos)
 	return r, nil
 }
 
-// newestFirst merges the lists; a reel may stand in both.
-func newestFirst(found []ingest.FoundVideo) []ingest.FoundVideo {
+// mergeLists removes duplicates, because a reel may be in both lists, and sorts the videos newest first.
+func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	found = slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
@@ -105,8 +105,8 @@ func newestFirst(found []ingest.FoundVideo) []ingest.FoundVideo {
 	return found
 }
 
-// list gives the newest videos of a list of a page, part by part, until there are as many as the depth or no more.
-func (s *Source) list(ctx context.Context, page, list string, depth int) ([]ingest.FoundVideo, error) {
+// fetchList returns the newest videos of a list of a page. It stops when it has depth videos or when the list ends.
+func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page, list string, depth int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}
 	after := ""
@@ -115,28 +115,28 @@ func (s *Source) list(ctx context.Context, page, list string, depth int) ([]inge
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := s.getAs(ctx, page, page+"/"+list, parameters...)
-		err = ofPage(err)
-		if refusal, ok := graph.AsRefusal(err); ok && after != "" {
-			return nil, &collector.Failure{Class: collector.Temporary, Detail: "the list breaks off: " + refusal.Detail}
+		res, err := s.getAsOwnPage(ctx, budget, page, page+"/"+list, parameters...)
+		err = asTargetError(err)
+		if e, ok := graph.AsTargetError(err); ok && after != "" {
+			return nil, &source.Failure{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail}
 		}
 		if err != nil {
 			return nil, err
 		}
 		var answer graph.List
 		if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
-			return nil, graph.ErrShape
+			return nil, graph.ErrFormat
 		}
-		understood := 0
+		valid := 0
 		for _, raw := range *answer.Data {
-			if v, ok := s.entry(raw); ok {
-				understood++
+			if v, ok := s.decodeEntry(raw); ok {
+				valid++
 				found = append(found, v)
 				seen[v.ID] = true
 			}
 		}
-		if understood == 0 && len(*answer.Data) > 0 {
-			return nil, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a video with an id"}
+		if valid == 0 && len(*answer.Data) > 0 {
+			return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 		}
 		next := answer.After(true)
 		if next == "" || next == after || len(seen) >= max(depth, 1) {
@@ -147,8 +147,8 @@ func (s *Source) list(ctx context.Context, page, list string, depth int) ([]inge
 	return found, nil
 }
 
-// entry reads an entry of a list; false for one that is broken.
-func (s *Source) entry(raw json.RawMessage) (ingest.FoundVideo, bool) {
+// decodeEntry decodes an entry of a list. It returns false if the entry is malformed.
+func (s *Source) decodeEntry(raw json.RawMessage) (ingest.FoundVideo, bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`
 		CreatedTime *string  `json:"created_time"`

@@ -1,5 +1,3 @@
-// Package facebook collects from Facebook's Graph API with an access token: videos and reels of pages that the token may read,
-// with insights where a page is the operator's own. People's profiles are not to be had there.
 package facebook
 
 import (
@@ -14,18 +12,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the source's name in logs, metrics and provenance.
+// Name is the name of the source in logs, metrics and provenance.
 const Name = "facebook"
 
 const (
-	nameTTL     = 24 * time.Hour
-	namesCached = 20_000
+	handleTTL        = 24 * time.Hour
+	maxCachedHandles = 20_000
 )
 
 var (
@@ -34,50 +32,54 @@ var (
 	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
 )
 
-// The metrics of insights that are asked for. The platform renames such now and then.
+// The requested metrics of insights. Facebook renames metrics from time to time.
 const (
 	DefaultReelMetric  = "fb_reels_total_plays"
 	DefaultVideoMetric = "total_video_views"
 	metricActions      = "post_video_social_actions"
 )
 
-// Options of the source.
+// Options configure a Source.
 type Options struct {
-	BaseURL string   // as graph.Options
-	Token   string   // of the own page, or of a person or system user who has a role on the own pages; for others' pages its app needs Page Public Content Access
-	PageIDs []string // of the own pages, whose insights may be read with the token, or with the pages' own ones that it gives
-	// AppSecret is as graph.Options.
-	AppSecret string
-	// The metrics of the own pages' insights that are the views of a reel and of another video; "" means the defaults.
+	BaseURL string // as in graph.Options
+	// Token is the token of an own page, or of a person or system user with a role on the own pages. To read other pages, the app of the
+	// token needs Page Public Content Access.
+	Token     string
+	PageIDs   []string // the ids of the own pages; their insights are read with the token or with page tokens
+	AppSecret string   // as in graph.Options
+	// ReelMetric and VideoMetric are the metrics of insights for the views of a reel and of another video. "" means the default.
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	Logger                  *slog.Logger // nil means none
+	Logger                  *slog.Logger // nil disables logging
 }
 
-// Source asks Facebook's Graph API.
+// Source fetches from Facebook's Graph API.
 type Source struct {
-	graph       *graph.Client
-	own         []string
-	reel, video string
-	now         func() time.Time
-	log         *slog.Logger
+	graph                   *graph.Client
+	ownPages                []string
+	reelMetric, videoMetric string
+	now                     func() time.Time
+	log                     *slog.Logger
 
-	mu     sync.Mutex
-	names  map[string]pageName
-	warned map[string]time.Time // by own page, of the last word on its insights
+	mu      sync.Mutex
+	handles map[string]pageHandle
+	warned  map[string]time.Time // by own page: the last warning that its insights are refused
 }
 
-// pageName is a page's handle, its id when it has none.
-type pageName struct {
-	handle string
+// pageHandle is a cached handle of a page.
+type pageHandle struct {
+	handle string // the id of the page if it has no handle
 	at     time.Time
 }
 
-var _ collector.Source = (*Source)(nil)
+var (
+	_ source.Source           = (*Source)(nil)
+	_ source.NetworkSource    = (*Source)(nil)
+	_ source.OwnAccountSource = (*Source)(nil)
+)
 
-// New makes the source. It returns an error when the token is missing, a page's id is no number, a metric is no name, or the
-// base address cannot be used.
+// New returns a source. It returns an error if the token is missing, or if a page id, a metric or the base URL is not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -85,19 +87,22 @@ func New(o Options) (*Source, error) {
 	}
 	for _, id := range o.PageIDs {
 		if !pageID.MatchString(id) {
-			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, as 100064550044307, not %q", fetch.Redact(id, o.Token, o.AppSecret))
+			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, such as 100064550044307, not %q", fetch.Redact(id, o.Token, o.AppSecret))
 		}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Source{graph: c, own: o.PageIDs, reel: o.ReelMetric, video: o.VideoMetric, now: o.Now, log: o.Logger, names: map[string]pageName{}, warned: map[string]time.Time{}}
-	for metric, standard := range map[*string]string{&s.reel: DefaultReelMetric, &s.video: DefaultVideoMetric} {
+	s := &Source{
+		graph: c, ownPages: o.PageIDs, reelMetric: o.ReelMetric, videoMetric: o.VideoMetric, now: o.Now, log: o.Logger,
+		handles: map[string]pageHandle{}, warned: map[string]time.Time{},
+	}
+	for metric, standard := range map[*string]string{&s.reelMetric: DefaultReelMetric, &s.videoMetric: DefaultVideoMetric} {
 		if *metric == "" {
 			*metric = standard
 		}
 		if strings.Trim(*metric, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-			return nil, fmt.Errorf("facebook: a metric is one name of small letters, digits and underscores, as %s, not %q", standard, fetch.Redact(*metric, o.Token, o.AppSecret))
+			return nil, fmt.Errorf("facebook: a metric must be one name of lower-case letters, digits and underscores, such as %s, not %q", standard, fetch.Redact(*metric, o.Token, o.AppSecret))
 		}
 	}
 	return s, nil
@@ -106,36 +111,46 @@ func New(o Options) (*Source, error) {
 // Name returns Name.
 func (s *Source) Name() string { return Name }
 
-// Address is where the API is asked.
+// Address returns the URL below which the API is called.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock is the server's.
+// Clock returns the server's time.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Patience is the client's.
-func (s *Source) Patience() time.Duration { return s.graph.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Budgets lists the one budget, whose limit the platform tells in percent alone.
-func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
+// Concurrency returns 8: each video costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
+func (s *Source) Concurrency() int { return 8 }
 
-// Serves takes Facebook videos and accounts, one at a time.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+// Group returns "": a batch may mix all targets of a kind.
+func (s *Source) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: Facebook finds videos by their ids.
+func (s *Source) AsksByHandle(source.Target) bool { return false }
+
+// Budgets returns the budget of all calls. Its limit is not known, because Facebook reports only the used percentage.
+func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
+
+// Serves returns true for Facebook videos and accounts with a possible id or handle. Each is fetched alone.
+func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
 		return 0, false
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return 1, true
-	case t.Kind == collector.KindAccount && (t.ExternalID == "" || pathOf(t) != ""):
+	case t.Kind == source.KindAccount && (t.ExternalID == "" || pathOf(t) != ""):
 		return 1, true
 	}
 	return 0, false
 }
 
-// OwnAlone is so where there are own pages: that others' may not be read is said only after an own one could be.
-func (s *Source) OwnAlone() bool { return len(s.own) > 0 }
+// OwnAccountsOnly returns true if own pages are configured. A video of another page is then Unsupported only if an own page can be read,
+// so that the credential is valid.
+func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
-// pathOf is what an account is asked for by: its id, else its name; "" when it has neither.
-func pathOf(t collector.Target) string {
+// pathOf returns the path of an account in the API: its id, or else its handle. It returns "" if the account has neither.
+func pathOf(t source.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
 		return t.AccountID
@@ -145,12 +160,12 @@ func pathOf(t collector.Target) string {
 	return ""
 }
 
-// Plan counts, for a video, one call for it, one for its page's name and some for its insights, and for an account one for
-// the page and those for the pages of both its lists. There is no plan while the client spreads its calls.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+// Plan counts one call for a video, one for the handle of its page, and one for its insights. For an account, it counts one call for the
+// profile and the calls for both lists of videos. It returns nil while the client delays its calls.
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
-		if t.Kind == collector.KindAccount {
+		if t.Kind == source.KindAccount {
 			calls += 1 + 2*listPages(t.Depth)
 			continue
 		}
@@ -158,7 +173,7 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 		if t.NeedDetails {
 			calls++
 		}
-		if len(s.own) > 0 {
+		if len(s.ownPages) > 0 {
 			calls++
 		}
 	}
@@ -166,76 +181,75 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 }
 
 // Fetch asks for videos or accounts, one after the other.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	if len(plan) != 1 {
-		return nil, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("a plan of %d calls: facebook has one budget", len(plan))}
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	if calls := budget.Calls(); len(calls) != 1 {
+		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("a plan with %d calls: facebook has one budget", len(calls))}
 	}
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
-		var settle func()
-		ctx, settle = collector.Counting(ctx, plan)
-		defer settle()
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+		budget.MeterWithoutLimit()
 	}
-	return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
+	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
-			return collector.Result{Class: collector.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
+			return source.Result{Class: source.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
 		}
-		if t.Kind == collector.KindAccount {
-			return s.fetchAccount(ctx, t)
+		if t.Kind == source.KindAccount {
+			return s.fetchAccount(ctx, budget, t)
 		}
-		return s.fetchVideo(ctx, t)
+		return s.fetchVideo(ctx, budget, t)
 	})
 }
 
-// notReadable are the errors that concern one object. What is not there and what the token may not read are hardly told apart.
-var notReadable = func() graph.Verdicts {
-	v := graph.Verdicts{{Main: 100, Sub: 33}: collector.Missing, {Main: 803}: collector.Missing, {Main: 3}: collector.Unsupported, {Main: 10}: collector.Unsupported}
+// notReadable are the errors that concern one object. Facebook often does not distinguish a missing object and one that the token may not
+// read.
+var notReadable = func() graph.ErrorClasses {
+	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
-		v[graph.Code{Main: code}] = collector.Unsupported
+		classes[graph.Code{Main: code}] = source.Unsupported
 	}
-	return v
+	return classes
 }()
 
-// get asks for an object. That it may not be read says nothing of the source as long as an own page may be.
-// One that only a page's own token may read is asked for with the own pages'.
-func (s *Source) get(ctx context.Context, path string, parameters ...string) (graph.Answer, error) {
-	res, err := s.getAs(ctx, path, path, parameters...)
-	for _, page := range s.own {
+// get requests an object. If only a page's own token may read the object, get tries the tokens of the own pages. If the object may not be
+// read, get checks that an own page can be read: otherwise it returns the failure for the own page, because the credential is not valid.
+func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
+	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
+	for _, page := range s.ownPages {
 		if !errors.Is(err, graph.ErrPageToken) {
 			break
 		}
-		own, failed := s.graph.GetAsPage(ctx, page, path, notReadable, parameters...)
-		if _, ok := graph.AsRefusal(failed); !ok { // of another of the own pages
-			res, err = own, failed
+		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
+		if _, ok := graph.AsTargetError(ownErr); !ok { // otherwise the object belongs to another page
+			res, err = ownRes, ownErr
 		}
 	}
-	err = ofPage(err)
-	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == collector.Unsupported && len(s.own) > 0 {
-		if _, err := s.graph.Get(ctx, s.own[0], nil, "fields", "id"); err != nil {
+	err = asTargetError(err)
+	if e, ok := graph.AsTargetError(err); ok && e.Class == source.Unsupported && len(s.ownPages) > 0 {
+		if _, err := s.graph.Get(ctx, budget, s.ownPages[0], nil, "fields", "id"); err != nil {
 			return graph.Answer{}, err
 		}
 	}
 	return res, err
 }
 
-// ofPage makes one target's refusal of the failure of a call that only a page's own token may make.
-func ofPage(err error) error {
-	if f, ok := errors.AsType[*collector.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
-		return &graph.Refusal{Class: collector.Unsupported, Detail: f.Detail}
+// asTargetError turns the failure of a call that needs a page's own token into a target error, and returns any other error unchanged.
+func asTargetError(err error) error {
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
+		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
 	}
 	return err
 }
 
-// getAs asks with a page's own token when it is one of the own pages.
-func (s *Source) getAs(ctx context.Context, page, path string, parameters ...string) (graph.Answer, error) {
-	if slices.Contains(s.own, page) {
-		return s.graph.GetAsPage(ctx, page, path, notReadable, parameters...)
+// getAsOwnPage requests path with the token of the page if it is an own page, and with the client's token otherwise.
+func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
+	if slices.Contains(s.ownPages, page) {
+		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
 	}
-	return s.graph.Get(ctx, path, notReadable, parameters...)
+	return s.graph.Get(ctx, budget, path, notReadable, parameters...)
 }
 
 const videoFields = "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from"
 
-// video is a video's node.
+// video is a video in the format of the Graph API.
 type video struct {
 	ID          fetch.ID    `json:"id"`
 	Title       *string     `json:"title"`
@@ -252,6 +266,7 @@ type video struct {
 	} `json:"from"`
 }
 
+// edge is the list of the likes or the comments of a video.
 type edge struct {
 	Summary *struct {
 		Total fetch.Count `json:"total_count"`
@@ -265,33 +280,33 @@ func (e *edge) total() fetch.Count {
 	return e.Summary.Total
 }
 
-// fetchVideo asks for one video, for its insights where its page is an own one, and for its page's name when it is wanted.
-func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.Result, error) {
-	res, err := s.get(ctx, t.ExternalID, "fields", videoFields)
-	if refusal, ok := graph.AsRefusal(err); ok {
-		return refusal.Result(), nil
+// fetchVideo asks for a video, for its insights if its page is an own page, and for the handle of its page if details are wanted.
+func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+	res, err := s.get(ctx, budget, t.ExternalID, "fields", videoFields)
+	if e, ok := graph.AsTargetError(err); ok {
+		return e.Result(), nil
 	}
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
-	doubt := func(why string) (collector.Result, error) {
-		return collector.Result{Class: collector.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
+	temporary := func(why string) (source.Result, error) {
+		return source.Result{Class: source.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
 	}
 	var v video
 	if json.Unmarshal(res.Body, &v) != nil {
-		return doubt("the video has a member of the wrong type")
+		return temporary("the video has a member of the wrong type")
 	}
 	if string(v.ID) != t.ExternalID {
-		return doubt("an answer with a video that nobody asked for")
+		return temporary("the answer has a video that was not requested")
 	}
 	views, likes, comments := v.Views, v.Likes.total(), v.Comments.total()
-	if views.Wrong() || likes.Wrong() || comments.Wrong() {
-		return doubt("the video has a count that is no whole number")
+	if views.Invalid() || likes.Invalid() || comments.Invalid() {
+		return temporary("the video has a count that is not a whole number")
 	}
 	if views.Value() == nil && likes.Value() == nil && comments.Value() == nil {
-		return doubt("the video has no counts")
+		return temporary("the video has no counts")
 	}
-	f := &collector.Facts{
+	f := &source.Facts{
 		Views: views.Value(), Likes: likes.Value(), Comments: comments.Value(), HiddenStats: new(likes.Value() == nil),
 		Title: fetch.Text(v.Description), UploadedAt: graph.Time(v.CreatedTime, s.now()), Private: new(false),
 	}
@@ -301,37 +316,37 @@ func (s *Source) fetchVideo(ctx context.Context, t collector.Target) (collector.
 	if v.Length != nil {
 		f.LengthSeconds = fetch.Length(*v.Length)
 	}
-	r := collector.Result{Class: collector.OK, Facts: f, Sandbox: res.Sandbox}
+	r := source.Result{Class: source.OK, Facts: f, Sandbox: res.Sandbox}
 	if v.From == nil || !pageID.MatchString(string(v.From.ID)) {
 		return r, nil
 	}
 	id := string(v.From.ID)
 	f.AccountID, f.AccountName = &id, fetch.Name(v.From.Name)
-	if slices.Contains(s.own, id) {
-		if r.Detail, err = s.addInsights(ctx, id, v, f); err != nil {
-			return collector.Result{}, err
+	if slices.Contains(s.ownPages, id) {
+		if r.Detail, err = s.addInsights(ctx, budget, id, v, f); err != nil {
+			return source.Result{}, err
 		}
 	}
 	if t.NeedDetails {
-		f.Username, err = s.nameOf(ctx, id)
+		f.Username, err = s.pageHandle(ctx, budget, id)
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
-				return collector.Result{}, err
+				return source.Result{}, err
 			}
-			r.Detail = "the page's name is unknown: " + err.Error() // which is not worth losing the counts
+			r.Detail = "the page's handle is unknown: " + err.Error() // the counts are still good
 		}
 	}
 	return r, nil
 }
 
-// nameOf is a page's handle, or its id when it has none.
-func (s *Source) nameOf(ctx context.Context, id string) (*string, error) {
+// pageHandle returns the handle of a page, or its id if it has no handle.
+func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
 	now := s.now()
 	s.mu.Lock()
-	known, ok := s.names[id]
+	known, ok := s.handles[id]
 	s.mu.Unlock()
-	if !ok || now.Sub(known.at) >= nameTTL {
-		res, err := s.graph.Get(ctx, id, nil, "fields", "id,username")
+	if !ok || now.Sub(known.at) >= handleTTL {
+		res, err := s.graph.Get(ctx, budget, id, nil, "fields", "id,username")
 		if err != nil {
 			return nil, err
 		}
@@ -340,22 +355,22 @@ func (s *Source) nameOf(ctx context.Context, id string) (*string, error) {
 			Username *string  `json:"username"`
 		}
 		if json.Unmarshal(res.Body, &page) != nil || string(page.ID) != id {
-			return nil, graph.ErrShape
+			return nil, graph.ErrFormat
 		}
 		known.handle = id
 		if handle := fetch.Handle(page.Username); handle != nil {
 			known.handle = *handle
 		}
-		s.keepName(id, known.handle)
+		s.cacheHandle(id, known.handle)
 	}
 	return &known.handle, nil
 }
 
-func (s *Source) keepName(id, handle string) {
+func (s *Source) cacheHandle(id, handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.names) >= namesCached {
-		clear(s.names)
+	if len(s.handles) >= maxCachedHandles {
+		clear(s.handles)
 	}
-	s.names[id] = pageName{handle: handle, at: s.now()}
+	s.handles[id] = pageHandle{handle: handle, at: s.now()}
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func video(id string) collector.Target {
-	return collector.Target{Platform: link.Facebook, Kind: collector.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id, NeedDetails: true}
+func video(id string) source.Target {
+	return source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id, NeedDetails: true}
 }
 
-func account(name string, depth int) collector.Target {
-	return collector.Target{Platform: link.Facebook, Kind: collector.KindAccount, ExternalID: "@" + name, Handle: name,
+func account(name string, depth int) source.Target {
+	return source.Target{Platform: link.Facebook, Kind: source.KindAccount, ExternalID: "@" + name, Handle: name,
 		Link: "https://www.facebook.com/" + name, Depth: depth}
 }
 

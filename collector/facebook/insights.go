@@ -7,53 +7,53 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// What the errors of insights mean: none of them says anything of the credential, since the page itself has just been read with it.
+// The classes of the errors of insights. None of these errors means that the credential is wrong, because the page was just read with it.
 const (
-	unknownMetric = collector.Unsupported // the platform does not have the metric (any more)
-	noneOfIt      = collector.Missing     // of this video there are none
-	notAllowed    = collector.Restricted  // of this page there are none, as long as a permission is missing
+	metricUnknown     = source.Unsupported // Facebook does not have the metric, or no longer has it
+	noInsights        = source.Missing     // the video has no insights
+	permissionMissing = source.Restricted  // the insights of the page need a permission
 )
 
-var insightRefusals = func() graph.Verdicts {
-	v := graph.Verdicts{{Main: 100}: unknownMetric, {Main: 10}: notAllowed}
+var insightErrors = func() graph.ErrorClasses {
+	classes := graph.ErrorClasses{{Main: 100}: metricUnknown, {Main: 10}: permissionMissing}
 	for code := 200; code <= 299; code++ {
-		v[graph.Code{Main: code}] = notAllowed
+		classes[graph.Code{Main: code}] = permissionMissing
 	}
-	for _, sub := range []int{2069030, 2069031, 2069033} { // the edge is not supported for it
-		v[graph.Code{Main: 200, Sub: sub}] = noneOfIt
+	for _, sub := range []int{2069030, 2069031, 2069033} { // the video does not support insights
+		classes[graph.Code{Main: 200, Sub: sub}] = noInsights
 	}
-	return v
+	return classes
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // which comes with the code of a missing permission
-	// warnEvery is how often an operator is told that a page's insights are refused: each of its videos meets that.
-	warnEvery = 24 * time.Hour
+	notEnoughViewers = "not enough viewers" // part of a message that has the code of a missing permission
+	// warnInterval is the minimum time between two warnings for one page. Without it, each video of the page would log a warning.
+	warnInterval = 24 * time.Hour
 )
 
-// addInsights puts in place of the views what the owner alone is told, and adds shares. Of what the platform does not have yet,
-// nothing is said. Where it refuses a video's insights as a whole, nobody says the views, and why tells the reason: those that everybody is told
-// are another count, between which and this one a series would jump.
-func (s *Source) addInsights(ctx context.Context, page string, v video, f *collector.Facts) (why string, err error) {
-	views := s.video
+// addInsights replaces the public views by the views of the insights, and adds shares. A metric without a value yet stays nil. If Facebook
+// refuses all insights of a video, addInsights removes the views and returns the reason as detail. The public views are not used in
+// that case: they are another count, so that the series would jump.
+func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
+	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
-		views = s.reel
+		views = s.reelMetric
 	}
-	values, err := s.insights(ctx, page, string(v.ID), views+","+metricActions)
-	if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == unknownMetric { // one unknown metric fails all
-		values, err = s.oneByOne(ctx, page, string(v.ID), views, metricActions)
+	values, err := s.insights(ctx, budget, page, string(v.ID), views+","+metricActions)
+	if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown { // one unknown metric fails the whole call
+		values, err = s.insightsOneByOne(ctx, budget, page, string(v.ID), views, metricActions)
 	}
-	if refusal, ok := graph.AsRefusal(err); ok {
-		if refusal.Class == notAllowed {
-			s.warn(ctx, page, refusal.Detail)
+	if e, ok := graph.AsTargetError(err); ok {
+		if e.Class == permissionMissing {
+			s.warnMissingPermission(ctx, page, e.Detail)
 		}
 		f.Views, f.Shares = nil, nil
-		return "no insights: " + refusal.Detail, nil
+		return "no insights: " + e.Detail, nil
 	}
 	if err != nil {
 		return "", err
@@ -63,40 +63,40 @@ func (s *Source) addInsights(ctx context.Context, page string, v video, f *colle
 		Shares fetch.Count `json:"SHARE"`
 	}
 	if raw := values[views]; raw != nil {
-		_ = plays.UnmarshalJSON(raw) // which never fails
+		_ = plays.UnmarshalJSON(raw) // never fails
 	}
 	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
 		shares = actions.Shares
 	}
-	if plays.Wrong() || shares.Wrong() {
-		return "", &collector.Failure{Class: collector.Temporary, Detail: "the insights have a count that is no whole number"}
+	if plays.Invalid() || shares.Invalid() {
+		return "", &source.Failure{Class: source.Temporary, Detail: "the insights have a count that is not a whole number"}
 	}
 	f.Views, f.Shares = plays.Value(), shares.Value()
 	return "", nil
 }
 
-// warn tells the operator once in a while that a page's insights are refused for want of a permission.
-func (s *Source) warn(ctx context.Context, page, detail string) {
+// warnMissingPermission logs that a page's insights need a permission, at most once per warnInterval.
+func (s *Source) warnMissingPermission(ctx context.Context, page, detail string) {
 	now := s.now()
 	s.mu.Lock()
 	last, known := s.warned[page]
-	again := known && now.Sub(last) < warnEvery
-	if !again {
+	recent := known && now.Sub(last) < warnInterval
+	if !recent {
 		s.warned[page] = now
 	}
 	s.mu.Unlock()
-	if !again {
-		s.log.WarnContext(ctx, "insights refused: no views and no shares of the own page as long as the permission read_insights is missing",
+	if !recent {
+		s.log.WarnContext(ctx, "insights refused: the own page gets no views and no shares until the token has the permission read_insights",
 			"source", Name, "page", page, "detail", detail)
 	}
 }
 
-// oneByOne are the values of those metrics that the platform knows.
-func (s *Source) oneByOne(ctx context.Context, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
+// insightsOneByOne requests each metric by itself and returns the values of the metrics that Facebook has.
+func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, metric := range metrics {
-		one, err := s.insights(ctx, page, id, metric)
-		if refusal, ok := graph.AsRefusal(err); ok && refusal.Class == unknownMetric {
+		one, err := s.insights(ctx, budget, page, id, metric)
+		if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown {
 			continue
 		}
 		if err != nil {
@@ -107,14 +107,14 @@ func (s *Source) oneByOne(ctx context.Context, page, id string, metrics ...strin
 	return values, nil
 }
 
-// insights are the values of a video's metrics, by their names.
-func (s *Source) insights(ctx context.Context, page, id, metrics string) (map[string]json.RawMessage, error) {
-	res, err := s.graph.GetAsPage(ctx, page, id+"/video_insights", insightRefusals, "metric", metrics)
-	if f, ok := errors.AsType[*collector.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the token has no role on the page
-		return nil, &graph.Refusal{Class: notAllowed, Detail: f.Detail}
+// insights returns the values of a video's metrics by name. metrics are names separated by commas.
+func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
+	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the token has no role on the page
+		return nil, &graph.TargetError{Class: permissionMissing, Detail: f.Detail}
 	}
-	if refusal, ok := graph.AsRefusal(err); ok && strings.Contains(strings.ToLower(refusal.Detail), notEnoughViewers) {
-		refusal.Class = noneOfIt
+	if e, ok := graph.AsTargetError(err); ok && strings.Contains(strings.ToLower(e.Detail), notEnoughViewers) {
+		e.Class = noInsights
 	}
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *Source) insights(ctx context.Context, page, id, metrics string) (map[st
 		} `json:"data"`
 	}
 	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
-		return nil, graph.ErrShape
+		return nil, graph.ErrFormat
 	}
 	values := map[string]json.RawMessage{}
 	for _, metric := range answer.Data {

@@ -9,54 +9,54 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSource_aRefusedInsightStopsNobody(t *testing.T) {
+func TestSource_keepsVideoWithoutInsights(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		refusal string
 		node    string
-		asked   int
+		calls   int
 	}{
-		"hardly anybody has seen it":        {graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), reel, 3},
-		"a permission is missing":           {graphError(10, 0, "(#10) This endpoint requires the 'read_insights' permission"), reel, 3},
-		"a permission is missing, by 200":   {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
-		"the last code of its kind":         {graphError(299, 0, "(#299) Permissions error"), reel, 3},
+		"not enough viewers":                {graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), reel, 3},
+		"missing permission, code 10":       {graphError(10, 0, "(#10) This endpoint requires the 'read_insights' permission"), reel, 3},
+		"missing permission, code 200":      {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
+		"missing permission, code 299":      {graphError(299, 0, "(#299) Permissions error"), reel, 3},
 		"the edge is not supported":         {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
-		"the node tells no views":           {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
+		"a video without public views":      {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
 		"the token has no role on the page": {graphError(210, 0, "(#210) A page access token is required to request this resource."), reel, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWeb(t, []string{mira}, map[string]string{askVideo: tt.node, askBoth: tt.refusal})
+			w := newWeb(t, []string{mira}, map[string]string{videoRequest: tt.node, insightsRequest: tt.refusal})
 			target := video(pancakes)
 			target.NeedDetails = false
 			r, err := w.fetch(t, target)
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
-			require.Nil(t, r.Facts.Views, "the public ones are another count")
+			require.Equal(t, source.OK, r.Class, r.Detail)
+			require.Nil(t, r.Facts.Views, "the public views are another count")
 			require.Nil(t, r.Facts.Shares)
 			require.Equal(t, int64(90211), *r.Facts.Likes)
 			require.Equal(t, int64(1204), *r.Facts.Comments)
 			require.Contains(t, r.Detail, "no insights: HTTP 400, code ")
-			require.Len(t, *w.asked, tt.asked, "no metric is asked for alone")
+			require.Len(t, *w.requests, tt.calls, "no metric is requested by itself")
 		})
 	}
-	w := newWeb(t, []string{mira}, map[string]string{askVideo: reel, askBoth: graphError(190, 463, "Error validating access token: it has expired")})
+	w := newWeb(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(190, 463, "Error validating access token: it has expired")})
 	_, err := w.fetch(t, video(pancakes))
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "a token that has ended is the source's trouble")
+	require.Equal(t, source.AuthFailed, f.Class, "an expired token concerns the source")
 }
 
-func TestSource_asksNoMoreWhereOneMetricIsRefusedForWantOfViewers(t *testing.T) {
+func TestSource_stopsAtFirstMetricWithoutEnoughViewers(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, []string{mira}, map[string]string{askVideo: reel, askBoth: graphError(100, 0, "(#100) The value must be a valid insights metric"),
+	w := newWeb(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(100, 0, "(#100) The value must be a valid insights metric"),
 		pancakes + "/video_insights fb_reels_total_plays": graphError(10, 0, "(#10) Not enough viewers")})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
@@ -64,19 +64,19 @@ func TestSource_asksNoMoreWhereOneMetricIsRefusedForWantOfViewers(t *testing.T) 
 	require.Nil(t, r.Facts.Shares)
 }
 
-func TestSandbox_saysNowAndThenThatInsightsAreRefused(t *testing.T) {
+func TestSandbox_warnsOncePerDayAboutRefusedInsights(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
 	now := sourcetest.Now
-	s := playAs(t, func(o *facebook.Options, w *sandbox.World) {
+	s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) {
 		asSystemUser(o, w)
 		o.Logger, o.Now = slog.New(slog.NewTextHandler(&logs, nil)), func() time.Time { return now }
 	})
 	ids := s.world.Uploads(link.Facebook, s.own, sourcetest.Now)
-	fetch := func(id string) *collector.Facts {
+	fetch := func(id string) *source.Facts {
 		r, err := s.fetch(t, video(id))
 		require.NoError(t, err)
-		require.Equal(t, collector.OK, r.Class, r.Detail)
+		require.Equal(t, source.OK, r.Class, r.Detail)
 		require.Equal(t, r.Facts.Shares == nil, r.Facts.Views == nil)
 		return r.Facts
 	}
@@ -87,7 +87,7 @@ func TestSandbox_saysNowAndThenThatInsightsAreRefused(t *testing.T) {
 	for _, id := range ids[:3] {
 		require.Nil(t, fetch(id).Shares)
 	}
-	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN"), "not once a video")
+	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN"), "one warning for all videos of a page")
 	require.Contains(t, logs.String(), "read_insights")
 	require.Contains(t, logs.String(), "page="+s.own)
 	for _, secret := range []string{sandbox.FacebookUserToken, sandbox.MetaAppSecret, "sandbox-facebook-page", "appsecret_proof"} {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// filtered is a platform whose list of reels has shown videos on each page and no end.
-func filtered(t *testing.T, shown func(page int) []string) (base string, calls *atomic.Int32) {
+// endlessList serves a page with an endless list of reels. videos returns the videos on a page of the list.
+func endlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func filtered(t *testing.T, shown func(page int) []string) (base string, calls *
 			calls.Add(1)
 			page, _ := strconv.Atoi(r.URL.Query().Get("after"))
 			var entries []string
-			for _, id := range shown(page) {
+			for _, id := range videos(page) {
 				entries = append(entries, `{"id":"`+id+`"}`)
 			}
 			_, _ = fmt.Fprintf(w, `{"data":[%s],"paging":{"cursors":{"before":"%d","after":"%d"},"next":"https://graph.facebook.com/v25.0/1/video_reels?after=%d"}}`,
@@ -39,35 +39,35 @@ func filtered(t *testing.T, shown func(page int) []string) (base string, calls *
 	return web.URL + "/v25.0", calls
 }
 
-func TestSource_readsListsPastEmptyPages(t *testing.T) {
+func TestSource_continuesListAfterEmptyPage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		depth        int
-		shown        func(page int) []string
+		videos       func(page int) []string
 		calls, found int
 	}{
-		"the first page is filtered away": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
-		"until there are enough": {60, func(page int) []string {
+		"an empty first page": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
+		"until depth is reached": {60, func(page int) []string {
 			ids := make([]string, 25)
 			for i := range ids {
 				ids[i] = fmt.Sprint(1139247764231800 + 25*page + i)
 			}
 			return ids
 		}, 3, 75},
-		"pages that never end": {30, func(int) []string { return nil }, 4, 0},
+		"empty pages without end": {30, func(int) []string { return nil }, 4, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, calls := filtered(t, tt.shown)
+			base, calls := endlessList(t, tt.videos)
 			s := newSource(t, base, nil)
-			batch := []collector.Target{account("mira.cooks", tt.depth)}
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			batch := []source.Target{account("mira.cooks", tt.depth)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, results[0].Class, results[0].Detail)
+			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
 			require.True(t, results[0].Account.Listed)
 			require.Len(t, results[0].Account.Videos, tt.found)
 			require.EqualValues(t, tt.calls, calls.Load())
-			require.GreaterOrEqual(t, s.Plan(batch)[0][0].Units, int64(2+tt.calls), "what is asked is planned")
+			require.GreaterOrEqual(t, s.Plan(batch)[0][0].Units, int64(2+tt.calls), "the plan must count every call")
 		})
 	}
 }

@@ -10,31 +10,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a platform that answers by path and what is asked for there, and lists both.
+// web is a platform that answers by path and requested fields or metrics, and records them.
 type web struct {
 	*facebook.Source
-	asked *[]string
-	now   *atomic.Pointer[time.Time]
+	requests *[]string
+	now      *atomic.Pointer[time.Time]
 }
 
 func newWeb(t *testing.T, own []string, answers map[string]string) web {
 	t.Helper()
-	asked := &[]string{}
+	requests := &[]string{}
 	now := &atomic.Pointer[time.Time]{}
 	now.Store(&sourcetest.Now)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		question := strings.TrimPrefix(r.URL.Path, "/v25.0/") + " " + strings.TrimPrefix(r.URL.Query().Get("fields")+r.URL.Query().Get("metric"), "id,title,")
-		question, _, _ = strings.Cut(question, ",length")
-		*asked = append(*asked, question)
-		body, ok := answers[question]
+		request := strings.TrimPrefix(r.URL.Path, "/v25.0/") + " " + strings.TrimPrefix(r.URL.Query().Get("fields")+r.URL.Query().Get("metric"), "id,title,")
+		request, _, _ = strings.Cut(request, ",length")
+		*requests = append(*requests, request)
+		body, ok := answers[request]
 		if !ok {
 			body = notThere
 		}
@@ -46,125 +46,125 @@ func newWeb(t *testing.T, own []string, answers map[string]string) web {
 	t.Cleanup(server.Close)
 	return web{newSource(t, server.URL+"/v25.0", func(o *facebook.Options) {
 		o.PageIDs, o.Now = own, func() time.Time { return *now.Load() }
-	}), asked, now}
+	}), requests, now}
 }
 
-func (w web) fetch(t *testing.T, target collector.Target) (collector.Result, error) {
+func (w web) fetch(t *testing.T, target source.Target) (source.Result, error) {
 	t.Helper()
-	batch := []collector.Target{target}
-	results, err := w.Fetch(t.Context(), batch, w.Plan(batch)[0])
+	batch := []source.Target{target}
+	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	return results[0], nil
 }
 
 const (
-	askVideo = pancakes + " description"
-	askName  = mira + " id,username"
-	askPages = "me/accounts id,name,access_token"
-	askBoth  = pancakes + "/video_insights fb_reels_total_plays,post_video_social_actions"
+	videoRequest    = pancakes + " description"
+	handleRequest   = mira + " id,username"
+	pagesRequest    = "me/accounts id,name,access_token"
+	insightsRequest = pancakes + "/video_insights fb_reels_total_plays,post_video_social_actions"
 )
 
-func TestSource_asksMetricsOneByOneWhenASetFails(t *testing.T) {
+func TestSource_requestsMetricsOneByOneIfOneIsUnknown(t *testing.T) {
 	t.Parallel()
 	renamed := graphError(100, 0, "(#100) The value must be a valid insights metric")
 	w := newWeb(t, []string{mira}, map[string]string{
-		askVideo: reel, askName: `{"id":"` + mira + `","username":"mira"}`, askBoth: renamed, pancakes + "/video_insights fb_reels_total_plays": renamed,
+		videoRequest: reel, handleRequest: `{"id":"` + mira + `","username":"mira"}`, insightsRequest: renamed, pancakes + "/video_insights fb_reels_total_plays": renamed,
 		pancakes + "/video_insights post_video_social_actions": `{"data":[{"name":"post_video_social_actions","values":[{"value":{"COMMENT":5}}]}]}`,
 	})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, r.Class, r.Detail)
-	require.Nil(t, r.Facts.Views, "not the public count, which is another one")
-	require.Nil(t, r.Facts.Shares, "what is not said is not zero")
+	require.Equal(t, source.OK, r.Class, r.Detail)
+	require.Nil(t, r.Facts.Views, "the public views are another count")
+	require.Nil(t, r.Facts.Shares, "a missing count is not zero")
 	require.Equal(t, int64(90211), *r.Facts.Likes)
-	require.Equal(t, []string{askVideo, askPages, askBoth, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", askName}, *w.asked)
+	require.Equal(t, []string{videoRequest, pagesRequest, insightsRequest, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", handleRequest}, *w.requests)
 
 	other := strings.Replace(reel, "/reel/"+pancakes, "/mira/videos/"+pancakes, 1)
-	w = newWeb(t, []string{mira}, map[string]string{askVideo: other,
+	w = newWeb(t, []string{mira}, map[string]string{videoRequest: other,
 		pancakes + "/video_insights total_video_views,post_video_social_actions": `{"data":[{"name":"total_video_views","values":[{"value":7}]}]}`})
 	target := video(pancakes)
 	target.NeedDetails = false
 	r, err = w.fetch(t, target)
 	require.NoError(t, err)
 	require.Equal(t, int64(7), *r.Facts.Views)
-	require.Len(t, *w.asked, 3)
+	require.Len(t, *w.requests, 3)
 }
 
-func TestSource_tellsAVideoFromItsOwnTrouble(t *testing.T) {
+func TestSource_checksOwnPageIfVideoIsNotReadable(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, []string{mira}, map[string]string{askVideo: notReadable, mira + " id": `{"id":"` + mira + `"}`})
+	w := newWeb(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, r.Class, "a stranger's, which stops nobody else's")
+	require.Equal(t, source.Unsupported, r.Class, "a video of another page does not stop the source")
 
-	w = newWeb(t, []string{mira}, map[string]string{askVideo: notReadable, mira + " id": notReadable})
+	w = newWeb(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": notReadable})
 	_, err = w.fetch(t, video(pancakes))
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "the own page may not be read either")
+	require.Equal(t, source.AuthFailed, f.Class, "the own page is not readable either")
 }
 
-func TestSource_namesPages(t *testing.T) {
+func TestSource_cachesHandlesOfPages(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, nil, map[string]string{askVideo: reel, askName: `{"id":"` + mira + `"}`})
+	w := newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})
 	for range 2 {
 		r, err := w.fetch(t, video(pancakes))
 		require.NoError(t, err)
-		require.Equal(t, mira, *r.Facts.Username, "no name: the id stands in")
+		require.Equal(t, mira, *r.Facts.Username, "a page without a handle is named by its id")
 	}
-	require.Equal(t, []string{askVideo, askName, askVideo}, *w.asked, "a name is known for a day")
+	require.Equal(t, []string{videoRequest, handleRequest, videoRequest}, *w.requests, "the handle is cached for a day")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	w.now.Store(&later)
 	_, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Len(t, *w.asked, 5)
+	require.Len(t, *w.requests, 5)
 
-	w = newWeb(t, nil, map[string]string{askVideo: reel, askName: graphError(190, 0, "expired")})
+	w = newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: graphError(190, 0, "expired")})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, int64(1482337), *r.Facts.Views, "a name is not worth losing the counts")
+	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts are kept without a handle")
 	require.Nil(t, r.Facts.Username)
-	require.Contains(t, r.Detail, "the page's name is unknown: auth_failed")
+	require.Contains(t, r.Detail, "the page's handle is unknown: auth_failed")
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesFacebookTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "facebook", s.Name())
 	elsewhere := video(pancakes)
 	elsewhere.Platform = link.Instagram
-	for _, bad := range []collector.Target{elsewhere, video("12345678"), video("me/accounts"), account("a/b", 1), account("", 1), account("ö", 1)} {
+	for _, bad := range []source.Target{elsewhere, video("12345678"), video("me/accounts"), account("a/b", 1), account("", 1), account("ö", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
 	numbered := account("", 30)
 	numbered.ExternalID, numbered.AccountID = mira, mira
-	for _, good := range []collector.Target{video(pancakes), account("mira.cooks", 30), account("mira.cooks~"+mira, 30), numbered,
-		{Platform: link.Facebook, Kind: collector.KindVideo}, {Platform: link.Facebook, Kind: collector.KindAccount}} {
+	for _, good := range []source.Target{video(pancakes), account("mira.cooks", 30), account("mira.cooks~"+mira, 30), numbered,
+		{Platform: link.Facebook, Kind: source.KindVideo}, {Platform: link.Facebook, Kind: source.KindAccount}} {
 		size, ok := s.Serves(good)
 		require.True(t, ok, "%+v", good)
 		require.Equal(t, 1, size)
 	}
-	require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]collector.Target{video(pancakes)}))
-	results, err := s.Fetch(t.Context(), []collector.Target{elsewhere}, []collector.Call{{Bucket: graph.Budget, Units: 1}})
+	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]source.Target{video(pancakes)}))
+	results, err := s.Fetch(t.Context(), []source.Target{elsewhere}, source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, results[0].Class)
-	_, err = s.Fetch(t.Context(), []collector.Target{video(pancakes)}, nil)
-	var f *collector.Failure
+	require.Equal(t, source.Unsupported, results[0].Class)
+	_, err = s.Fetch(t.Context(), []source.Target{video(pancakes)}, source.NewCallBudget(nil))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.BadRequest, f.Class)
+	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	o := facebook.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now, PageIDs: []string{mira, "natgeo"}}
 	_, err := facebook.New(o)
-	require.EqualError(t, err, `facebook: the id of an own page must be up to 20 digits, as 100064550044307, not "natgeo"`)
+	require.EqualError(t, err, `facebook: the id of an own page must be up to 20 digits, such as 100064550044307, not "natgeo"`)
 	o.PageIDs, o.VideoMetric = nil, "views,likes"
 	_, err = facebook.New(o)
-	require.EqualError(t, err, `facebook: a metric is one name of small letters, digits and underscores, as total_video_views, not "views,likes"`)
+	require.EqualError(t, err, `facebook: a metric must be one name of lower-case letters, digits and underscores, such as total_video_views, not "views,likes"`)
 	o.Token = ""
 	_, err = facebook.New(o)
 	require.EqualError(t, err, "facebook: the access token is missing")

@@ -9,31 +9,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// stage is a sandbox and a source made from the settings that it prints.
-type stage struct {
+// sandboxed is a source that uses the settings of a running sandbox.
+type sandboxed struct {
 	*facebook.Source
 	world *sandbox.World
 	base  string
 	own   string // the own page's id
 }
 
-func play(t *testing.T) stage { return playAs(t, nil) }
+func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// playAs lets a test change the options that the settings make.
-func playAs(t *testing.T, change func(*facebook.Options, *sandbox.World)) stage {
+// startSandboxWith is startSandbox with changed options.
+func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -44,7 +44,7 @@ func playAs(t *testing.T, change func(*facebook.Options, *sandbox.World)) stage 
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	o := facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
@@ -54,10 +54,10 @@ func playAs(t *testing.T, change func(*facebook.Options, *sandbox.World)) stage 
 	}
 	s, err := facebook.New(o)
 	require.NoError(t, err)
-	return stage{Source: s, world: box.World(), base: web.URL, own: settings["REELTALLY_FACEBOOK_PAGE_ID"]}
+	return sandboxed{Source: s, world: box.World(), base: web.URL, own: settings["REELTALLY_FACEBOOK_PAGE_ID"]}
 }
 
-func (s stage) control(t *testing.T, path, text string) {
+func (s sandboxed) control(t *testing.T, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -68,28 +68,28 @@ func (s stage) control(t *testing.T, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func (s stage) fetch(t *testing.T, target collector.Target) (collector.Result, error) {
+func (s sandboxed) fetch(t *testing.T, target source.Target) (source.Result, error) {
 	t.Helper()
-	batch := []collector.Target{target}
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	batch := []source.Target{target}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
 	return results[0], nil
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	requireTrue := func(t *testing.T, id string, shares bool) {
+	s := startSandbox(t)
+	requireTruth := func(t *testing.T, id string, shares bool) {
 		t.Helper()
 		truth, ok := s.world.Video(link.Facebook, id, sourcetest.Now)
 		require.True(t, ok)
 		r, err := s.fetch(t, video(id))
 		require.NoError(t, err)
 		require.True(t, r.Sandbox)
-		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
-		want := &collector.Facts{
+		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		want := &source.Facts{
 			Views: &truth.Views, Likes: truth.Likes, Comments: truth.Comments, Title: &truth.Title, Username: &truth.Account.Handle, AccountID: &truth.Account.ID,
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, LengthSeconds: &truth.LengthSeconds, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}
@@ -99,32 +99,32 @@ func TestSandbox_isCollected(t *testing.T) {
 		require.Equal(t, want, r.Facts, truth.Category)
 	}
 	for _, category := range sandbox.Categories(link.Facebook) {
-		requireTrue(t, s.world.Find(link.Facebook, category), false)
+		requireTruth(t, s.world.Find(link.Facebook, category), false)
 	}
 	for _, id := range s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[:5] {
-		requireTrue(t, id, true) // reels and others
+		requireTruth(t, id, true) // own videos have shares
 	}
-	requireTrue(t, "1139247764231866", false)
-	t.Run("without what is gone", func(t *testing.T) {
+	requireTruth(t, "1139247764231866", false)
+	t.Run("deleted and private videos", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
 			r, err := s.fetch(t, video(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
-			require.Equal(t, collector.Missing, r.Class, r.Detail)
+			require.Equal(t, source.Missing, r.Class, r.Detail)
 		}
 	})
 }
 
-// asSystemUser has a role on three pages, and is given their tokens.
+// asSystemUser configures a system user who has a role on three pages.
 func asSystemUser(o *facebook.Options, w *sandbox.World) {
 	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
 }
 
-func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
+func TestSandbox_readsOwnPagesAsSystemUser(t *testing.T) {
 	t.Parallel()
-	s := playAs(t, asSystemUser)
+	s := startSandboxWith(t, asSystemUser)
 	check := func() {
 		t.Helper()
 		for _, page := range s.world.FacebookPages() {
@@ -133,7 +133,7 @@ func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
 				require.True(t, ok)
 				r, err := s.fetch(t, video(id))
 				require.NoError(t, err)
-				require.Equal(t, collector.OK, r.Class, r.Detail)
+				require.Equal(t, source.OK, r.Class, r.Detail)
 				require.Equal(t, truth.Views, *r.Facts.Views)
 				require.Equal(t, truth.Shares, r.Facts.Shares)
 				require.Equal(t, page, *r.Facts.AccountID)
@@ -142,7 +142,7 @@ func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
 			require.True(t, ok)
 			r, err := s.fetch(t, account(truth.Handle, 500))
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.True(t, r.Account.Listed, r.Detail)
 			require.Len(t, r.Account.Videos, len(s.world.Uploads(link.Facebook, page, sourcetest.Now)))
 		}
@@ -152,44 +152,44 @@ func TestSandbox_givesASystemUserThePagesOwnNumbers(t *testing.T) {
 	check()
 	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, r.Class, "a stranger's is read as well")
+	require.Equal(t, source.OK, r.Class, "videos of other pages are readable as well")
 
-	without := playAs(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
+	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
 	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, r.Class, "one video stops nobody else's")
+	require.Equal(t, source.Unsupported, r.Class, "the failure concerns one video only")
 	require.Contains(t, r.Detail, "A page access token is required")
 }
 
-func TestSandbox_takesCallsWithTheRightProofAlone(t *testing.T) {
+func TestSandbox_requiresAppSecretProof(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		secret string
-		says   string
+		detail string
 	}{
 		"right": {sandbox.MetaAppSecret, ""}, "none": {"", "require an appsecret_proof argument"}, "wrong": {"another", "Invalid appsecret_proof"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := playAs(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.AppSecret = tt.secret })
+			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.AppSecret = tt.secret })
 			s.control(t, "meta", `{"require_app_secret":true}`)
 			r, err := s.fetch(t, video(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
-			if tt.says == "" {
+			if tt.detail == "" {
 				require.NoError(t, err)
-				require.Equal(t, collector.OK, r.Class, r.Detail)
+				require.Equal(t, source.OK, r.Class, r.Detail)
 				return
 			}
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.AuthFailed, f.Class)
-			require.Contains(t, f.Detail, tt.says)
+			require.Equal(t, source.AuthFailed, f.Class)
+			require.Contains(t, f.Detail, tt.detail)
 		})
 	}
 }
 
-func TestSandbox_listsAccounts(t *testing.T) {
+func TestSandbox_fetchesAccounts(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	for number := range uint32(20) {
 		name := s.world.Handle(link.Facebook, 1+number)
 		truth, ok := s.world.Account(link.Facebook, name, sourcetest.Now)
@@ -197,7 +197,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		if truth.State != sandbox.Public {
 			continue
 		}
-		want := &collector.AccountFacts{ID: &truth.ID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
+		want := &source.AccountFacts{ID: &truth.ID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
 			Private: new(false), Listed: true}
 		if truth.BioLink != "" {
 			want.ProfileLink = &truth.BioLink
@@ -206,42 +206,42 @@ func TestSandbox_listsAccounts(t *testing.T) {
 			v, _ := s.world.Video(link.Facebook, id, sourcetest.Now)
 			want.Videos = append(want.Videos, ingest.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
-		for _, id := range []string{"", truth.ID} { // by its name, and by its id
+		for _, id := range []string{"", truth.ID} { // by its handle, then by its id
 			target := account(name, 500)
 			target.AccountID = id
 			r, err := s.fetch(t, target)
 			require.NoError(t, err)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Equal(t, want, r.Account)
 		}
 	}
 	for _, category := range []sandbox.AccountCategory{sandbox.AccountGone, sandbox.AccountPrivate} {
 		r, err := s.fetch(t, account(s.world.FindAccount(link.Facebook, category), 30))
 		require.NoError(t, err)
-		require.Equal(t, collector.Missing, r.Class, r.Detail)
+		require.Equal(t, source.Missing, r.Class, r.Detail)
 	}
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"business limit used up":           {`"quota_spent"`, collector.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
+		"business limit used up":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t)
+			s := startSandbox(t)
 			target := video(s.world.Find(link.Facebook, sandbox.Normal))
 			s.control(t, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, target)
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, tt.class, f.Class, f.Detail)
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -249,22 +249,22 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		target := video(s.world.Find(link.Facebook, sandbox.Normal))
 		truth, _ := s.world.Video(link.Facebook, target.ExternalID, sourcetest.Now)
 		s.control(t, "faults", `{"source":"facebook","fault":"hostile"}`)
-		for range hostileTurns {
+		for range hostileVariants {
 			r, err := s.fetch(t, target)
 			if err != nil {
-				var f *collector.Failure
+				var f *source.Failure
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				require.Equal(t, source.Temporary, f.Class, f.Detail)
 				continue
 			}
-			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // though perhaps in each other's place, which no source can see
+					if count != nil { // a source cannot notice if the platform swaps two counts
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}
 				}
@@ -273,12 +273,12 @@ func TestSandbox_fails(t *testing.T) {
 	})
 	t.Run("wrong token", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		target := video(s.world.Find(link.Facebook, sandbox.Normal))
 		s.Source = newSource(t, s.base+"/facebook/v25.0", nil)
 		_, err := s.fetch(t, target)
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 	})
 }

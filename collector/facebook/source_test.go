@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
@@ -21,11 +21,11 @@ const (
 	mira     = "100064550044307"
 )
 
-func newUnderTest(t *testing.T, base string, client *fetch.Client) collector.Source {
+func newTestSource(t *testing.T, base string, client *fetch.Client) source.Source {
 	return newSource(t, base+"/v25.0/", func(o *facebook.Options) { o.Client = client })
 }
 
-// graphError is an error as the platform writes it.
+// graphError returns the body of an error of the Graph API.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -39,7 +39,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.RateLimited: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute),
 			Body: `{"error":{"message":"(#4) Application request limit reached","type":"OAuthException","is_transient":true,"code":4}}`},
-		sourcetest.QuotaSpent: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute), Class: collector.RateLimited,
+		sourcetest.QuotaSpent: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute), Class: source.RateLimited,
 			Body: graphError(80001, 0, "There have been too many calls to this Page account.")},
 		sourcetest.AuthFailed:  {Status: http.StatusBadRequest, Body: graphError(190, 460, "Error validating access token {{credential}}: the password was changed")},
 		sourcetest.ServerError: {Status: http.StatusInternalServerError, Body: graphError(1, 0, "An unknown error has occurred.")},
@@ -50,7 +50,7 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// side answers what is asked besides the video: its page's name and token, and its insights.
+// side answers all requests except those for the video: the page's handle and token, and the insights.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
@@ -68,58 +68,58 @@ const insights = `{"data":[{"name":"fb_reels_total_plays","period":"lifetime","v
 
 var uploaded = time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)
 
-func facts() collector.Facts {
-	return collector.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
+func facts() source.Facts {
+	return source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
 		Username: new("mira.cooks"), AccountID: new(mira), AccountName: new("Mira Cooks"), UploadedAt: &uploaded, LengthSeconds: new(58.433),
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// answers are those to one video, of which f is what has to come out.
-func answers(f collector.Facts) map[sourcetest.Case]sourcetest.Answer {
+// answers returns the answers to a request for one video with the facts f.
+func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
-	ok, temporary, missing := []collector.Class{collector.OK}, []collector.Class{collector.Temporary}, []collector.Class{collector.Missing}
+	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}
 	big := f
 	big.Likes = new(int64(9007199254740993))
 	out := refusals()
 	maps.Copy(out, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK: {Body: reel, Classes: ok, Facts: []*collector.Facts{&f}},
+		sourcetest.OK: {Body: reel, Classes: ok, Facts: []*source.Facts{&f}},
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
-			Facts: []*collector.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
-		sourcetest.Gone:       {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
-		sourcetest.Private:    {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // or the token may not read it: the platform does not tell
-		sourcetest.Restricted: {Status: http.StatusForbidden, Body: notReadable, Classes: []collector.Class{collector.Unsupported}},
-		sourcetest.WrongTypes: {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
-		sourcetest.Strings:    {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
-		sourcetest.Big:        {Body: swap("90211", "9007199254740993"), Classes: ok, Facts: []*collector.Facts{&big}},
-		sourcetest.Duplicates: {Body: reel, Classes: ok}, // one object, one video
-		sourcetest.Foreign:    {Body: swap(`"from":`, `"other":{"id":"1139247764231867","views":1},"from":`), Classes: ok},
-		sourcetest.Strangers:  {Body: swap(pancakes, "1139247764231867"), Classes: temporary},
+			Facts: []*source.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
+		sourcetest.Gone:        {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
+		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook does not distinguish this from a missing permission
+		sourcetest.Restricted:  {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
+		sourcetest.WrongTypes:  {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
+		sourcetest.Strings:     {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
+		sourcetest.Big:         {Body: swap("90211", "9007199254740993"), Classes: ok, Facts: []*source.Facts{&big}},
+		sourcetest.Duplicates:  {Body: reel, Classes: ok}, // one object, one video
+		sourcetest.Foreign:     {Body: swap(`"from":`, `"other":{"id":"1139247764231867","views":1},"from":`), Classes: ok},
+		sourcetest.GoneForeign: {Body: swap(pancakes, "1139247764231867"), Classes: temporary},
 	})
 	return out
 }
 
 func isVideo(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pancakes) }
 
-func TestSource_readsVideos(t *testing.T) {
+func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newUnderTest, Targets: []collector.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(side),
+		New: newTestSource, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(side),
 	})
 }
 
-func TestSource_measuresOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
 	t.Parallel()
 	f := facts()
 	f.Views, f.Shares = new(int64(1500001)), new(int64(877))
 	sourcetest.Run(t, sourcetest.Harness{
-		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newSource(t, base+"/v25.0", func(o *facebook.Options) { o.Client, o.PageIDs = client, []string{mira} })
 		},
-		Targets: []collector.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(side), SideSays: insights,
+		Targets: []source.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(side), SideCounts: insights,
 	})
 }
 
-func TestSource_findsAccounts(t *testing.T) {
+func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const profile = `{"id":"` + mira + `","name":"Mira Cooks","username":"Mira.Cooks","about":"Big pancakes, tiny kitchen.","website":"https://example.com/mira","followers_count":1230000}`
 	entry := func(id, at string) string {
@@ -137,7 +137,7 @@ func TestSource_findsAccounts(t *testing.T) {
 		return ingest.FoundVideo{ID: id, Link: "https://www.facebook.com/reel/" + id, UploadedAt: new(store.InstantOf(at))}
 	}
 	newest, oldest := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC), time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	ok := collector.AccountFacts{ID: new(mira), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
+	ok := source.AccountFacts{ID: new(mira), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		ProfileLink: new("https://example.com/mira"), Followers: new(int64(1230000)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{found(third, newest), found(pancakes, uploaded), found(second, oldest)}}
 	first := entry(pancakes, "2026-10-03T17:04:11+0000")
@@ -145,31 +145,31 @@ func TestSource_findsAccounts(t *testing.T) {
 	reels := list("", entry(third, "2026-11-01T08:00:00+0000"))
 	pages := []sourcetest.Reply{list("QVFIUnA", first), list("", last), reels}
 	none := []sourcetest.Reply{list(""), list("")}
-	empty, bare, big := ok, collector.AccountFacts{ID: new(mira), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
+	empty, bare, big := ok, source.AccountFacts{ID: new(mira), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
-	say := func(from, to string) sourcetest.Reply {
+	profileWith := func(from, to string) sourcetest.Reply {
 		return sourcetest.Reply{Body: strings.Replace(profile, from, to, 1)}
 	}
-	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: notThere}, Class: collector.Missing}
+	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: notThere}, Class: source.Missing}
 	all := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK:             {Profile: say("", ""), Pages: pages, Class: collector.OK, Account: &ok},
-		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"id":"` + mira + `","username":"mira.cooks"}`}, Pages: none, Class: collector.OK, Account: &bare},
-		sourcetest.Empty:          {Profile: say("", ""), Pages: none, Class: collector.OK, Account: &empty},
-		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: http.StatusNotFound, Body: graphError(803, 0, "(#803) Some of the aliases you requested do not exist: mira.cooks")}, Class: collector.Missing},
+		sourcetest.OK:             {Profile: profileWith("", ""), Pages: pages, Class: source.OK, Account: &ok},
+		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"id":"` + mira + `","username":"mira.cooks"}`}, Pages: none, Class: source.OK, Account: &bare},
+		sourcetest.Empty:          {Profile: profileWith("", ""), Pages: none, Class: source.OK, Account: &empty},
+		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: http.StatusNotFound, Body: graphError(803, 0, "(#803) Some of the aliases you requested do not exist: mira.cooks")}, Class: source.Missing},
 		sourcetest.PrivateAccount: refused, // a person's profile
-		sourcetest.WrongTypes:     {Profile: say("1230000", `["1230000"]`), Class: collector.Temporary},
-		sourcetest.Strings:        {Profile: say("1230000", `"1230000"`), Pages: pages, Class: collector.OK},
-		sourcetest.Big:            {Profile: say("1230000", "9007199254740993"), Pages: pages, Class: collector.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: say("Mira.Cooks", "somebody"), Class: collector.Temporary},
-		sourcetest.Pinned:         {Profile: say("", ""), Pages: []sourcetest.Reply{pages[0], list("", first, last), reels}, Class: collector.OK},
-		sourcetest.BrokenEntry:    {Profile: say("", ""), Pages: []sourcetest.Reply{list("QVFIUnA", `{"id":["x"]}`, first), pages[1], reels}, Class: collector.OK},
-		sourcetest.BrokenList:     {Profile: say("", ""), Pages: []sourcetest.Reply{list("", `{"id":7}`, `[]`)}, Class: collector.Temporary},
+		sourcetest.WrongTypes:     {Profile: profileWith("1230000", `["1230000"]`), Class: source.Temporary},
+		sourcetest.Strings:        {Profile: profileWith("1230000", `"1230000"`), Pages: pages, Class: source.OK},
+		sourcetest.Big:            {Profile: profileWith("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: profileWith("Mira.Cooks", "somebody"), Class: source.Temporary},
+		sourcetest.Pinned:         {Profile: profileWith("", ""), Pages: []sourcetest.Reply{pages[0], list("", first, last), reels}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: profileWith("", ""), Pages: []sourcetest.Reply{list("QVFIUnA", `{"id":["x"]}`, first), pages[1], reels}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: profileWith("", ""), Pages: []sourcetest.Reply{list("", `{"id":7}`, `[]`)}, Class: source.Temporary},
 	}
 	for c, refusal := range refusals() {
 		all[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: newUnderTest, Target: account("mira.cooks", 120), Answers: all,
+		New: newTestSource, Target: account("mira.cooks", 120), Answers: all,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/video") },
 	})
 }

@@ -6,34 +6,34 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// MaxRetryAfter caps what a server may ask for: a longer wait is more likely a mistake than a wish.
+// MaxRetryAfter is the longest wait that Retry-After is believed: a longer one is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an HTTP status for which the platform's own error says nothing more specific. It never returns a class
+// ClassOf returns the class of an HTTP status. Use it if the platform's own error does not decide the class. It never returns a class
 // of one target: a 404 may also mean a wrong base address, and must not make a video disappear. It does not decide whether the source
 // is at fault either. The collector decides that by whether other targets get the same answer (see NamesCredential).
 //
-// spoke is true if the body is JSON, so that the platform itself answered. An HTML page comes from something in between, such as a
+// isJSON is true if the body is JSON, so that the platform itself answered. An HTML page comes from something in between, such as a
 // proxy, a load balancer or a login portal. Its 403 does not make a key invalid, and its 404 does not mean that the request was wrong.
-func ClassOf(status int, spoke bool) collector.Class {
+func ClassOf(status int, isJSON bool) source.Class {
 	switch {
-	case status >= 200 && status < 300 && spoke:
-		return collector.OK
+	case status >= 200 && status < 300 && isJSON:
+		return source.OK
 	case status == http.StatusUnauthorized, status == http.StatusProxyAuthRequired:
-		return collector.AuthFailed
+		return source.AuthFailed
 	case status == http.StatusTooManyRequests:
-		return collector.RateLimited
-	case !spoke, status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		return collector.Temporary
+		return source.RateLimited
+	case !isJSON, status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return source.Temporary
 	case status == http.StatusPaymentRequired:
-		return collector.QuotaSpent
+		return source.QuotaSpent
 	case status == http.StatusForbidden:
-		return collector.AuthFailed
+		return source.AuthFailed
 	default:
-		return collector.BadRequest
+		return source.BadRequest
 	}
 }
 
@@ -43,8 +43,8 @@ func NamesCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter reads the header of that name, in seconds or as an HTTP date, as a time not before now and at most
-// MaxRetryAfter later. It returns the zero time when the header is absent or says nothing that can be understood.
+// RetryAfter reads the header Retry-After, which has seconds or an HTTP date. It returns a time from now to now plus MaxRetryAfter,
+// or the zero time if the header is absent or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

@@ -7,30 +7,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-func TestClassOf_judges(t *testing.T) {
+func TestClassOf_dependsOnStatusAndJSON(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]collector.Class{
-		200: collector.OK, 201: collector.OK, 204: collector.OK, 301: collector.Temporary, 304: collector.Temporary,
-		400: collector.BadRequest, 401: collector.AuthFailed, 402: collector.QuotaSpent, 403: collector.AuthFailed,
-		404: collector.BadRequest, 407: collector.AuthFailed, 408: collector.Temporary, 410: collector.BadRequest,
-		422: collector.BadRequest, 425: collector.Temporary, 429: collector.RateLimited, 451: collector.BadRequest,
-		500: collector.Temporary, 503: collector.Temporary, 599: collector.Temporary,
+	for status, want := range map[int]source.Class{
+		200: source.OK, 201: source.OK, 204: source.OK, 301: source.Temporary, 304: source.Temporary,
+		400: source.BadRequest, 401: source.AuthFailed, 402: source.QuotaSpent, 403: source.AuthFailed,
+		404: source.BadRequest, 407: source.AuthFailed, 408: source.Temporary, 410: source.BadRequest,
+		422: source.BadRequest, 425: source.Temporary, 429: source.RateLimited, 451: source.BadRequest,
+		500: source.Temporary, 503: source.Temporary, 599: source.Temporary,
 	} {
 		require.Equal(t, want, fetch.ClassOf(status, true), "status %d", status)
 	}
-	for status, want := range map[int]collector.Class{
-		200: collector.Temporary, 302: collector.Temporary, 400: collector.Temporary, 401: collector.AuthFailed,
-		403: collector.Temporary, 404: collector.Temporary, 429: collector.RateLimited, 502: collector.Temporary,
+	for status, want := range map[int]source.Class{
+		200: source.Temporary, 302: source.Temporary, 400: source.Temporary, 401: source.AuthFailed,
+		403: source.Temporary, 404: source.Temporary, 429: source.RateLimited, 502: source.Temporary,
 	} {
 		require.Equal(t, want, fetch.ClassOf(status, false), "status %d without JSON", status)
 	}
 }
 
-func TestRetryAfter_reads(t *testing.T) {
+func TestRetryAfter_readsSecondsAndDates(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{

@@ -1,9 +1,8 @@
-// Package fetch is the way in which every source asks a platform: one HTTP client with limits, and the tolerant
-// types with which hostile answers are read. What it returns is checked for size and depth, never for meaning.
 package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -18,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 )
 
@@ -31,32 +30,32 @@ const (
 // SandboxHeader is set to "true" by a sandbox on every answer.
 const SandboxHeader = "ReelTally-Sandbox"
 
-// What a Failure of Do can be matched with.
+// The causes of a failure of Endpoint.Do, for errors.Is.
 var (
-	ErrTimeout     = fmt.Errorf("%w in time", collector.ErrNoAnswer)
+	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
 	ErrTooLarge    = errors.New("answer too large")
-	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", collector.ErrNoAnswer)
+	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", source.ErrNoAnswer)
 )
 
-// Options of a Client. The zero value is ready for use.
+// Options configure a Client. The zero value is ready for use.
 type Options struct {
-	Timeout time.Duration // for the whole call, body included; 0 means DefaultTimeout
+	Timeout time.Duration // of a whole call, including the body; 0 means DefaultTimeout
 	MaxBody int64         // bytes of an answer after decompression; 0 means DefaultMaxBody
 	Version string        // for the User-Agent; "" means the version that the binary was built from
-	// Proxy is used for every call. nil means none: HTTP_PROXY and its relatives are not read, because they are
-	// often set for other programs, and a proxy of plain http sees the keys that some platforms want in the query.
+	// Proxy is used for every call; nil means no proxy. HTTP_PROXY and similar variables are ignored, because they are often set for
+	// other programs. A proxy of plain http sees the keys that some platforms want in the query.
 	Proxy *url.URL
-	// RootCAs, Lookup and Dial replace the system's certificates and the two of [outbound.Guard].
+	// RootCAs replaces the system's certificates. Lookup and Dial replace the functions of [outbound.Guard].
 	RootCAs *x509.CertPool
 	Lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	// Transport replaces the client's own, and with it Proxy, RootCAs, Lookup and Dial. The limits of the client still hold.
+	// Transport replaces the client's transport. Proxy, RootCAs, Lookup and Dial are then ignored; the other limits still apply.
 	Transport http.RoundTripper
-	Logger    *slog.Logger // one debug line a call, without query, headers and bodies; nil means none
+	Logger    *slog.Logger // gets one debug line for each call, without query, headers and bodies; nil disables logging
 }
 
-// Client is what all endpoints have in common. It follows no redirect, keeps no cookies, takes gzip, and never retries. By
-// itself it reaches nothing: an Endpoint does. All methods may be called concurrently.
+// Client holds what all endpoints share. It follows no redirects, keeps no cookies, accepts gzip and never retries. Requests are
+// sent through an Endpoint. All methods may be called concurrently.
 type Client struct {
 	options   Options
 	timeout   time.Duration
@@ -68,13 +67,13 @@ type Client struct {
 	endpoints []*Endpoint
 }
 
-// New makes a client.
+// New returns a client.
 func New(o Options) *Client {
 	c := &Client{
 		options:   o,
 		timeout:   o.Timeout,
 		maxBody:   o.MaxBody,
-		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", versionOr(o.Version)),
+		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", cmp.Or(o.Version, buildVersion())),
 		log:       o.Logger,
 	}
 	if c.timeout <= 0 {
@@ -89,17 +88,15 @@ func New(o Options) *Client {
 	return c
 }
 
-func versionOr(version string) string {
-	if version != "" {
-		return version
-	}
+// buildVersion returns the version that the binary was built from, or "dev".
+func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
 	return "dev"
 }
 
-// Close gives up the idle connections of all endpoints.
+// Close closes the idle connections of all endpoints.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,57 +105,60 @@ func (c *Client) Close() {
 	}
 }
 
-// Request is one call.
+// Request is one HTTP request.
 type Request struct {
-	Method  string        // "" means GET
-	URL     string        // on the endpoint's server; sent byte for byte, the query in the order given
-	Header  http.Header   // besides User-Agent and Accept
-	Body    []byte        // JSON unless Header names another Content-Type; nil for none
-	Timeout time.Duration // 0 means the client's
-	Secrets []string      // credentials that URL, Header or Body hold, to be kept out of every error
+	Method  string             // "" means GET
+	URL     string             // must be on the endpoint's server; sent byte for byte
+	Header  http.Header        // in addition to User-Agent and Accept
+	Body    []byte             // JSON unless Header has another Content-Type; nil for no body
+	Timeout time.Duration      // 0 means the timeout of the client
+	Secrets []string           // credentials in URL, Header or Body; they are removed from every error
+	Budget  *source.CallBudget // pays for the request; nil if the request costs nothing
 }
 
-// Response is an answer that was read to its end.
+// Response is an answer that was read completely.
 type Response struct {
 	Status  int
 	Header  http.Header
 	Body    []byte // decompressed, at most the client's MaxBody
-	Sandbox bool   // the answer says that it comes from a sandbox
+	Sandbox bool   // the answer came from a sandbox: its numbers are invented
 }
 
-// Do makes one call. Every answer is a Response, whatever its status. Without a complete answer it returns a
-// *collector.Failure of class Temporary whose cause is ErrTimeout, ErrTooLarge or ErrUnreachable; a deadline of
-// ctx counts as a timeout. For want of units the cause is
-// [collector.ErrUnpaid], and no call was made. An address elsewhere is not asked: that is a *collector.Failure of class BadRequest, whose
-// cause is an *outbound.RefusedError. When ctx is cancelled the error is context.Canceled and no Failure, since that says
-// nothing about the platform.
+// Do sends one request. It returns a Response for every complete answer, whatever the status is. Its errors are:
+//
+//   - a *source.Failure of class Temporary with the cause ErrTimeout, ErrTooLarge or ErrUnreachable, if there was no complete
+//     answer. The deadline of ctx counts as a timeout.
+//   - a *source.Failure of class Temporary with the cause [source.ErrNoUnits], if r.Budget has no unit left. No request was sent.
+//   - a *source.Failure of class BadRequest with an *outbound.RefusedError as cause, if r.URL is not on the endpoint's server. No
+//     request was sent.
+//   - context.Canceled if ctx was cancelled. This is not a Failure, because it says nothing about the platform.
 func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	c := e.client
 	timeout := c.timeout
 	if r.Timeout > 0 {
 		timeout = r.Timeout
 	}
-	own, cancel := context.WithTimeout(ctx, timeout)
+	callCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	req, err := c.request(own, r)
+	req, err := c.newRequest(callCtx, r)
 	if err != nil {
 		return nil, err
 	}
-	if f := e.elsewhere(req.URL); f != nil {
+	if f := e.checkServer(req.URL); f != nil {
 		c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", f)
 		return nil, f
 	}
-	if own.Err() == nil && !collector.Pay(ctx) {
-		return nil, &collector.Failure{Class: collector.Temporary, Cause: collector.ErrUnpaid, Detail: "the units that were reserved for it are used up"}
+	if callCtx.Err() == nil && !r.Budget.Spend() {
+		return nil, &source.Failure{Class: source.Temporary, Cause: source.ErrNoUnits, Detail: "the reserved units of the call budget are used up"}
 	}
 	res, err := e.roundTrip(req)
 	if err != nil {
 		if refused, ok := errors.AsType[*outbound.RefusedError](err); ok {
-			// A platform's name never stands for an inner address: somebody plays with the name server.
+			// The DNS server returned an internal address for a public host, perhaps because of an attack.
 			c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", refused)
 		}
-		err = explain(ctx, own, err, timeout, c.maxBody, r.Secrets)
+		err = callError(ctx, callCtx, err, timeout, c.maxBody, r.Secrets)
 		c.log.DebugContext(ctx, "source call failed", "method", req.Method, "host", req.URL.Host, "path", req.URL.Path,
 			"error", err)
 		return nil, err
@@ -168,7 +168,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	return res, nil
 }
 
-func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
 	method := r.Method
 	if method == "" {
 		method = http.MethodGet
@@ -179,8 +179,8 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	req, err := http.NewRequestWithContext(ctx, method, r.URL, body)
 	if err != nil {
-		// The error of net/http quotes the address, and with it the key.
-		return nil, &collector.Failure{Class: collector.BadRequest, Detail: "the request's method or address is malformed"}
+		// The error of net/http is not used, because it contains the URL with the key.
+		return nil, &source.Failure{Class: source.BadRequest, Detail: "the method or the URL of the request is malformed"}
 	}
 	for name, values := range r.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
@@ -218,18 +218,20 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-func explain(ctx, own context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
+// callError returns the error of Do for a call that got no complete answer. ctx is the caller's context, and callCtx is derived
+// from ctx with the timeout of the call.
+func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // the outer one quotes the address with its query
+		err = outer.Err // the outer error contains the URL with its query
 	}
-	failure := &collector.Failure{Class: collector.Temporary}
+	failure := &source.Failure{Class: source.Temporary}
 	netErr, _ := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return fmt.Errorf("the call was abandoned: %w", context.Canceled)
+		return fmt.Errorf("the call was cancelled: %w", context.Canceled)
 	case ctx.Err() != nil:
 		failure.Cause, failure.Detail = ErrTimeout, "no complete answer before the caller's deadline"
-	case own.Err() != nil:
+	case callCtx.Err() != nil:
 		failure.Cause, failure.Detail = ErrTimeout, fmt.Sprintf("no complete answer within %s", timeout)
 	case errors.Is(err, ErrTooLarge):
 		failure.Cause, failure.Detail = ErrTooLarge, fmt.Sprintf("the answer is larger than %d bytes", maxBody)

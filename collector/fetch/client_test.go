@@ -9,21 +9,22 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-// newEndpoint is the way to a server that the operator named.
+// newEndpoint returns an endpoint for the server at base, as for a base URL that the operator configured.
 func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)
@@ -40,9 +41,9 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-func TestClient_asks(t *testing.T) {
+func TestClient_sendsRequests(t *testing.T) {
 	t.Parallel()
-	t.Run("sends the address byte for byte and says who it is", func(t *testing.T) {
+	t.Run("sends the URL byte for byte, with its User-Agent", func(t *testing.T) {
 		t.Parallel()
 		seen := make(chan *http.Request, 1)
 		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +57,7 @@ func TestClient_asks(t *testing.T) {
 			Header: http.Header{"x-api-key": {"K"}},
 		})
 		require.NoError(t, err)
-		require.Equal(t, http.StatusTeapot, res.Status, "a status is an answer, not an error")
+		require.Equal(t, http.StatusTeapot, res.Status, "an error status is a response, not an error")
 		require.Equal(t, `{}`, string(res.Body))
 		require.True(t, res.Sandbox)
 
@@ -96,7 +97,7 @@ func TestClient_asks(t *testing.T) {
 			require.Equal(t, "/here", call)
 		}
 	})
-	t.Run("uses a proxy only when one is given", func(t *testing.T) {
+	t.Run("uses a proxy if one is given", func(t *testing.T) {
 		t.Parallel()
 		proxied := make(chan string, 1)
 		proxy, err := url.Parse(serve(t, func(_ http.ResponseWriter, r *http.Request) { proxied <- r.Host }))
@@ -107,14 +108,46 @@ func TestClient_asks(t *testing.T) {
 	})
 }
 
+func TestClient_spendsBudget(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	base := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
+	e := newEndpoint(t, base, fetch.Options{})
+	budget := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
+	budget.Meter()
+	request := fetch.Request{URL: base, Budget: budget}
+	for range 2 {
+		_, err := e.Do(t.Context(), request)
+		require.NoError(t, err)
+	}
+	_, err := e.Do(t.Context(), request)
+	require.ErrorIs(t, err, source.ErrNoUnits)
+	var f *source.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, source.Temporary, f.Class)
+	require.Equal(t, int32(2), calls.Load(), "the third request is not sent")
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 2}}, budget.Spent())
+
+	_, err = e.Do(t.Context(), fetch.Request{URL: base})
+	require.NoError(t, err, "a request without a budget costs nothing")
+
+	budget = source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
+	budget.Meter()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = e.Do(ctx, fetch.Request{URL: base, Budget: budget})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
+}
+
 func TestClient_limits(t *testing.T) {
 	t.Parallel()
 	requireFailure := func(t *testing.T, err, cause error) string {
 		t.Helper()
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.ErrorIs(t, err, cause)
-		require.Equal(t, collector.Temporary, f.Class)
+		require.Equal(t, source.Temporary, f.Class)
 		return f.Detail
 	}
 	t.Run("refuses a body that is too large once decompressed", func(t *testing.T) {
@@ -130,7 +163,7 @@ func TestClient_limits(t *testing.T) {
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
 		require.Equal(t, "the answer is larger than 8388608 bytes", requireFailure(t, err, fetch.ErrTooLarge))
 	})
-	t.Run("takes a body of exactly the limit and refuses one byte more", func(t *testing.T) {
+	t.Run("accepts a body of exactly the limit and refuses one byte more", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
 		_, err := newEndpoint(t, base, fetch.Options{MaxBody: 10}).Do(t.Context(), fetch.Request{URL: base})
@@ -138,13 +171,13 @@ func TestClient_limits(t *testing.T) {
 		_, err = newEndpoint(t, base, fetch.Options{MaxBody: 9}).Do(t.Context(), fetch.Request{URL: base})
 		requireFailure(t, err, fetch.ErrTooLarge)
 	})
-	t.Run("tells its own timeout", func(t *testing.T) {
+	t.Run("reports its own timeout", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		_, err := newEndpoint(t, base, fetch.Options{Timeout: 20 * time.Millisecond}).Do(t.Context(), fetch.Request{URL: base})
 		require.Equal(t, "no complete answer within 20ms", requireFailure(t, err, fetch.ErrTimeout))
 	})
-	t.Run("lets a request have a timeout of its own, which a slow body does not escape", func(t *testing.T) {
+	t.Run("applies the timeout of a request to the body as well", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte("{"))
@@ -154,7 +187,7 @@ func TestClient_limits(t *testing.T) {
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base, Timeout: 20 * time.Millisecond})
 		requireFailure(t, err, fetch.ErrTimeout)
 	})
-	t.Run("takes the caller's deadline for a timeout", func(t *testing.T) {
+	t.Run("reports the caller's deadline as a timeout", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -162,16 +195,16 @@ func TestClient_limits(t *testing.T) {
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.Equal(t, "no complete answer before the caller's deadline", requireFailure(t, err, fetch.ErrTimeout))
 	})
-	t.Run("does not take the caller's cancelling for a failure of the platform", func(t *testing.T) {
+	t.Run("returns no failure if the caller cancels", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.ErrorIs(t, err, context.Canceled)
-		var f *collector.Failure
+		var f *source.Failure
 		require.NotErrorAs(t, err, &f)
 	})
-	t.Run("refuses an answer that is cut off", func(t *testing.T) {
+	t.Run("refuses a truncated answer", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
@@ -182,11 +215,11 @@ func TestClient_limits(t *testing.T) {
 	})
 }
 
-func TestClient_keepsCredentials(t *testing.T) {
+func TestClient_hidesCredentials(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	o := fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	ask := func(e *fetch.Endpoint, base string) error {
+	send := func(e *fetch.Endpoint, base string) error {
 		_, err := e.Do(t.Context(), fetch.Request{
 			URL:     base + "/?key=" + url.QueryEscape(secret) + "&token=" + url.QueryEscape(secret),
 			Header:  http.Header{"Authorization": {"Bearer " + secret}},
@@ -207,16 +240,16 @@ func TestClient_keepsCredentials(t *testing.T) {
 
 	good := newEndpoint(t, ok, o)
 	for _, err := range []error{
-		ask(newEndpoint(t, gone.URL, o), gone.URL), ask(newEndpoint(t, echo, o), echo),
-		ask(good, "http://bad host/"), ask(good, "://"), ask(good, echo), ask(good, "http://"+url.QueryEscape(secret)+"@"+strings.TrimPrefix(ok, "http://")),
+		send(newEndpoint(t, gone.URL, o), gone.URL), send(newEndpoint(t, echo, o), echo),
+		send(good, "http://bad host/"), send(good, "://"), send(good, echo), send(good, "http://"+url.QueryEscape(secret)+"@"+strings.TrimPrefix(ok, "http://")),
 	} {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), secret)
 		require.NotContains(t, err.Error(), url.QueryEscape(secret))
 	}
-	require.NoError(t, ask(good, ok))
+	require.NoError(t, send(good, ok))
 	require.Contains(t, log.String(), "source call answered")
 	require.NotContains(t, log.String(), secret)
 	require.NotContains(t, log.String(), url.QueryEscape(secret))
-	require.Contains(t, log.String(), "path=/ ", "a log line holds no query")
+	require.Contains(t, log.String(), "path=/ ", "a log line has no query")
 }

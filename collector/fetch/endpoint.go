@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// reachWithin is how long a server may take to show its clock.
-const reachWithin = 10 * time.Second
+// clockTimeout is the timeout of the request of Clock.
+const clockTimeout = 10 * time.Second
 
-// Endpoint is the way to one server. It never connects to another host or port, whatever an answer says, and to no
-// address that the host may not stand for. All methods may be called concurrently.
+// Endpoint sends requests to one server. It never connects to another host or port, whatever an answer contains, nor to an address
+// that the host may not resolve to. All methods may be called concurrently.
 type Endpoint struct {
 	client *Client
 	base   string
@@ -28,11 +28,11 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint makes the way to the server of a base address, http or https, without query and credentials; an error says
-// that it is none and quotes it. "" is the standard base address, where the platform or vendor serves everybody.
+// Endpoint returns an endpoint for the server of the URL base, or of the URL standard if base is "". standard is the public URL of
+// the platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
 //
-// The host of standard is reached at public addresses only. Any other is one that the operator named: it may as well stand for
-// this machine or one of a private network. An address written out, like localhost, is meant wherever it stands.
+// If the host is that of standard, it must resolve to public addresses. Another host was named by the operator, so that it may
+// also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
 func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	base = cmp.Or(base, standard)
 	u, err := url.Parse(base)
@@ -46,11 +46,11 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 		if isStandard(u, standard) {
 			reach = outbound.Public
 		}
-		transport = c.ownTransport(outbound.AddressOf(u), reach)
+		transport = c.newTransport(outbound.AddressOf(u), reach)
 	}
 	e.http = &http.Client{
 		Transport: transport,
-		// A redirect could carry a credential to a foreign host, and none of the platforms needs one.
+		// A redirect could send a credential to another host, and no platform needs redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.mu.Lock()
@@ -59,7 +59,7 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	return e, nil
 }
 
-// isStandard says whether an address has the host of the standard one, by name.
+// isStandard returns true if u has the same host name as the URL standard. It returns false for a literal IP address.
 func isStandard(u *url.URL, standard string) bool {
 	s, err := url.Parse(standard)
 	if err != nil || !strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(s.Hostname(), ".")) {
@@ -69,11 +69,11 @@ func isStandard(u *url.URL, standard string) bool {
 	return err != nil
 }
 
-// originOf is scheme, host and port in one spelling.
+// originOf returns scheme, host and port of u in a normalised form.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// ownTransport connects to the address of one server, or in its place to the proxy, which does the rest.
-func (c *Client) ownTransport(address string, reach outbound.Reach) *http.Transport {
+// newTransport returns a transport that connects to address only, or to the proxy only if there is one.
+func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {
 		address, reach = proxyAddress(proxy), outbound.Operated
@@ -99,7 +99,7 @@ func (c *Client) ownTransport(address string, reach outbound.Reach) *http.Transp
 	return t
 }
 
-// proxyAddress is where a proxy is dialled; those of SOCKS have a port of their own.
+// proxyAddress returns host and port of a proxy. The default port of a SOCKS proxy is 1080.
 func proxyAddress(proxy *url.URL) string {
 	if proxy.Port() == "" && strings.HasPrefix(proxy.Scheme, "socks5") {
 		return net.JoinHostPort(strings.ToLower(proxy.Hostname()), "1080")
@@ -107,31 +107,31 @@ func proxyAddress(proxy *url.URL) string {
 	return outbound.AddressOf(proxy)
 }
 
-// elsewhere refuses an address that is not on the endpoint's server: a proxy would connect to it for us.
-func (e *Endpoint) elsewhere(u *url.URL) *collector.Failure {
+// checkServer returns a failure if u is not on the endpoint's server. The transport alone would not notice this if a proxy is used.
+func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil
 	}
-	refused := &outbound.RefusedError{Host: u.Host, Why: "only " + e.origin + " is asked"}
-	return &collector.Failure{Class: collector.BadRequest, Detail: refused.Error(), Cause: refused}
+	refused := &outbound.RefusedError{Host: u.Host, Why: "requests go to " + e.origin + " only"}
+	return &source.Failure{Class: source.BadRequest, Detail: refused.Error(), Cause: refused}
 }
 
-// Address is the base address, with a slash at its end.
+// Address returns the base URL with a slash at its end.
 func (e *Endpoint) Address() string { return e.base }
 
-// Timeout is the client's, for a request that has none of its own.
+// Timeout returns the timeout of a request that does not set its own.
 func (e *Endpoint) Timeout() time.Duration { return e.client.timeout }
 
-// Clock asks the server for its time, which any answer of its has. It returns the zero time when the server has none to
-// show, and the error of Do when it cannot be reached.
+// Clock returns the server's time from the Date header of an answer. It returns the zero time if the header is absent or malformed,
+// and the error of Do if there is no answer.
 func (e *Endpoint) Clock(ctx context.Context) (time.Time, error) {
-	res, err := e.Do(ctx, Request{Method: http.MethodHead, URL: e.base, Timeout: reachWithin})
+	res, err := e.Do(ctx, Request{Method: http.MethodHead, URL: e.base, Timeout: clockTimeout})
 	if err != nil {
 		return time.Time{}, err
 	}
 	at, err := http.ParseTime(res.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, nil //nolint:nilerr // it has no clock to show
+		return time.Time{}, nil //nolint:nilerr // the server shows no time
 	}
 	return at, nil
 }

@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 )
 
-func TestEndpoint_wantsABaseAddress(t *testing.T) {
+func TestEndpoint_checksBaseURL(t *testing.T) {
 	t.Parallel()
 	c := fetch.New(fetch.Options{})
 	for _, base := range []string{"", "127.0.0.1:9090", "/vendor", "ftp://127.0.0.1/", "http://", "http://:80/", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://user:pass@127.0.0.1/", "http://%zz/"} {
@@ -34,9 +34,9 @@ func TestEndpoint_wantsABaseAddress(t *testing.T) {
 	}
 }
 
-func TestEndpoint_asksItsServerAlone(t *testing.T) {
+func TestEndpoint_refusesOtherServers(t *testing.T) {
 	t.Parallel()
-	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server was asked") })
+	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
 	base := serve(t, func(http.ResponseWriter, *http.Request) {})
 	e := newEndpoint(t, base+"/prefix", fetch.Options{})
 	for _, mine := range []string{base, base + "/prefix/x", base + "/other", strings.ToUpper(base[:4]) + base[4:]} {
@@ -45,38 +45,38 @@ func TestEndpoint_asksItsServerAlone(t *testing.T) {
 	}
 	for _, elsewhere := range []string{other, "https" + base[4:], "http://127.0.0.1/", "http://user@" + base[7:], "http://localhost" + base[len("http://127.0.0.1"):], "http://x.example/"} {
 		_, err := e.Do(t.Context(), fetch.Request{URL: elsewhere})
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f, elsewhere)
-		require.Equal(t, collector.BadRequest, f.Class)
+		require.Equal(t, source.BadRequest, f.Class)
 		var refused *outbound.RefusedError
 		require.ErrorAs(t, err, &refused)
-		require.ErrorContains(t, err, "only "+base+" is asked")
+		require.ErrorContains(t, err, "requests go to "+base+" only")
 	}
 }
 
-// TestEndpoint_meansWhatTheSettingsName holds the rule of docs/decisions/0015.
-func TestEndpoint_meansWhatTheSettingsName(t *testing.T) {
+// TestEndpoint_allowsPrivateAddressesForConfiguredHosts tests the rule of docs/decisions/0015.
+func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 	t.Parallel()
 	const standard = "https://youtube.googleapis.com/"
 	for name, c := range map[string]struct {
 		base, standard, answer string
-		dialed                 string // "" where it is refused
+		dialed                 string // "" if the address is refused
 	}{
-		"a platform's own host":                       {"", standard, "93.184.215.14", "93.184.215.14:443"},
-		"a platform's own host that is private":       {"", standard, "10.0.0.1", ""},
-		"a platform's own host that is this machine":  {"", standard, "127.0.0.1", ""},
-		"a platform's own host that is the metadata":  {"", standard, "169.254.169.254", ""},
-		"a platform's own host, named by the setting": {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
-		"a platform's own host with a dot behind":     {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
-		"a name beside this machine":                  {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
-		"a name of a private network":                 {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
-		"a name of this machine":                      {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
-		"a name that is public":                       {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
-		"a name that is the metadata address":         {"https://gateway.example", standard, "169.254.169.254", ""},
-		"an address of this machine":                  {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
-		"a standard address of this machine":          {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
-		"the metadata address, written out":           {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
-		"a description of the operator's own":         {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
+		"standard host, public address":          {"", standard, "93.184.215.14", "93.184.215.14:443"},
+		"standard host, private address":         {"", standard, "10.0.0.1", ""},
+		"standard host, loopback address":        {"", standard, "127.0.0.1", ""},
+		"standard host, metadata address":        {"", standard, "169.254.169.254", ""},
+		"standard host in the setting":           {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
+		"standard host with a trailing dot":      {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
+		"configured host in a container network": {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
+		"configured host in a private network":   {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
+		"configured host localhost":              {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
+		"configured host, public address":        {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
+		"configured host, metadata address":      {"https://gateway.example", standard, "169.254.169.254", ""},
+		"literal loopback address":               {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
+		"standard literal loopback address":      {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
+		"literal metadata address":               {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
+		"vendor described by the operator":       {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,19 +94,19 @@ func TestEndpoint_meansWhatTheSettingsName(t *testing.T) {
 			e, err := client.Endpoint(c.base, c.standard)
 			require.NoError(t, err)
 			_, err = e.Do(t.Context(), fetch.Request{URL: e.Address()})
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.Temporary, f.Class)
+			require.Equal(t, source.Temporary, f.Class)
 			require.ErrorIs(t, err, fetch.ErrUnreachable)
 			require.Equal(t, c.dialed, dialed, f.Detail)
 			if c.dialed == "" {
-				require.Contains(t, f.Detail, "refused", "the operator reads why")
+				require.Contains(t, f.Detail, "refused", "the detail must contain the refusal")
 			}
 		})
 	}
 }
 
-func TestEndpoint_leavesTheRestToTheProxy(t *testing.T) {
+func TestEndpoint_connectsToProxyOnly(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{"http://proxy.example:3128": "10.0.0.9:3128", "https://proxy.example": "10.0.0.9:443", "socks5://Proxy.example": "10.0.0.9:1080"} {
 		proxy, err := url.Parse(raw)
@@ -131,12 +131,12 @@ func TestEndpoint_leavesTheRestToTheProxy(t *testing.T) {
 
 		dialed = ""
 		_, err = e.Do(t.Context(), fetch.Request{URL: "https://169.254.169.254/"})
-		require.ErrorContains(t, err, "refused", "nor is the proxy sent elsewhere")
+		require.ErrorContains(t, err, "refused", "the proxy gets no request for another server")
 		require.Empty(t, dialed)
 	}
 }
 
-func TestEndpoint_showsTheServersClock(t *testing.T) {
+func TestEndpoint_readsServerClock(t *testing.T) {
 	t.Parallel()
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {

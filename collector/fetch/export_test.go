@@ -2,7 +2,7 @@ package fetch
 
 import "net/http"
 
-// Unchecked sends a request past every check but the dialer's.
+// Unchecked sends a request that only the dialer checks.
 func (e *Endpoint) Unchecked(r *http.Request) (*http.Response, error) {
 	return e.http.Transport.RoundTrip(r)
 }

@@ -9,15 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
 const graph = "https://graph.facebook.com/v25.0/"
 
-func TestEndpoint_reachesNoHostileLink(t *testing.T) {
+func TestEndpoint_refusesHostileLinks(t *testing.T) {
 	t.Parallel()
 	world := outboundtest.NewInternet(t, outboundtest.In("graph.facebook.com"), http.NotFoundHandler())
 	client := fetch.New(fetch.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
@@ -27,9 +27,9 @@ func TestEndpoint_reachesNoHostileLink(t *testing.T) {
 	dialer := 0
 	for _, l := range outboundtest.Links(t, world.Inside) {
 		_, err := e.Do(t.Context(), fetch.Request{URL: l.URL})
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f, l.URL)
-		require.Equal(t, collector.BadRequest, f.Class, "%q: %s", l.URL, f.Detail)
+		require.Equal(t, source.BadRequest, f.Class, "%q: %s", l.URL, f.Detail)
 
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.URL, http.NoBody)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestEndpoint_reachesNoHostileLink(t *testing.T) {
 		var refused *outbound.RefusedError
 		if l.Dialer != outboundtest.Parse {
 			require.ErrorAs(t, err, &refused, l.URL)
-			require.False(t, refused.Addr.IsValid(), "the host alone is enough: %v", refused)
+			require.False(t, refused.Addr.IsValid(), "refused because of the host, before a lookup: %v", refused)
 			dialer++
 		}
 	}
@@ -50,12 +50,12 @@ func TestEndpoint_reachesNoHostileLink(t *testing.T) {
 	require.Zero(t, world.Inside.Visits(t))
 
 	res, err := e.Do(t.Context(), fetch.Request{URL: graph + "me"})
-	require.NoError(t, err, "its own server is there all the time")
+	require.NoError(t, err, "its own server still answers")
 	require.Equal(t, http.StatusNotFound, res.Status)
 }
 
-// TestEndpoint_isNotRebound asks a platform whose name server leads inside at every second connection.
-func TestEndpoint_isNotRebound(t *testing.T) {
+// TestEndpoint_resistsDNSRebinding uses a DNS server that returns a loopback address for every second connection.
+func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 1000
 	var questions atomic.Int64
@@ -66,7 +66,7 @@ func TestEndpoint_isNotRebound(t *testing.T) {
 		return outboundtest.Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}}
 	})
 	world := outboundtest.NewInternet(t, outboundtest.In("graph.facebook.com"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close") // the next call looks the name up again
+		w.Header().Set("Connection", "close") // so that the next request looks up the host again
 	}))
 	client := fetch.New(fetch.Options{Lookup: names.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
 	t.Cleanup(client.Close)
@@ -77,7 +77,7 @@ func TestEndpoint_isNotRebound(t *testing.T) {
 	answered, refused := 0, 0
 	for i := range rounds {
 		_, err := e.Do(t.Context(), fetch.Request{URL: e.Address()})
-		require.Error(t, err, "nobody listens at that port of the public address")
+		require.Error(t, err, "there is no server at this port of the public address")
 		if _, err = standard.Do(t.Context(), fetch.Request{URL: standard.Address()}); err == nil {
 			answered++
 			client.Close()

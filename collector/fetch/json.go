@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// MaxDepth is how deeply an answer may be nested. The deepest of the platforms has about fifteen levels.
+// MaxDepth is the deepest nesting that an answer may have. Real answers have up to about fifteen levels.
 const MaxDepth = 64
 
-// MaxItems is how many items an answer may list. None of the calls asks for more than 500.
+// MaxItems is the largest number of items that an answer may list. No call asks for more than 500.
 const MaxItems = 1000
 
 var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 
-// Items is a list of items that are still to be decoded, one by one, so that a broken one does not cost the others.
+// Items is a list of items that are not decoded yet. The caller decodes each item by itself, so that a malformed item does not
+// affect the others.
 type Items []json.RawMessage
 
-// UnmarshalJSON takes a list of at most MaxItems elements, or null. It stops at the first one too many: a few megabytes of
-// tiny elements would otherwise take a hundred times their size.
+// UnmarshalJSON accepts a list of at most MaxItems elements, or null. It stops at element MaxItems+1, because a few megabytes of tiny
+// elements would otherwise need a hundred times as much memory.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
 	if string(raw) == "null" {
@@ -29,7 +30,7 @@ func (items *Items) UnmarshalJSON(raw []byte) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
-		return errors.New("the items are no list")
+		return errors.New("the items are not a list")
 	}
 	for decoder.More() {
 		if len(*items) == MaxItems {
@@ -44,7 +45,8 @@ func (items *Items) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// CheckJSON says why a text is not one JSON value of a sane depth, or nil. Nothing else may read an answer before.
+// CheckJSON returns an error if text is not exactly one JSON value, is nested deeper than MaxDepth, or has an object with a repeated
+// member. Check an answer with CheckJSON before any other function reads it.
 func CheckJSON(text []byte) error {
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 {
 		return errors.New("the answer is empty")
@@ -57,24 +59,24 @@ func CheckJSON(text []byte) error {
 	if !json.Valid(text) {
 		return errors.New("the answer is not JSON, or was cut off")
 	}
-	return checkNames(text)
+	return checkMembers(text)
 }
 
-// checkNames says why the objects of a valid JSON text cannot be read in one way only: a member stands there twice. Of
-// two counts one reader takes the first and another the last, and nobody knows which is true.
-func checkNames(text []byte) error {
-	var objects []map[string]bool // that are open, the innermost last; nil stands for a list
-	named := false                // the next text is a member's name
+// checkMembers returns an error if an object of a valid JSON text has the same member twice. JSON parsers disagree about which of the
+// two values counts.
+func checkMembers(text []byte) error {
+	var open []map[string]bool // the members of the enclosing objects, innermost last; nil for a list
+	nameNext := false          // the next string is the name of a member
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '{':
-			objects, named = append(objects, map[string]bool{}), true
+			open, nameNext = append(open, map[string]bool{}), true
 		case '[':
-			objects, named = append(objects, nil), false
+			open, nameNext = append(open, nil), false
 		case '}', ']':
-			objects, named = objects[:len(objects)-1], false
+			open, nameNext = open[:len(open)-1], false
 		case ',':
-			named = len(objects) > 0 && objects[len(objects)-1] != nil
+			nameNext = len(open) > 0 && open[len(open)-1] != nil
 		case '"':
 			end := i + 1
 			for ; text[end] != '"'; end++ {
@@ -82,15 +84,15 @@ func checkNames(text []byte) error {
 					end++
 				}
 			}
-			if named {
+			if nameNext {
 				name := string(text[i+1 : end])
 				if strings.Contains(name, `\`) && json.Unmarshal(text[i:end+1], &name) != nil {
 					return errors.New("the answer has a member without a readable name")
 				}
-				if objects[len(objects)-1][name] {
+				if open[len(open)-1][name] {
 					return errors.New("the answer has a member twice in one object")
 				}
-				objects[len(objects)-1][name], named = true, false
+				open[len(open)-1][name], nameNext = true, false
 			}
 			i = end
 		}
@@ -98,7 +100,8 @@ func checkNames(text []byte) error {
 	return nil
 }
 
-// checkDepth needs no valid JSON: it has to run before any parser that recurses.
+// checkDepth returns an error if text is nested deeper than MaxDepth. It accepts invalid JSON, because it runs before the recursive
+// parsers.
 func checkDepth(text []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
@@ -119,20 +122,21 @@ func checkDepth(text []byte) error {
 	return nil
 }
 
-// Count is a count as platforms send it: a JSON number or a decimal string. Decoding one never fails, so that a
-// broken count costs one item and not the batch; ask Wrong afterwards.
+// Count is a count in an answer: a JSON number or a decimal string. Decoding never fails, so that an invalid count affects one item
+// only. Call Invalid after decoding.
 type Count struct {
-	value *int64
-	wrong bool
+	value   *int64
+	invalid bool
 }
 
-// Value is the count, or nil when the key was absent, null or wrong. It is never negative.
+// Value returns the count, which is never negative. It returns nil if the member was absent, null or invalid.
 func (c Count) Value() *int64 { return c.value }
 
-// Wrong is true when something stood there that is no count: a fraction, a negative number or one beyond MaxCount, another type.
-func (c Count) Wrong() bool { return c.wrong }
+// Invalid returns true if the member had a value that is not a count, such as a fraction, a negative number, a number above MaxCount
+// or another type.
+func (c Count) Invalid() bool { return c.invalid }
 
-// UnmarshalJSON takes any value and returns no error.
+// UnmarshalJSON accepts any value and never returns an error.
 func (c *Count) UnmarshalJSON(raw []byte) error {
 	*c = Count{}
 	text := string(raw)
@@ -146,19 +150,18 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	}
 	n, ok := ParseCount(text)
 	if !ok {
-		c.wrong = true
+		c.invalid = true
 		return nil
 	}
 	c.value = &n
 	return nil
 }
 
-// MaxCount is the largest number that is taken for a count. The most viewed video has a millionth of it, and the sums of
-// an organisation's counts must stay within int64, or one answer would stop all that is written with it.
+// MaxCount is the largest number that is accepted as a count. The most viewed video has a millionth of MaxCount. The limit keeps the sum
+// of all counts of an organisation within int64.
 const MaxCount = 10_000_000_000_000_000
 
-// ParseCount reads a count: decimal digits alone, up to MaxCount. It does not go through float64, which would round
-// what lies beyond 2^53.
+// ParseCount parses a count of decimal digits, up to MaxCount. It does not use float64, which would round numbers above 2^53.
 func ParseCount(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -167,11 +170,11 @@ func ParseCount(text string) (int64, bool) {
 	return n, err == nil && n <= MaxCount
 }
 
-// ID is an id as platforms send it: a string or an integer number of any length, kept digit by digit. Anything else
-// decodes to "", without an error.
+// ID is an id in an answer: a string, or an integer of any length whose digits are kept. Any other value decodes to "" without an
+// error.
 type ID string
 
-// UnmarshalJSON takes any value and returns no error.
+// UnmarshalJSON accepts any value and never returns an error.
 func (id *ID) UnmarshalJSON(raw []byte) error {
 	*id = ""
 	text := string(raw)
@@ -186,8 +189,7 @@ func (id *ID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseID returns text when it can be an id of some platform, that is 1 to 128 printable ASCII characters without
-// spaces, and "" otherwise.
+// ParseID returns text if it has 1 to 128 printable ASCII characters and no spaces, as the ids of all platforms, and "" otherwise.
 func ParseID(text string) string {
 	if len(text) > 128 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 )
 
-func TestCheckJSON_refuses(t *testing.T) {
+func TestCheckJSON_refusesInvalidText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                         "the answer is empty",
@@ -25,10 +25,10 @@ func TestCheckJSON_refuses(t *testing.T) {
 	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	require.NoError(t, fetch.CheckJSON(deep(64)))
 	require.Error(t, fetch.CheckJSON(deep(65)))
-	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets in a string nest nothing")
+	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets in a string do not count")
 }
 
-func TestItems_decode(t *testing.T) {
+func TestItems_decodesUpToLimit(t *testing.T) {
 	t.Parallel()
 	list := func(n int) []byte {
 		return []byte("[" + strings.TrimSuffix(strings.Repeat(`{"a":[1]}, `, n), ", ") + "]")
@@ -41,11 +41,11 @@ func TestItems_decode(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`null`), &items))
 	require.Empty(t, items)
 	for _, raw := range []string{`{}`, `7`, `"[]"`, `true`} {
-		require.EqualError(t, json.Unmarshal([]byte(raw), &items), "the items are no list")
+		require.EqualError(t, json.Unmarshal([]byte(raw), &items), "the items are not a list")
 	}
 }
 
-func TestCount_decodes(t *testing.T) {
+func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]int64{
 		`0`: 0, `"0"`: 0, `12`: 12, `"12"`: 12, `"007"`: 7,
@@ -53,7 +53,7 @@ func TestCount_decodes(t *testing.T) {
 	} {
 		var c fetch.Count
 		require.NoError(t, json.Unmarshal([]byte(raw), &c))
-		require.False(t, c.Wrong(), raw)
+		require.False(t, c.Invalid(), raw)
 		require.NotNil(t, c.Value(), raw)
 		require.Equal(t, want, *c.Value(), raw)
 	}
@@ -63,28 +63,28 @@ func TestCount_decodes(t *testing.T) {
 	} {
 		var c fetch.Count
 		require.NoError(t, json.Unmarshal([]byte(raw), &c), raw)
-		require.True(t, c.Wrong(), raw)
+		require.True(t, c.Invalid(), raw)
 		require.Nil(t, c.Value(), raw)
 	}
-	t.Run("takes absent and null for nothing said", func(t *testing.T) {
+	t.Run("is nil and valid if absent or null", func(t *testing.T) {
 		t.Parallel()
 		var s struct{ A, B fetch.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":null}`), &s))
 		require.Nil(t, s.A.Value())
-		require.False(t, s.A.Wrong())
+		require.False(t, s.A.Invalid())
 		require.Nil(t, s.B.Value())
-		require.False(t, s.B.Wrong())
+		require.False(t, s.B.Invalid())
 	})
-	t.Run("judges a repeated key by its last value", func(t *testing.T) {
+	t.Run("is decided by the last of two values", func(t *testing.T) {
 		t.Parallel()
 		var s struct{ A fetch.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":"5","A":"x"}`), &s))
 		require.Nil(t, s.A.Value())
-		require.True(t, s.A.Wrong())
+		require.True(t, s.A.Invalid())
 	})
 }
 
-func TestID_decodes(t *testing.T) {
+func TestID_acceptsStringsAndIntegers(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		`"dQw4w9WgXcQ"`: "dQw4w9WgXcQ", `7382991827364555321`: "7382991827364555321", `"7382991827364555321"`: "7382991827364555321",
@@ -98,7 +98,7 @@ func TestID_decodes(t *testing.T) {
 	}
 }
 
-func TestCheckJSON_takesNoMemberTwice(t *testing.T) {
+func TestCheckJSON_refusesRepeatedMember(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"views":1,"views":2}`, `{"a":[{"views":1,"likes":{"views":2},"views":1}]}`, `{"views":1,"\u0076iews":2}`, `{"":1,"":2}`, `{"a\"b":1,"a\"b":2}`,

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	maxText   = 5000 // runes; the longest caption of any platform has 4,000
+	maxText   = 5000 // runes; the longest captions of any platform have 4,000
 	maxHandle = 100  // runes
 	maxLink   = 2048 // bytes
 	maxLength = 366 * 24 * time.Hour
 )
 
-// Text cleans a title, a name or the like. Control characters other than line feed and tab go, above all NUL, which
-// PostgreSQL does not take; so does whatever is not UTF-8. What is too long is cut. nil stays nil, "" stays "".
+// Text cleans a text such as a title. It removes invalid UTF-8 and control characters except line feed and tab; PostgreSQL does not
+// accept NUL. It truncates a text of more than 5,000 characters. Text returns nil for nil and "" for "".
 func Text(text *string) *string {
 	if text == nil {
 		return nil
@@ -29,12 +29,12 @@ func Text(text *string) *string {
 		return r
 	}, strings.ToValidUTF8(*text, ""))
 	if utf8.RuneCountInString(clean) > maxText {
-		clean = cut(clean, maxText-1)
+		clean = truncate(clean, maxText-1)
 	}
 	return &clean
 }
 
-// Name is Text for what means nothing when it is empty: a display name, a song's name.
+// Name cleans a name like Text does, but returns nil if the name is blank.
 func Name(text *string) *string {
 	clean := Text(text)
 	if clean == nil || strings.TrimSpace(*clean) == "" {
@@ -43,7 +43,7 @@ func Name(text *string) *string {
 	return clean
 }
 
-// Handle is an account's handle without "@" and in lower case, or nil when the text cannot be one.
+// Handle returns an account's handle in lower case without "@", or nil if text cannot be a handle.
 func Handle(text *string) *string {
 	if text == nil || !utf8.ValidString(*text) {
 		return nil
@@ -60,7 +60,8 @@ func Handle(text *string) *string {
 	return &handle
 }
 
-// Link is an absolute http or https address, or nil: `javascript:` and `data:` never get any further.
+// Link returns text if it is an absolute http or https URL without credentials, and nil otherwise, for example for `javascript:` and
+// `data:`.
 func Link(text *string) *string {
 	if text == nil || len(*text) > maxLink {
 		return nil
@@ -73,7 +74,7 @@ func Link(text *string) *string {
 	return &link
 }
 
-// Length is a length in seconds, or nil when it is negative, not a number or longer than a year.
+// Length returns a length in seconds, or nil if it is negative, not a number or longer than a year.
 func Length(seconds float64) *float64 {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {
 		return nil
@@ -81,8 +82,8 @@ func Length(seconds float64) *float64 {
 	return &seconds
 }
 
-// UploadTime is an upload time in UTC, or nil when it cannot be one: before the first of the platforms, or more than
-// two days after now.
+// UploadTime returns t in UTC, or nil if t cannot be an upload time: before 2004, when no platform existed, or more than two days after
+// now.
 func UploadTime(t, now time.Time) *time.Time {
 	if t.Year() < 2004 || t.After(now.Add(48*time.Hour)) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 )
 
-func TestRedact_hides(t *testing.T) {
+func TestRedact_replacesCredentials(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"API key s3cr+t/1 not valid":                     "API key REDACTED not valid",
@@ -28,7 +28,7 @@ func TestRedact_hides(t *testing.T) {
 	require.Equal(t, 301, utf8.RuneCountInString(fetch.Redact(strings.Repeat("ä", 1000))))
 }
 
-func TestText_cleans(t *testing.T) {
+func TestText_removesInvalidCharacters(t *testing.T) {
 	t.Parallel()
 	p := func(s string) *string { return &s }
 	require.Nil(t, fetch.Text(nil))
@@ -39,7 +39,7 @@ func TestText_cleans(t *testing.T) {
 	require.Equal(t, "Song", *fetch.Name(p("Song")))
 }
 
-func TestHandle_folds(t *testing.T) {
+func TestHandle_normalises(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"@MrBeast": "mrbeast", "a.b_c-d·e": "a.b_c-d·e", "@ÉCLAIR": "éclair", " @x ": "x", "name~100012345": "name~100012345",
@@ -56,7 +56,7 @@ func TestHandle_folds(t *testing.T) {
 	require.Nil(t, fetch.Handle(nil))
 }
 
-func TestLink_keepsWebAddressesOnly(t *testing.T) {
+func TestLink_acceptsWebLinksOnly(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"https://www.tiktok.com/music/x-123", "http://a.example/?q=1"} {
 		got := fetch.Link(&text)
@@ -72,7 +72,7 @@ func TestLink_keepsWebAddressesOnly(t *testing.T) {
 	require.Nil(t, fetch.Link(nil))
 }
 
-func TestLength_refusesTheImpossible(t *testing.T) {
+func TestLength_refusesImpossible(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []float64{0, 58.5, 86400} {
 		require.InDelta(t, seconds, *fetch.Length(seconds), 0)
@@ -82,7 +82,7 @@ func TestLength_refusesTheImpossible(t *testing.T) {
 	}
 }
 
-func TestUploadTime_refusesTheImpossible(t *testing.T) {
+func TestUploadTime_refusesImpossible(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	at := time.Date(2026, 11, 20, 23, 0, 0, 0, time.FixedZone("", -8*3600))

@@ -1,5 +1,3 @@
-// Package graph is what the sources that ask Meta's Graph API have in common: how a call is made, what an error means, and how
-// the limits that answers tell of are kept to.
 package graph
 
 import (
@@ -17,32 +15,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// DefaultBaseURL is where the API is served, in the version that the sources are written for.
+// DefaultBaseURL is the base URL of the public API in the version that the sources use.
 const DefaultBaseURL = "https://graph.facebook.com/v25.0/"
 
-// Budget is the one budget of a source that asks the Graph API. Its limit is not known: the platform tells how much of it is
-// used up, and the client keeps to that.
+// Budget is the name of the only budget of a source that uses the Graph API. Its limit is not known. Meta reports the used percentage,
+// and the client slows down accordingly.
 const Budget = "calls"
 
 var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
 
-// Options of a Client.
+// Options configure a Client.
 type Options struct {
 	Source  string // the name of the source, for errors
 	BaseURL string // with the API's version at its end; "" means DefaultBaseURL
 	Token   string // an access token
-	// AppSecret is the secret of the app that the token is of: with it, each call proves that it comes from the app's own server,
-	// which an app can demand. "" means that none does.
+	// AppSecret is the secret of the app that issued the token. If it is set, each request has an appsecret_proof, which an app can
+	// require.
 	AppSecret string
 	Client    *fetch.Client
 	Now       func() time.Time
 }
 
-// Client asks the Graph API with one access token, and with those of pages that it gives. All methods may be called
+// Client calls the Graph API with one access token, and with the page tokens that it gets with this token. All methods may be called
 // concurrently.
 type Client struct {
 	api           *fetch.Endpoint
@@ -52,7 +50,7 @@ type Client struct {
 	pages         pageTokens
 }
 
-// New makes a client. It returns an error when the token is missing or the base address is none, or names no version.
+// New returns a client. It returns an error if the token is missing, or if the base URL is not valid or does not end in a version.
 func New(o Options) (*Client, error) {
 	if o.Token == "" {
 		return nil, fmt.Errorf("%s: the access token is missing", o.Source)
@@ -62,73 +60,73 @@ func New(o Options) (*Client, error) {
 	}
 	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
 	if err != nil || !version.MatchString(api.Address()) {
-		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, as %s, not %q",
+		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, such as %s, not %q",
 			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token, o.AppSecret))
 	}
 	return &Client{api: api, token: o.Token, secret: o.AppSecret, now: o.Now}, nil
 }
 
-// Address is the version's base address.
+// Address returns the base URL, including the version.
 func (c *Client) Address() string { return c.api.Address() }
 
-// Timeout is the client's.
+// Timeout returns the timeout of the HTTP client.
 func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 
-// Clock is the server's.
+// Clock returns the server's time.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
-// Budgets lists the one budget, whose limit is not known.
-func (c *Client) Budgets() []collector.Budget {
-	return []collector.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
-		hour := now.UTC().Truncate(time.Hour) // of which the platform counts a rolling one
+// Budgets returns the budget of all calls. Its limit is not known.
+func (c *Client) Budgets() []source.Budget {
+	return []source.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
+		hour := now.UTC().Truncate(time.Hour) // Meta counts a rolling hour instead
 		return hour.Format("2006-01-02T15Z"), hour.Add(time.Hour)
 	}}}
 }
 
-// Plan is the plan for so many calls, and none while the client spreads its calls because much of the limit is used up.
-func (c *Client) Plan(calls int) [][]collector.Call {
-	if c.usage.spreads(c.now()) {
+// Plan returns the plan for a number of calls. It returns nil while calls are delayed because much of Meta's limit is used.
+func (c *Client) Plan(calls int) [][]source.Call {
+	if c.usage.isDelayed(c.now()) {
 		return nil
 	}
-	return [][]collector.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
+	return [][]source.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
 }
 
-// Answer is a good answer: JSON of a sane depth.
+// Answer is a successful answer whose body passed fetch.CheckJSON.
 type Answer struct {
 	Body    []byte
 	Sandbox bool
 }
 
-// Refusal is an error of the platform that concerns what was asked for and not the source.
-type Refusal struct {
-	Class   collector.Class // of one target
-	Detail  string          // for the log; never holds a credential
+// TargetError is an error of Meta that concerns only the requested object.
+type TargetError struct {
+	Class   source.Class // of one target
+	Detail  string       // for the log; never contains a credential
 	Sandbox bool
 }
 
-func (r *Refusal) Error() string { return r.Detail }
+func (e *TargetError) Error() string { return e.Detail }
 
-// Result is the refusal as the outcome for one target.
-func (r *Refusal) Result() collector.Result {
-	return collector.Result{Class: r.Class, Detail: r.Detail, Sandbox: r.Sandbox}
+// Result returns the result for the target.
+func (e *TargetError) Result() source.Result {
+	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }
 
-// Code is what the platform calls an error by. Sub 0 stands for every subcode.
+// Code is the code and the subcode of an error. A Sub of 0 matches all subcodes.
 type Code struct{ Main, Sub int }
 
-// Verdicts are what errors mean for the object that was asked for, where they concern it alone; AuthFailed says that it is the
-// operator's own, so that the source cannot work.
-type Verdicts map[Code]collector.Class
+// ErrorClasses are the classes of the errors that concern only the requested object. AuthFailed means that the object belongs to the
+// operator, so that the source cannot work.
+type ErrorClasses map[Code]source.Class
 
-// Get asks for a path below the version with parameters, by name and value in turn. Every answer that is not a success with
-// JSON comes back as a *collector.Failure or, where verdicts has its code, as a *Refusal. While the platform's limit is used
-// up it returns the failure at once, without a call.
-func (c *Client) Get(ctx context.Context, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
-	return c.get(ctx, c.token, path, verdicts, parameters...)
+// Get requests a path below the version. parameters are names and values in turn. If the answer is an error whose code is in classes, Get
+// returns a *TargetError. For any other answer that is not a success with JSON, it returns a *source.Failure. While Meta's limit is used
+// up, it returns a failure without sending a request.
+func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
+	return c.get(ctx, budget, c.token, path, classes, parameters...)
 }
 
-// get is Get with an access token.
-func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
+// get is Get with the given access token.
+func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
 	}
@@ -139,36 +137,36 @@ func (c *Client) get(ctx context.Context, token, path string, verdicts Verdicts,
 	query.WriteString("access_token=" + url.QueryEscape(token))
 	secrets := []string{token, c.token, c.secret}
 	if c.secret != "" {
-		proof := proofOf(token, c.secret)
+		proof := appSecretProof(token, c.secret)
 		query.WriteString("&appsecret_proof=" + proof)
 		secrets = append(secrets, proof)
 	}
-	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets})
+	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets, Budget: budget})
 	if err != nil {
 		return Answer{}, err
 	}
 	now := c.now()
 	u := usageOf(res.Header, now)
-	c.usage.note(u, now)
-	broken := fetch.CheckJSON(res.Body)
-	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
-		err := c.refused(res, broken, u, verdicts, now, secrets)
-		if f, ok := errors.AsType[*collector.Failure](err); ok && token != c.token {
-			f.OfSource = false // the token of one page may be refused while the client's own is valid
+	c.usage.record(u, now)
+	jsonErr := fetch.CheckJSON(res.Body)
+	if fetch.ClassOf(res.Status, jsonErr == nil) != source.OK {
+		err := c.errorOf(res, jsonErr, u, classes, now, secrets)
+		if f, ok := errors.AsType[*source.Failure](err); ok && token != c.token {
+			f.OfSource = false // a page token may be refused although the client's token is valid
 		}
 		return Answer{}, err
 	}
 	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
 }
 
-// proofOf is what proves that a caller with a token knows the app's secret as well.
-func proofOf(token, secret string) string {
+// appSecretProof returns the appsecret_proof of a token.
+func appSecretProof(token, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(token))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// apiError is the body of an answer that is no success.
+// apiError is the body of an error.
 type apiError struct {
 	Error struct {
 		Message   string `json:"message"`
@@ -178,7 +176,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// The codes of errors.
+// The codes of Meta's errors.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -200,36 +198,35 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// class is what an error means for the source; ok is false for one that says no more than the status. Most come with HTTP
-// 400, so that the status decides nothing. Limits come first: the platform calls them transient as well.
-func (e apiError) class() (class collector.Class, ok bool) {
+// class returns the class of an error. ok is false if the code does not decide the class; then the status does. Most errors have the
+// status 400. Limits are checked before transient errors, because Meta also marks limits as transient.
+func (e apiError) class() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
-	case e.ofCredential():
-		return collector.AuthFailed, true
+	case e.refusesCredential():
+		return source.AuthFailed, true
 	case code == codeAppLimit, code == codeUserLimit, code == codePageLimit, code == codeCustomLimit,
 		code >= firstBusinessLimit && code <= lastBusinessLimit:
-		return collector.RateLimited, true
+		return source.RateLimited, true
 	case e.Error.Transient, code == codeUnknown, code == codeService:
-		return collector.Temporary, true
+		return source.Temporary, true
 	case e.lacksAccess(), code == codeToken, code == codeSession, code == codeNoToken, code == codeBlocked, code == codeCapability, code == codePermission,
 		code >= firstPermission && code <= lastPermission:
-		return collector.AuthFailed, true
+		return source.AuthFailed, true
 	}
 	return "", false
 }
 
-// namesCredential returns true if the error concerns the token, the session or the app, whatever object was asked for. It returns
+// concernsSource returns true if the error concerns the token, the session or the app, whatever object was requested. It returns
 // false for a missing permission (3, 10, 200 to 299), which may be missing for that object only.
-func (e apiError) namesCredential() bool {
+func (e apiError) concernsSource() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
-		return !e.wantsPage()
+		return !e.wantsPageToken()
 	}
-	return e.ofCredential() && !e.wantsPage()
+	return e.refusesCredential() && !e.wantsPageToken()
 }
 
-// noAccess are the parts of messages by which an error of code 100 says that the token may not read the object. Meta also uses code 10
-// for that.
+// noAccess are parts of the messages of code 100 which mean that the token may not read the object. Meta also uses code 10 for this.
 var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
 // lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object.
@@ -238,88 +235,90 @@ func (e apiError) lacksAccess() bool {
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
 }
 
-// ErrPageToken is the cause of a failure whose call needs a page's own token.
+// ErrPageToken is the cause of a failure if the call needs a page's own token.
 var ErrPageToken = errors.New("the call needs the token of a page")
 
-// wantsPage says whether an error asks for a page's own token.
-func (e apiError) wantsPage() bool {
+// wantsPageToken returns true if the error says that the call needs a page's own token.
+func (e apiError) wantsPageToken() bool {
 	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
 }
 
-// ofCredential says whether an error is one of the token or of the proof, whatever object was asked for.
-func (e apiError) ofCredential() bool {
-	return e.wantsPage() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
+// refusesCredential returns true if the call needs a page token or a valid appsecret_proof, whatever object was requested.
+func (e apiError) refusesCredential() bool {
+	return e.wantsPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// refused says what an answer that is no success means.
-func (c *Client) refused(res *fetch.Response, broken error, u reading, verdicts Verdicts, now time.Time, secrets []string) error {
-	f := &collector.Failure{
-		Class:   fetch.ClassOf(res.Status, broken == nil),
+// errorOf returns the error for an answer that is not a success: a *TargetError or a *source.Failure. jsonErr is the error of
+// fetch.CheckJSON.
+func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
+	f := &source.Failure{
+		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
 	f.OfSource = fetch.NamesCredential(res.Status)
 	switch {
-	case broken != nil:
-		f.Detail += ": " + broken.Error()
+	case jsonErr != nil:
+		f.Detail += ": " + jsonErr.Error()
 	default:
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // of another shape: the status alone decides
+		_ = json.Unmarshal(res.Body, &body) // if it has another format, the status decides
 		e := body.Error
 		if e.Code != 0 {
 			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)
 		}
 		class, known := body.class()
 		if known {
-			f.Class, f.OfSource = class, f.OfSource || body.namesCredential()
+			f.Class, f.OfSource = class, f.OfSource || body.concernsSource()
 		}
-		if body.wantsPage() {
+		if body.wantsPageToken() {
 			f.Cause = ErrPageToken
 		}
-		if body.ofCredential() {
+		if body.refusesCredential() {
 			break
 		}
 		code := e.Code
 		if body.lacksAccess() {
 			code = codePermission
 		}
-		if v, ok := verdict(verdicts, code, e.Subcode); ok && f.Class != collector.Temporary && res.Status < http.StatusInternalServerError {
-			if v != collector.AuthFailed {
-				return &Refusal{Class: v, Detail: f.Detail, Sandbox: res.Sandbox}
+		if class, ok := classes.lookup(code, e.Subcode); ok && f.Class != source.Temporary && res.Status < http.StatusInternalServerError {
+			if class != source.AuthFailed {
+				return &TargetError{Class: class, Detail: f.Detail, Sandbox: res.Sandbox}
 			}
-			f.Class, f.OfSource = v, true
+			f.Class, f.OfSource = class, true
 		}
 	}
 	if res.Status >= 300 && res.Status < 400 {
-		f.Detail += ", a redirect, which is not followed"
+		f.Detail += " (redirects are not followed)"
 	}
-	if f.Class == collector.RateLimited && f.RetryAt.IsZero() {
-		f.RetryAt = now.Add(u.rest())
+	if f.Class == source.RateLimited && f.RetryAt.IsZero() {
+		f.RetryAt = now.Add(u.pause())
 	}
 	return f
 }
 
-func verdict(verdicts Verdicts, code, subcode int) (collector.Class, bool) {
+// lookup returns the class of an error. An entry with the subcode takes precedence over an entry for all subcodes.
+func (classes ErrorClasses) lookup(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
 	}
-	if class, ok := verdicts[Code{code, subcode}]; ok {
+	if class, ok := classes[Code{code, subcode}]; ok {
 		return class, true
 	}
-	class, ok := verdicts[Code{Main: code}]
+	class, ok := classes[Code{Main: code}]
 	return class, ok
 }
 
-// ErrShape is an answer that is JSON, but not the platform's.
-var ErrShape = &collector.Failure{Class: collector.Temporary, Detail: "the answer is JSON of another shape than the Graph API's"}
+// ErrFormat is the failure for JSON that does not have the format of the Graph API.
+var ErrFormat = &source.Failure{Class: source.Temporary, Detail: "the JSON of the answer does not have the Graph API's format"}
 
-// AsRefusal tells a refusal of one target from a failure of the source.
-func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
+// AsTargetError returns err as a *TargetError, and false if err is another error.
+func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*TargetError](err) }
 
-// timeLayout is RFC 3339 but for the colon that the zone lacks.
+// timeLayout is RFC 3339 without the colon in the zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// Time reads a time as the platform writes it, or returns nil when it can be no upload time.
+// Time parses an upload time of the Graph API. It returns nil if text is nil, malformed or cannot be an upload time.
 func Time(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
@@ -332,10 +331,10 @@ func Time(text *string, now time.Time) *time.Time {
 	return nil
 }
 
-// maxCursor bounds what is sent back to the platform.
+// maxCursor is the longest cursor that is sent back to Meta, in bytes.
 const maxCursor = 2048
 
-// List is a page of a list, newest first as a rule. Data is nil where there is no list at all.
+// List is one page of a list, usually newest first. Data is nil if the answer has no list.
 type List struct {
 	Data   *fetch.Items `json:"data"`
 	Paging *struct {
@@ -346,41 +345,41 @@ type List struct {
 	} `json:"paging"`
 }
 
-// After is the cursor of what follows, "" when nothing does. A list that was asked for by itself says so by an address, which
-// holds the token and is not used: the platform filters a page after cutting it, so that an empty one is not the end. One inside another
-// object has the cursor alone.
-func (l *List) After(itself bool) string {
+// After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested. Such a list has a
+// next URL unless the page is the last one; an empty page is not always the last one, because Meta filters the entries of a page. The
+// URL is not used, because it contains the token. A list inside another object has only a cursor, and ends with an empty page.
+func (l *List) After(topLevel bool) string {
 	p := l.Paging
 	switch {
 	case p == nil, l.Data == nil, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor:
 		return ""
-	case itself && p.Next == nil, !itself && len(*l.Data) == 0:
+	case topLevel && p.Next == nil, !topLevel && len(*l.Data) == 0:
 		return ""
 	}
 	return *p.Cursors.After
 }
 
-// Each asks for the targets of a batch one after the other. If a call fails after others were answered, the remaining targets get the
-// result collector.Unanswered. The answers so far count even if the caller's deadline has passed. Otherwise a batch that is too slow
-// would never make progress.
-func Each(ctx context.Context, batch []collector.Target, ask func(context.Context, collector.Target) (collector.Result, error)) ([]collector.Result, error) {
-	results := make([]collector.Result, len(batch))
+// FetchEach calls fetchOne for each target of a batch, one after the other. If a call fails after another target was answered, the
+// remaining targets get the result source.Unanswered. Answers count even if the deadline of ctx has passed, because a slow batch would
+// otherwise never make progress.
+func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
+	results := make([]source.Result, len(batch))
 	var failed error
 	answered := false
 	for i, t := range batch {
-		var r collector.Result
+		var r source.Result
 		err := failed
 		if failed == nil {
-			r, err = ask(ctx, t)
+			r, err = fetchOne(ctx, t)
 		}
 		switch {
 		case err == nil:
-			answered = answered || r.Class != collector.Unsupported
+			answered = answered || r.Class != source.Unsupported
 		case !answered || errors.Is(err, context.Canceled):
 			return nil, err
 		default:
 			failed = err
-			r = collector.Unanswered(t, err)
+			r = source.Unanswered(t, err)
 		}
 		r.Target = t
 		results[i] = r

@@ -13,31 +13,31 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// platform is a server that says what it is told, and counts who asks.
+// platform is a server with a configurable answer, and a client that calls it.
 type platform struct {
 	*graph.Client
-	now    atomic.Pointer[time.Time]
-	header atomic.Pointer[http.Header]
-	status atomic.Int32
-	body   atomic.Pointer[string]
-	asked  chan string
+	now      atomic.Pointer[time.Time]
+	header   atomic.Pointer[http.Header]
+	status   atomic.Int32
+	body     atomic.Pointer[string]
+	requests chan string
 }
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	p := &platform{asked: make(chan string, 64)}
-	p.at(sourcetest.Now)
-	p.says(http.StatusOK, `{"id":"1"}`, nil)
+	p := &platform{requests: make(chan string, 64)}
+	p.setClock(sourcetest.Now)
+	p.respond(http.StatusOK, `{"id":"1"}`, nil)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.asked <- r.Method + " " + r.RequestURI
+		p.requests <- r.Method + " " + r.RequestURI
 		maps.Copy(w.Header(), *p.header.Load())
 		w.WriteHeader(int(p.status.Load()))
 		_, _ = w.Write([]byte(*p.body.Load()))
@@ -51,9 +51,9 @@ func newPlatform(t *testing.T) *platform {
 	return p
 }
 
-func (p *platform) at(now time.Time) { p.now.Store(&now) }
+func (p *platform) setClock(now time.Time) { p.now.Store(&now) }
 
-func (p *platform) says(status int, body string, header http.Header) {
+func (p *platform) respond(status int, body string, header http.Header) {
 	if header == nil {
 		header = http.Header{}
 	}
@@ -62,146 +62,146 @@ func (p *platform) says(status int, body string, header http.Header) {
 	p.header.Store(&header)
 }
 
-func (p *platform) failure(t *testing.T, verdicts graph.Verdicts) *collector.Failure {
+func (p *platform) failure(t *testing.T, classes graph.ErrorClasses) *source.Failure {
 	t.Helper()
-	_, err := p.Get(t.Context(), "1", verdicts)
-	var f *collector.Failure
+	_, err := p.Get(t.Context(), nil, "1", classes)
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	return f
 }
 
-func TestClient_asksAsDocumented(t *testing.T) {
+func TestClient_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	_, err := p.Get(t.Context(), "17841405822304914", nil, "fields", "business_discovery.username(mira){id,media.limit(50){id}}", "after", "QVF=")
+	_, err := p.Get(t.Context(), nil, "17841405822304914", nil, "fields", "business_discovery.username(mira){id,media.limit(50){id}}", "after", "QVF=")
 	require.NoError(t, err)
-	require.Equal(t, "GET /v25.0/17841405822304914?fields=business_discovery.username%28mira%29%7Bid%2Cmedia.limit%2850%29%7Bid%7D%7D&after=QVF%3D&access_token=s3cret%2BKey%2F42", <-p.asked)
+	require.Equal(t, "GET /v25.0/17841405822304914?fields=business_discovery.username%28mira%29%7Bid%2Cmedia.limit%2850%29%7Bid%7D%7D&after=QVF%3D&access_token=s3cret%2BKey%2F42", <-p.requests)
 }
 
-func TestClient_readsErrors(t *testing.T) {
+func TestClient_classifiesErrors(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	quarter := sourcetest.Now.Add(15 * time.Minute)
-	for body, want := range map[string]collector.Failure{
-		`{"error":{"message":"An unknown error","code":1}}`:                                                                      {Class: collector.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
-		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                                                           {Class: collector.Temporary, Detail: "HTTP 400, code 2/0: Service"},
-		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                                                             {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
-		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                                                         {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
-		`{"error":{"message":"page","code":32}}`:                                                                                 {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
-		`{"error":{"message":"custom","code":613}}`:                                                                              {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
-		`{"error":{"message":"business","code":80002}}`:                                                                          {Class: collector.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
-		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:                                                {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: of REDACTED"},
-		`{"error":{"message":"session","code":102}}`:                                                                             {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: session"},
-		`{"error":{"message":"An access token is required to request this resource.","code":104}}`:                               {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 104/0: An access token is required to request this resource."},
-		`{"error":{"message":"(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`: {Class: collector.AuthFailed, Detail: "HTTP 400, code 100/0: (#100) Pages Public Content Access requires either app secret proof or an app token"},
-		`{"error":{"message":"permission","code":10}}`:                                                                           {Class: collector.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
-		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: collector.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
-		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: collector.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
-		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: collector.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
-		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:                                             {Class: collector.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
-		`{"error":"another shape"}`:                                                                                              {Class: collector.BadRequest, Detail: "HTTP 400"},
-		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`:                                          {Class: collector.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
+	for body, want := range map[string]source.Failure{
+		`{"error":{"message":"An unknown error","code":1}}`:                                                                      {Class: source.Temporary, Detail: "HTTP 400, code 1/0: An unknown error"},
+		`{"error":{"message":"Service","code":2,"is_transient":true}}`:                                                           {Class: source.Temporary, Detail: "HTTP 400, code 2/0: Service"},
+		`{"error":{"message":"limit","code":4,"is_transient":true}}`:                                                             {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 4/0: limit"},
+		`{"error":{"message":"user","code":17,"error_subcode":2446079}}`:                                                         {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 17/2446079: user"},
+		`{"error":{"message":"page","code":32}}`:                                                                                 {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 32/0: page"},
+		`{"error":{"message":"custom","code":613}}`:                                                                              {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 613/0: custom"},
+		`{"error":{"message":"business","code":80002}}`:                                                                          {Class: source.RateLimited, RetryAt: quarter, Detail: "HTTP 400, code 80002/0: business"},
+		`{"error":{"message":"of s3cret+Key/42","code":190,"error_subcode":463}}`:                                                {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 190/463: of REDACTED"},
+		`{"error":{"message":"session","code":102}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 102/0: session"},
+		`{"error":{"message":"An access token is required to request this resource.","code":104}}`:                               {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 104/0: An access token is required to request this resource."},
+		`{"error":{"message":"(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`: {Class: source.AuthFailed, Detail: "HTTP 400, code 100/0: (#100) Pages Public Content Access requires either app secret proof or an app token"},
+		`{"error":{"message":"permission","code":10}}`:                                                                           {Class: source.AuthFailed, Detail: "HTTP 400, code 10/0: permission"},
+		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: source.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
+		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
+		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: source.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
+		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:                                             {Class: source.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
+		`{"error":"another shape"}`:                                                                                              {Class: source.BadRequest, Detail: "HTTP 400"},
+		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`:                                          {Class: source.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
 	} {
-		p.says(http.StatusBadRequest, body, nil)
-		f := p.failure(t, graph.Verdicts{{Main: 803}: collector.Missing})
+		p.respond(http.StatusBadRequest, body, nil)
+		f := p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing})
 		require.Equal(t, want, *f, body)
 	}
-	p.says(http.StatusNotFound, `{"error":{"message":"alias","code":803}}`, nil)
-	_, err := p.Get(t.Context(), "x", graph.Verdicts{{Main: 803}: collector.Missing, {Main: 803, Sub: 5}: collector.Private})
-	refusal, ok := graph.AsRefusal(err)
+	p.respond(http.StatusNotFound, `{"error":{"message":"alias","code":803}}`, nil)
+	_, err := p.Get(t.Context(), nil, "x", graph.ErrorClasses{{Main: 803}: source.Missing, {Main: 803, Sub: 5}: source.Private})
+	e, ok := graph.AsTargetError(err)
 	require.True(t, ok)
-	require.Equal(t, graph.Refusal{Class: collector.Missing, Detail: "HTTP 404, code 803/0: alias"}, *refusal)
-	p.says(http.StatusInternalServerError, `{"error":{"message":"alias","code":803}}`, nil)
-	require.Equal(t, collector.Temporary, p.failure(t, graph.Verdicts{{Main: 803}: collector.Missing}).Class, "a server in trouble says nothing of an object")
+	require.Equal(t, graph.TargetError{Class: source.Missing, Detail: "HTTP 404, code 803/0: alias"}, *e)
+	p.respond(http.StatusInternalServerError, `{"error":{"message":"alias","code":803}}`, nil)
+	require.Equal(t, source.Temporary, p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "an internal server error says nothing about the object")
 }
 
-func TestClient_keepsToTheLimits(t *testing.T) {
+func TestClient_obeysUsageHeaders(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		header, value string
-		spread, stop  time.Duration
+		delay, stop   time.Duration
 	}{
-		"little is used":                  {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
-		"much is used":                    {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
-		"nearly all is used":              {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
-		"much of a business's is used":    {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
-		"all of a business's is used":     {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"a wait that nobody would ask":    {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
-		"a header that means nothing":     {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
-		"a header that is cut off":        {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
-		"a header of a shape that is new": {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
+		"little is used":                   {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
+		"much is used":                     {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
+		"nearly all is used":               {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
+		"much of a business limit is used": {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
+		"all of a business limit is used":  {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
+		"an impossibly long wait":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"a header with a wrong type":       {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
+		"a truncated header":               {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
+		"a header in an unknown format":    {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlatform(t)
-			require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
-			p.says(http.StatusOK, `{"id":"1"}`, http.Header{tt.header: {tt.value}})
-			_, err := p.Get(t.Context(), "1", nil)
-			require.NoError(t, err, "what was answered counts")
-			<-p.asked
-			p.says(http.StatusOK, `{"id":"1"}`, nil)
-			if tt.spread > 0 {
-				p.at(sourcetest.Now.Add(tt.spread - time.Second))
-				require.Empty(t, p.Plan(3), "calls are spread")
-				p.at(sourcetest.Now.Add(tt.spread))
+			require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
+			p.respond(http.StatusOK, `{"id":"1"}`, http.Header{tt.header: {tt.value}})
+			_, err := p.Get(t.Context(), nil, "1", nil)
+			require.NoError(t, err, "the answer counts even if its headers report the limit")
+			<-p.requests
+			p.respond(http.StatusOK, `{"id":"1"}`, nil)
+			if tt.delay > 0 {
+				p.setClock(sourcetest.Now.Add(tt.delay - time.Second))
+				require.Empty(t, p.Plan(3), "calls are delayed")
+				p.setClock(sourcetest.Now.Add(tt.delay))
 			}
 			require.Len(t, p.Plan(3), 1)
 			if tt.stop > 0 {
-				p.at(sourcetest.Now.Add(tt.stop - time.Second))
+				p.setClock(sourcetest.Now.Add(tt.stop - time.Second))
 				f := p.failure(t, nil)
-				require.Equal(t, collector.RateLimited, f.Class)
+				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
-				require.Contains(t, f.Detail, "of the platform's limit are used up")
-				require.Empty(t, p.asked, "nothing is asked")
-				p.at(sourcetest.Now.Add(tt.stop))
+				require.Contains(t, f.Detail, "of Meta's limit is used")
+				require.Empty(t, p.requests, "no request is sent")
+				p.setClock(sourcetest.Now.Add(tt.stop))
 			}
-			_, err = p.Get(t.Context(), "1", nil)
+			_, err = p.Get(t.Context(), nil, "1", nil)
 			require.NoError(t, err)
 		})
 	}
-	t.Run("a refusal that says for how long", func(t *testing.T) {
+	t.Run("an error with the time to regain access", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
-		p.says(http.StatusBadRequest, `{"error":{"message":"limit","code":80002}}`, http.Header{"X-Business-Use-Case-Usage": {`{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`}})
+		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":80002}}`, http.Header{"X-Business-Use-Case-Usage": {`{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`}})
 		require.True(t, sourcetest.Now.Add(7*time.Minute).Equal(p.failure(t, nil).RetryAt))
 	})
-	t.Run("a refusal that says so by Retry-After", func(t *testing.T) {
+	t.Run("an error with Retry-After", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
-		p.says(http.StatusBadRequest, `{"error":{"message":"limit","code":4}}`, http.Header{"X-App-Usage": {`{"call_count":100}`}, "Retry-After": {"90"}})
-		for range 2 { // by the platform, then without asking it
+		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":4}}`, http.Header{"X-App-Usage": {`{"call_count":100}`}, "Retry-After": {"90"}})
+		for range 2 { // the second time without a request
 			require.True(t, sourcetest.Now.Add(90*time.Second).Equal(p.failure(t, nil).RetryAt))
 		}
-		require.Len(t, p.asked, 1)
+		require.Len(t, p.requests, 1)
 	})
 }
 
-func TestEach_keepsWhatWasAnswered(t *testing.T) {
+func TestFetchEach_keepsAnsweredTargets(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
-	limit := &collector.Failure{Class: collector.RateLimited, Detail: "limit"}
-	failing := func(at string, with error) func(context.Context, collector.Target) (collector.Result, error) {
-		return func(_ context.Context, t collector.Target) (collector.Result, error) {
+	batch := []source.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
+	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}
+	failing := func(at string, with error) func(context.Context, source.Target) (source.Result, error) {
+		return func(_ context.Context, t source.Target) (source.Result, error) {
 			if t.ExternalID == at {
-				return collector.Result{}, with
+				return source.Result{}, with
 			}
-			return collector.Result{Class: collector.Missing}, nil
+			return source.Result{Class: source.Missing}, nil
 		}
 	}
-	results, err := graph.Each(t.Context(), batch, failing("b", limit))
+	results, err := graph.FetchEach(t.Context(), batch, failing("b", limit))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Result{
-		{Target: batch[0], Class: collector.Missing},
-		{Target: batch[1], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
-		{Target: batch[2], Class: collector.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+	require.Equal(t, []source.Result{
+		{Target: batch[0], Class: source.Missing},
+		{Target: batch[1], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+		{Target: batch[2], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
 	}, results)
-	_, err = graph.Each(t.Context(), batch, failing("a", limit))
+	_, err = graph.FetchEach(t.Context(), batch, failing("a", limit))
 	require.Equal(t, limit, err)
-	_, err = graph.Each(t.Context(), batch, failing("c", errors.Join(context.Canceled)))
+	_, err = graph.FetchEach(t.Context(), batch, failing("c", errors.Join(context.Canceled)))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	_, err := graph.New(graph.Options{Source: "instagram"})
 	require.EqualError(t, err, "instagram: the access token is missing")
@@ -210,7 +210,7 @@ func TestNew_refuses(t *testing.T) {
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"graph.facebook.com/v25.0", "ftp://x/v25.0", "https:///v25.0", "https://x/v25.0?a=t0k", "https://x/v25.0#a", "https://x/", "https://x/v25", "://"} {
 		_, err := graph.New(graph.Options{Source: "instagram", BaseURL: base, Token: "t0k", Client: client, Now: time.Now})
-		require.ErrorContains(t, err, "instagram: the base address must be an http or https address that ends in a version, as https://graph.facebook.com/v25.0/, not", base)
+		require.ErrorContains(t, err, "instagram: the base address must be an http or https address that ends in a version, such as https://graph.facebook.com/v25.0/, not", base)
 		require.NotContains(t, err.Error(), "t0k")
 	}
 	c, err := graph.New(graph.Options{Source: "instagram", Token: "t0k", Client: client, Now: time.Now})

@@ -10,12 +10,12 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 )
 
-func TestList_endsWhereThePlatformSaysSo(t *testing.T) {
+func TestList_afterReturnsNextCursor(t *testing.T) {
 	t.Parallel()
 	const cursors, next = `"cursors":{"before":"a","after":"X"}`, `,"next":"https://graph.facebook.com/v25.0/1/videos?after=X"`
-	for list, want := range map[string]struct{ itself, inside string }{
+	for list, want := range map[string]struct{ topLevel, nested string }{
 		`{"data":[{"id":"1"}],"paging":{` + cursors + next + `}}`:                                               {"X", "X"},
-		`{"data":[],"paging":{` + cursors + next + `}}`:                                                         {"X", ""}, // filtered after it was cut
+		`{"data":[],"paging":{` + cursors + next + `}}`:                                                         {"X", ""}, // all entries of the page were filtered out
 		`{"data":[{"id":"1"}],"paging":{` + cursors + `}}`:                                                      {"", "X"},
 		`{"data":[],"paging":{` + cursors + `}}`:                                                                {"", ""},
 		`{"data":[{"id":"1"}]}`:                                                                                 {"", ""},
@@ -25,7 +25,7 @@ func TestList_endsWhereThePlatformSaysSo(t *testing.T) {
 	} {
 		var l graph.List
 		require.NoError(t, json.Unmarshal([]byte(list), &l))
-		require.Equal(t, want.itself, l.After(true), list)
-		require.Equal(t, want.inside, l.After(false), list)
+		require.Equal(t, want.topLevel, l.After(true), list)
+		require.Equal(t, want.nested, l.After(false), list)
 	}
 }

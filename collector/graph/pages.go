@@ -7,61 +7,61 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// What belongs to a page is asked for with the page's own token. Who has a role on a page, a person or a system user, is given
-// its token; it is kept in memory alone, and asked for again when the platform refuses it.
+// Some data of a page can be read only with the page's own token. A person or a system user with a role on the page gets this token from
+// me/accounts. The client keeps the page tokens in memory, and requests them again if Meta refuses one.
 
 const (
-	pagesListed = 100 // a call
-	pageCalls   = 50
+	pagesPerCall = 100
+	maxPageCalls = 50
 )
 
-// pageTokens are the tokens of pages, by the pages' ids.
+// pageTokens are the tokens of pages by page id.
 type pageTokens struct {
 	mu    sync.Mutex
-	known map[string]string // nil until they have been asked for
+	known map[string]string // nil until the first request
 }
 
-// noRole are the answers to a token that is itself a page's, to which no other page is given, and to one that may not list pages.
-var noRole = func() Verdicts {
-	v := Verdicts{{Main: codeParameter}: collector.Unsupported, {Main: codePermission}: collector.Unsupported}
+// noPageTokens are the errors of me/accounts for a page's own token and for a token that may not list pages.
+var noPageTokens = func() ErrorClasses {
+	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {
-		v[Code{Main: code}] = collector.Unsupported
+		classes[Code{Main: code}] = source.Unsupported
 	}
-	return v
+	return classes
 }()
 
-// GetAsPage is Get with the token of a page, where the client's own one gives it. A page's token that is refused is asked for
-// anew, once.
-func (c *Client) GetAsPage(ctx context.Context, page, path string, verdicts Verdicts, parameters ...string) (Answer, error) {
-	token, err := c.pageToken(ctx, page, "")
+// GetAsPage is Get with the token of a page, or with the client's token if there is no token for the page. If Meta refuses the page token,
+// GetAsPage requests a new one and tries once more.
+func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
+	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
 		return Answer{}, err
 	}
-	res, err := c.get(ctx, token, path, verdicts, parameters...)
-	if f, ok := errors.AsType[*collector.Failure](err); !ok || f.Class != collector.AuthFailed || token == c.token {
+	res, err := c.get(ctx, budget, token, path, classes, parameters...)
+	if f, ok := errors.AsType[*source.Failure](err); !ok || f.Class != source.AuthFailed || token == c.token {
 		return res, err
 	}
-	again, failed := c.pageToken(ctx, page, token)
+	renewed, tokenErr := c.pageToken(ctx, budget, page, token)
 	switch {
-	case failed != nil:
-		return Answer{}, failed
-	case again == token:
+	case tokenErr != nil:
+		return Answer{}, tokenErr
+	case renewed == token:
 		return res, err
 	}
-	return c.get(ctx, again, path, verdicts, parameters...)
+	return c.get(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken is the token by which a page is asked, the client's own where it gives none for the page. One that was refused, ""
-// for none, is not believed.
-func (c *Client) pageToken(ctx context.Context, page, refused string) (string, error) {
+// pageToken returns the token of a page, or the client's token if there is no token for the page. refused is a page token that Meta has
+// refused; pageToken then requests the tokens again, unless another call has already done so.
+func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()
 	if c.pages.known == nil || refused != "" && c.pages.known[page] == refused {
-		known, err := c.askPageTokens(ctx)
+		known, err := c.fetchPageTokens(ctx, budget)
 		if err != nil {
 			return "", err
 		}
@@ -73,16 +73,16 @@ func (c *Client) pageToken(ctx context.Context, page, refused string) (string, e
 	return c.token, nil
 }
 
-func (c *Client) askPageTokens(ctx context.Context) (map[string]string, error) {
+func (c *Client) fetchPageTokens(ctx context.Context, budget *source.CallBudget) (map[string]string, error) {
 	known := map[string]string{}
 	after := ""
-	for range pageCalls {
-		parameters := []string{"fields", "id,name,access_token", "limit", strconv.Itoa(pagesListed)}
+	for range maxPageCalls {
+		parameters := []string{"fields", "id,name,access_token", "limit", strconv.Itoa(pagesPerCall)}
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
-		res, err := c.Get(ctx, "me/accounts", noRole, parameters...)
-		if _, ok := AsRefusal(err); ok {
+		res, err := c.Get(ctx, budget, "me/accounts", noPageTokens, parameters...)
+		if _, ok := AsTargetError(err); ok {
 			return known, nil
 		}
 		if err != nil {
@@ -90,7 +90,7 @@ func (c *Client) askPageTokens(ctx context.Context) (map[string]string, error) {
 		}
 		var answer List
 		if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
-			return nil, ErrShape
+			return nil, ErrFormat
 		}
 		for _, raw := range *answer.Data {
 			var page struct {

@@ -12,20 +12,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 )
 
 const (
 	appSecret = "app/s3cret+"
-	// proof is the hex HMAC-SHA256 of sourcetest.Credential under appSecret, made with another program.
+	// proof is the hex HMAC-SHA256 of sourcetest.Credential under appSecret, computed with another program.
 	proof = "1be9ef300edcf801563a4591b07f5a30b642c902c5b0dd8176b5939f970b7032"
 )
 
-// proving is a client with an app's secret, and a server that answers it.
-func proving(t *testing.T, answer func(path string, q url.Values) (status int, body string)) *graph.Client {
+// newClient returns a client with an app secret, which calls a server with the given answers.
+func newClient(t *testing.T, answer func(path string, q url.Values) (status int, body string)) *graph.Client {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, body := answer(r.URL.Path, r.URL.Query())
@@ -41,26 +41,26 @@ func proving(t *testing.T, answer func(path string, q url.Values) (status int, b
 	return c
 }
 
-func TestClient_provesTheAppsSecret(t *testing.T) {
+func TestClient_sendsAppSecretProof(t *testing.T) {
 	t.Parallel()
-	var asked url.Values
-	c := proving(t, func(_ string, q url.Values) (int, string) { asked = q; return http.StatusOK, `{"id":"1"}` })
-	_, err := c.Get(t.Context(), "1", nil, "fields", "id")
+	var query url.Values
+	c := newClient(t, func(_ string, q url.Values) (int, string) { query = q; return http.StatusOK, `{"id":"1"}` })
+	_, err := c.Get(t.Context(), nil, "1", nil, "fields", "id")
 	require.NoError(t, err)
-	require.Equal(t, url.Values{"fields": {"id"}, "access_token": {sourcetest.Credential}, "appsecret_proof": {proof}}, asked)
+	require.Equal(t, url.Values{"fields": {"id"}, "access_token": {sourcetest.Credential}, "appsecret_proof": {proof}}, query)
 }
 
-func TestClient_aProofThatIsRefusedIsNoWordOnTheObject(t *testing.T) {
+func TestClient_returnsFailureForRefusedProof(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"Invalid appsecret_proof provided in the API argument", "API calls from the server require an appsecret_proof argument"} {
-		c := proving(t, func(_ string, q url.Values) (int, string) {
+		c := newClient(t, func(_ string, q url.Values) (int, string) {
 			return http.StatusBadRequest, fmt.Sprintf(`{"error":{"message":"%s (%s) appsecret_proof=abc %s %s","type":"GraphMethodException","code":100}}`,
 				message, q.Get("appsecret_proof"), q.Get("access_token"), appSecret)
 		})
-		_, err := c.Get(t.Context(), "1", graph.Verdicts{{Main: 100}: collector.Gone})
-		var f *collector.Failure
+		_, err := c.Get(t.Context(), nil, "1", graph.ErrorClasses{{Main: 100}: source.Gone})
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 		require.Contains(t, f.Detail, message)
 		for _, secret := range []string{proof, sourcetest.Credential, appSecret, "=abc"} {
 			require.NotContains(t, f.Detail, secret)
@@ -68,7 +68,7 @@ func TestClient_aProofThatIsRefusedIsNoWordOnTheObject(t *testing.T) {
 	}
 }
 
-// pages is a platform that gives the tokens of two pages, a page of the list each, and takes the newest alone.
+// pages is a platform with two pages. It lists one page token per answer, and accepts only the newest token of each page.
 type pages struct {
 	mu    sync.Mutex
 	round int
@@ -102,28 +102,28 @@ func (p *pages) answer(path string, q url.Values) (int, string) {
 	return http.StatusBadRequest, `{"error":{"message":"Error validating access token ` + q.Get("access_token") + `","type":"OAuthException","code":190,"error_subcode":460}}`
 }
 
-func TestClient_asksAsAPageWithThePagesToken(t *testing.T) {
+func TestClient_getsAndRenewsPageTokens(t *testing.T) {
 	t.Parallel()
 	p := &pages{}
-	c := proving(t, p.answer)
-	ask := func(page string) (string, error) {
-		res, err := c.GetAsPage(t.Context(), page, "video", nil)
+	c := newClient(t, p.answer)
+	get := func(page string) (string, error) {
+		res, err := c.GetAsPage(t.Context(), nil, page, "video", nil)
 		return string(res.Body), err
 	}
 	for _, id := range []string{"1", "2", "1"} {
-		body, err := ask(id)
+		body, err := get(id)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+id+`"}`, body)
 	}
-	require.Equal(t, 2, p.lists, "two pages of the list, once")
+	require.Equal(t, 2, p.lists, "the list has two pages and is requested once")
 
 	p.mu.Lock()
-	p.round++ // the tokens end
+	p.round++ // the tokens expire
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			body, err := ask("2")
+			body, err := get("2")
 			if err == nil && body != `{"id":"2"}` {
 				err = errors.New(body)
 			}
@@ -133,41 +133,41 @@ func TestClient_asksAsAPageWithThePagesToken(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 4, p.lists, "asked for anew once, by whoever came first")
+	require.Equal(t, 4, p.lists, "eight concurrent calls request the list once")
 
-	_, err := ask("9")
-	require.ErrorIs(t, err, graph.ErrPageToken, "who gives no token for a page is asked with the own one")
-	var f *collector.Failure
+	_, err := get("9")
+	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a token is requested with the client's token")
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestClient_aPagesTokenIsNotShown(t *testing.T) {
+func TestClient_hidesPageTokens(t *testing.T) {
 	t.Parallel()
-	c := proving(t, func(path string, q url.Values) (int, string) {
+	c := newClient(t, func(path string, q url.Values) (int, string) {
 		if path == "/v25.0/me/accounts" {
 			return http.StatusOK, `{"data":[{"id":"1","access_token":"pages0wn"}]}`
 		}
 		return http.StatusBadRequest, `{"error":{"message":"Error validating ` + q.Get("access_token") + ` ` + q.Get("appsecret_proof") + `","code":190}}`
 	})
-	_, err := c.GetAsPage(t.Context(), "1", "video", nil)
+	_, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
 	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // two of them
 }
 
-func TestClient_aPagesTokenGivesNoOther(t *testing.T) {
+func TestClient_usesOwnTokenIfItMayNotListPages(t *testing.T) {
 	t.Parallel()
-	asked := 0
-	c := proving(t, func(path string, q url.Values) (int, string) {
+	lists := 0
+	c := newClient(t, func(path string, q url.Values) (int, string) {
 		if path == "/v25.0/me/accounts" {
-			asked++
+			lists++
 			return http.StatusBadRequest, `{"error":{"message":"(#100) Tried accessing nonexisting field (accounts) on node type (Page)","type":"OAuthException","code":100}}`
 		}
 		return http.StatusOK, `{"id":"` + q.Get("access_token") + `"}`
 	})
 	for range 2 {
-		res, err := c.GetAsPage(t.Context(), "1", "video", nil)
+		res, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+sourcetest.Credential+`"}`, string(res.Body))
 	}
-	require.Equal(t, 1, asked)
+	require.Equal(t, 1, lists)
 }

@@ -7,54 +7,55 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// How the client keeps to limits of which the platform tells in percent.
+// The client reacts to the used percentage of Meta's limits.
 const (
-	// From slowFrom percent on calls are spread, the more the nearer the limit is: up to a minute apart.
-	slowFrom  = 75
-	stopFrom  = 95
-	slowestBy = time.Minute
-	// restAfterLimit is how long nothing is asked when the platform does not say for how long: its hour is a rolling one, and
-	// calls in vain count as well.
-	restAfterLimit = 15 * time.Minute
+	// From delayFrom percent, calls are delayed. The delay grows with the percentage, up to maxDelay.
+	delayFrom = 75
+	maxDelay  = time.Minute
+	// From stopFrom percent, no calls are made for some time.
+	stopFrom = 95
+	// defaultPause is the pause if Meta does not report when the limit is available again. Meta counts a rolling hour, and refused calls
+	// count as well.
+	defaultPause = 15 * time.Minute
 )
 
-// reading is what one answer says of the limits.
-type reading struct {
-	percent float64       // of the limit that is nearest
-	regain  time.Duration // until the platform answers again; 0 while it does
+// usageReport is the usage in the headers of one answer.
+type usageReport struct {
+	percent float64       // the highest used percentage of all limits
+	regain  time.Duration // the time until calls are allowed again; 0 if they are allowed
 }
 
-// share is one of the limits, in percent.
-type share struct {
+// limitUsage is the used percentage of one limit.
+type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`
 	Time   float64 `json:"total_time"`
 	Regain float64 `json:"estimated_time_to_regain_access"` // minutes
 }
 
-func (r *reading) add(s share) {
-	r.percent = max(r.percent, s.Calls, s.CPU, s.Time)
-	if s.Regain > 0 {
-		r.regain = max(r.regain, min(time.Duration(min(s.Regain, fetch.MaxRetryAfter.Minutes())*float64(time.Minute)), fetch.MaxRetryAfter))
+func (r *usageReport) add(l limitUsage) {
+	r.percent = max(r.percent, l.Calls, l.CPU, l.Time)
+	if l.Regain > 0 {
+		r.regain = max(r.regain, min(time.Duration(min(l.Regain, fetch.MaxRetryAfter.Minutes())*float64(time.Minute)), fetch.MaxRetryAfter))
 	}
 }
 
-// usageOf reads the headers that tell of the limits. What cannot be understood says nothing.
-func usageOf(h http.Header, now time.Time) reading {
-	var r reading
-	var app share
+// usageOf reads the usage from the headers of an answer. It ignores malformed headers.
+func usageOf(h http.Header, now time.Time) usageReport {
+	var r usageReport
+	var app limitUsage
 	if json.Unmarshal([]byte(h.Get("X-App-Usage")), &app) == nil {
 		r.add(app)
 	}
-	var business map[string][]share
+	var business map[string][]limitUsage
 	if json.Unmarshal([]byte(h.Get("X-Business-Use-Case-Usage")), &business) == nil {
-		for _, shares := range business {
-			for _, s := range shares {
-				r.add(s)
+		for _, limits := range business {
+			for _, l := range limits {
+				r.add(l)
 			}
 		}
 	}
@@ -64,47 +65,48 @@ func usageOf(h http.Header, now time.Time) reading {
 	return r
 }
 
-// rest is for how long nothing is asked once the limit is used up.
-func (r reading) rest() time.Duration {
+// pause returns how long no calls are made if the limit is used up.
+func (r usageReport) pause() time.Duration {
 	if r.regain > 0 {
 		return r.regain
 	}
-	return restAfterLimit
+	return defaultPause
 }
 
-// usage is what is known of the limits now.
+// usage is the state of Meta's limits.
 type usage struct {
-	mu        sync.Mutex
-	next      time.Time // calls are spread: before it there is none
-	stopped   time.Time // the limit is used up until then
-	exhaustAt float64
+	mu          sync.Mutex
+	delayed     time.Time // the next call is delayed until then
+	stopped     time.Time // no calls are made until then, because the limit is used up
+	stopPercent float64   // the used percentage that stopped the calls
 }
 
-// note takes in what an answer said at a time.
-func (u *usage) note(r reading, now time.Time) {
+// record updates the state with the usage of an answer.
+func (u *usage) record(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
 	case r.regain > 0 || r.percent >= stopFrom:
-		u.stopped, u.exhaustAt = now.Add(r.rest()), r.percent
-	case r.percent >= slowFrom:
-		u.next = now.Add(time.Duration((r.percent - slowFrom) / (stopFrom - slowFrom) * float64(slowestBy)))
+		u.stopped, u.stopPercent = now.Add(r.pause()), r.percent
+	case r.percent >= delayFrom:
+		u.delayed = now.Add(time.Duration((r.percent - delayFrom) / (stopFrom - delayFrom) * float64(maxDelay)))
 	}
 }
 
-func (u *usage) spreads(now time.Time) bool {
+// isDelayed returns true if the next call must wait.
+func (u *usage) isDelayed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return now.Before(u.next)
+	return now.Before(u.delayed)
 }
 
-// exhausted is the failure of a call that is not made, nil when it may be made.
-func (u *usage) exhausted(now time.Time) *collector.Failure {
+// exhausted returns the failure for a call that must not be made, or nil if calls are allowed.
+func (u *usage) exhausted(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !now.Before(u.stopped) {
 		return nil
 	}
-	return &collector.Failure{Class: collector.RateLimited, RetryAt: u.stopped,
-		Detail: fmt.Sprintf("%.0f %% of the platform's limit are used up; not asked until %s", u.exhaustAt, u.stopped.UTC().Format(time.RFC3339))}
+	return &source.Failure{Class: source.RateLimited, RetryAt: u.stopped,
+		Detail: fmt.Sprintf("%.0f %% of Meta's limit is used: no calls are made until %s", u.stopPercent, u.stopped.UTC().Format(time.RFC3339))}
 }

@@ -1,8 +1,3 @@
-// Package instagram collects from the Instagram Graph API with an access token of one professional account: its own posts
-// with their insights, and the posts of other professional accounts by business discovery.
-//
-// The API has no look-up by a post's code. A post is found in the list of its account, so that the account's handle must be
-// known; without it only the own account is looked through.
 package instagram
 
 import (
@@ -10,25 +5,25 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the source's name in logs, metrics and provenance.
+// Name is the name of the source in logs, metrics and provenance.
 const Name = "instagram"
 
 const (
-	// batchSize is how many videos go together: those of one account cost one call as a rule, each other account one more.
+	// batchSize is the largest number of videos in a batch. All videos of one account usually need one call.
 	batchSize = 25
 	pageSize  = 50
-	// maxPages is how far back an account's list is looked through for a video.
+	// maxPages is the number of pages of an account's list in which a video is searched.
 	maxPages = 20
-	ownTTL   = 24 * time.Hour
+	// ownProfileTTL is how long the profile of the own account is cached: its handle may change.
+	ownProfileTTL = 24 * time.Hour
 )
 
 var (
@@ -37,94 +32,86 @@ var (
 	accountNum = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// Options of the source.
+// Options configure a Source.
 type Options struct {
-	BaseURL   string // as graph.Options
+	BaseURL   string // as in graph.Options
 	Token     string // of a Facebook login, with instagram_basic, instagram_manage_insights and pages_read_engagement
-	AppSecret string // as graph.Options
-	AccountID string // the own professional account's id in the Graph API: business discovery goes through it
+	AppSecret string // as in graph.Options
+	AccountID string // the id of the own professional account in the Graph API; business discovery needs it
 	Client    *fetch.Client
 	Now       func() time.Time
 }
 
-// Source asks the Instagram Graph API.
+// Source fetches from the Instagram Graph API.
 type Source struct {
 	graph *graph.Client
 	own   ownAccount
 	now   func() time.Time
 }
 
-// ownAccount is the account that asks. A name may change, so that it is asked for again after a day.
-type ownAccount struct {
-	id    string
-	turn  chan struct{} // held by who asks; below it:
-	self  profile
-	at    time.Time
-	tries atomic.Int64
-	err   error // of the last try
-}
-
 var (
-	_ collector.Source      = (*Source)(nil)
-	_ collector.Grouped     = (*Source)(nil)
-	_ collector.HandleAsker = (*Source)(nil)
+	_ source.Source           = (*Source)(nil)
+	_ source.NetworkSource    = (*Source)(nil)
+	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New makes the source. It returns an error when the token is missing, the account's id is no number, or the base address
-// cannot be used.
+// New returns a source. It returns an error if the token is missing, or if the account id or the base URL is not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
 	if !accountNum.MatchString(o.AccountID) {
-		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
+		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, such as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
 	}
-	return &Source{graph: c, own: ownAccount{id: o.AccountID, turn: make(chan struct{}, 1)}, now: o.Now}, nil
+	return &Source{graph: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
 }
 
 // Name returns Name.
 func (s *Source) Name() string { return Name }
 
-// Address is where the API is asked.
+// Address returns the URL below which the API is called.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock is the server's.
+// Clock returns the server's time.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Patience is the client's.
-func (s *Source) Patience() time.Duration { return s.graph.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Budgets lists the one budget, whose limit the platform tells in percent alone.
-func (s *Source) Budgets() []collector.Budget { return s.graph.Budgets() }
+// Concurrency returns 8: each account costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
+func (s *Source) Concurrency() int { return 8 }
 
-// Serves takes Instagram videos, 25 at once, and accounts by their handle, one at a time.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+// Budgets returns the budget of all calls. Its limit is not known, because Meta reports only the used percentage.
+func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
+
+// Serves returns true for Instagram videos, in batches of 25, and for accounts with a possible handle, which are fetched alone.
+func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
 		return 0, false
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || shortcode.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || shortcode.MatchString(t.ExternalID)):
 		return batchSize, true
-	case t.Kind == collector.KindAccount && (t.ExternalID == "" || handle.MatchString(t.Handle)):
+	case t.Kind == source.KindAccount && (t.ExternalID == "" || handle.MatchString(t.Handle)):
 		return 1, true
 	}
 	return 0, false
 }
 
 // AsksByHandle returns true for every video.
-func (s *Source) AsksByHandle(t collector.Target) bool { return t.Kind == collector.KindVideo }
+func (s *Source) AsksByHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAlone is so for a video whose link does not name its account, such as a probe's.
-func (s *Source) OwnAlone() bool { return true }
+// OwnAccountsOnly returns true: a video whose link does not name its account is looked up in the own account only.
+func (s *Source) OwnAccountsOnly() bool { return true }
 
-// Group is the handle of the account in whose list a target stands, "" where it is not known.
-func (s *Source) Group(t collector.Target) string { return accountOf(t, "") }
+// Group returns the handle of the account whose list contains the target, or "" if the handle is not known.
+func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
-// Plan counts one call for each account in the batch and one more for each video, since those of the own account have
-// insights. A video that lies deep in its account's list costs more, which nobody knows before. There is no plan while the
-// client spreads its calls.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
+// Plan counts one call for the own account, one for each account of the batch, and one for the insights of each video, which only own
+// posts have. An old video costs more calls, because its account's list must be read up to the video. Plan returns nil while the client
+// delays its calls.
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
 		for _, t := range batch {
 			calls += listPages(t.Depth)
@@ -138,73 +125,73 @@ func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch looks videos up in the lists of their accounts, and asks for accounts with their newest videos. A video that its
-// account's list does not show is collector.Missing: deleted, archived, or posted together with another account that owns it.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	if len(batch) > batchSize || len(plan) != 1 {
-		return nil, &collector.Failure{
-			Class:  collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: instagram takes up to %d in one", len(batch), len(plan), batchSize),
+// Fetch finds videos in the lists of their accounts, or asks for accounts with their newest videos. A video that is not in the list of
+// its account is Missing: it is deleted or archived, or it is a joint post that belongs to the other account.
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	if len(batch) > batchSize || len(calls) != 1 {
+		return nil, &source.Failure{
+			Class:  source.BadRequest,
+			Detail: fmt.Sprintf("%d targets and %d calls in one batch: instagram accepts up to %d targets and 1 call", len(batch), len(calls), batchSize),
 		}
 	}
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
-		ctx, settle := collector.Counting(ctx, plan)
-		defer settle()
-		return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
-			if !s.asks(t) {
-				return collector.Result{Class: collector.Unsupported, Detail: "not an Instagram account with a handle"}, nil
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+		budget.MeterWithoutLimit()
+		return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
+			if !s.isFetchable(t) {
+				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account with a handle"}, nil
 			}
-			return s.fetchAccount(ctx, t)
+			return s.fetchAccount(ctx, budget, t)
 		})
 	}
-	return s.fetchVideos(ctx, batch)
+	return s.fetchVideos(ctx, batch, budget)
 }
 
-// fetchVideos asks account by account.
-func (s *Source) fetchVideos(ctx context.Context, batch []collector.Target) ([]collector.Result, error) {
-	groups := map[string]map[string]collector.Result{} // by handle, then by code
-	return graph.Each(ctx, batch, func(ctx context.Context, t collector.Target) (collector.Result, error) {
-		if !s.asks(t) {
-			return collector.Result{Class: collector.Unsupported, Detail: "not an Instagram video"}, nil
+// fetchVideos searches the videos of each account together in the list of the account.
+func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	results := map[string]map[string]source.Result{} // by handle, then by code
+	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
+		if !s.isFetchable(t) {
+			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
 		}
-		self, err := s.whoAmI(ctx)
+		self, err := s.ownProfile(ctx, budget)
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		own := *fetch.Handle(self.Username)
 		name := accountOf(t, own)
-		if groups[name] == nil {
+		if results[name] == nil {
 			var codes []string
 			for _, other := range batch {
-				if s.asks(other) && accountOf(other, own) == name && !slices.Contains(codes, other.ExternalID) {
+				if s.isFetchable(other) && accountOf(other, own) == name && !slices.Contains(codes, other.ExternalID) {
 					codes = append(codes, other.ExternalID)
 				}
 			}
-			if groups[name], err = s.find(ctx, name, codes, self); err != nil {
-				return collector.Result{}, err
+			if results[name], err = s.findPosts(ctx, budget, name, codes, self); err != nil {
+				return source.Result{}, err
 			}
 		}
-		r := groups[name][t.ExternalID]
+		r := results[name][t.ExternalID]
 		if r.Facts != nil {
-			facts := *r.Facts // a target may stand in a batch twice
+			facts := *r.Facts // a copy, because a batch may contain a target twice
 			r.Facts = &facts
 		}
-		if name == "" && t.Handle != own && r.Class == collector.Missing {
-			r.Class, r.Detail = collector.Unsupported, "Instagram finds a video by its account alone: track the account, or a link that names it, as instagram.com/USER/reel/CODE/"
+		if name == "" && t.Handle != own && r.Class == source.Missing {
+			r.Class, r.Detail = source.Unsupported, "Instagram finds a video only by its account: track the account, or a link that names it, such as instagram.com/USER/reel/CODE/"
 		}
 		return r, nil
 	})
 }
 
-// asks is whether a target can be asked for.
-func (s *Source) asks(t collector.Target) bool {
+// isFetchable returns true if a request can name the target.
+func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// accountOf is the handle by whose list a video is looked up: "" for the own account's, and for those of which the account is
-// not known.
-func accountOf(t collector.Target, own string) string {
+// accountOf returns the handle of the account whose list contains a video. It returns "" for a video of the own account, and for a video
+// whose account is not known.
+func accountOf(t source.Target, own string) string {
 	if t.Handle == own || !handle.MatchString(t.Handle) {
 		return ""
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -18,12 +18,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ownID = "17841405822304914"
 
-func video(code, name string) collector.Target {
-	return collector.Target{Platform: link.Instagram, Kind: collector.KindVideo, ExternalID: code, Handle: name, Link: "https://www.instagram.com/reel/" + code + "/"}
+func video(code, name string) source.Target {
+	return source.Target{Platform: link.Instagram, Kind: source.KindVideo, ExternalID: code, Handle: name, Link: "https://www.instagram.com/reel/" + code + "/"}
 }
 
-func account(name string, depth int) collector.Target {
-	return collector.Target{Platform: link.Instagram, Kind: collector.KindAccount, ExternalID: "@" + name, Handle: name,
+func account(name string, depth int) source.Target {
+	return source.Target{Platform: link.Instagram, Kind: source.KindAccount, ExternalID: "@" + name, Handle: name,
 		Link: "https://www.instagram.com/" + name + "/", Depth: depth}
 }
 

@@ -10,27 +10,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a platform that answers by path and fields, and lists what it was asked for without the fields of posts.
+// web is a platform that answers by path and fields. It records the requests without the fields of posts.
 type web struct {
 	*instagram.Source
-	asked *[]string
+	requests *[]string
 }
 
 func newWeb(t *testing.T, answer func(path, fields string) (status int, body string)) web {
 	t.Helper()
-	asked := &[]string{}
+	requests := &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, fields := strings.TrimPrefix(r.URL.Path, "/v25.0/"), r.URL.Query().Get("fields")
 		short, _, _ := strings.Cut(fields, "{id,shortcode")
-		*asked = append(*asked, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
+		*requests = append(*requests, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
 		if fields == "id,username,name" {
 			side(w, r)
 			return
@@ -40,19 +40,19 @@ func newWeb(t *testing.T, answer func(path, fields string) (status int, body str
 		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	return web{newSource(t, server.URL+"/v25.0", nil), asked}
+	return web{newSource(t, server.URL+"/v25.0", nil), requests}
 }
 
-func (w web) fetch(t *testing.T, batch ...collector.Target) []collector.Result {
+func (w web) fetch(t *testing.T, batch ...source.Target) []source.Result {
 	t.Helper()
-	results, err := w.Fetch(t.Context(), batch, w.Plan(batch)[0])
+	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	require.NoError(t, err)
 	return results
 }
 
-const whoAmI = ownID + " id,username,name"
+const ownProfile = ownID + " id,username,name"
 
-func TestSource_asksOncePerAccount(t *testing.T) {
+func TestSource_requestsEachAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
@@ -60,23 +60,23 @@ func TestSource_asksOncePerAccount(t *testing.T) {
 		}
 		return 400, noSuchAccount
 	})
-	batch := []collector.Target{video(pancakes, "mira.cooks"), video("DPWuK2sNkQ9", "rails"), video(train, "mira.cooks"), video(pancakes, "mira.cooks")}
+	batch := []source.Target{video(pancakes, "mira.cooks"), video("DPWuK2sNkQ9", "rails"), video(train, "mira.cooks"), video(pancakes, "mira.cooks")}
 	results := w.fetch(t, batch...)
-	require.Equal(t, []collector.Class{collector.OK, collector.Unsupported, collector.OK, collector.OK},
-		[]collector.Class{results[0].Class, results[1].Class, results[2].Class, results[3].Class})
+	require.Equal(t, []source.Class{source.OK, source.Unsupported, source.OK, source.OK},
+		[]source.Class{results[0].Class, results[1].Class, results[2].Class, results[3].Class})
 	require.Equal(t, results[0].Facts, results[3].Facts)
 	require.NotSame(t, results[0].Facts, results[3].Facts)
 	require.Equal(t, []string{
-		whoAmI, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
-	}, *w.asked)
+		ownProfile, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
+	}, *w.requests)
 	w.fetch(t, batch...)
-	require.Len(t, *w.asked, 5, "who the own account is, is known for a day")
-	require.Equal(t, [][]collector.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
+	require.Len(t, *w.requests, 5, "the profile of the own account is cached for a day")
+	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
-func TestSource_looksBackAsFarAsItMust(t *testing.T) {
+func TestSource_searchesListUpToUploadTime(t *testing.T) {
 	t.Parallel()
-	// A list that goes back a month a page.
+	// Each page of this list has a post that is one month older.
 	page := func(fields string) string {
 		at := 0
 		if i := strings.Index(fields, "media.after(c"); i >= 0 {
@@ -92,8 +92,8 @@ func TestSource_looksBackAsFarAsItMust(t *testing.T) {
 	}
 	w := newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r := w.fetch(t, video(train, "mira.cooks"))[0]
-	require.Equal(t, collector.OK, r.Class, r.Detail)
-	require.Len(t, *w.asked, 1+13)
+	require.Equal(t, source.OK, r.Class, r.Detail)
+	require.Len(t, *w.requests, 1+13)
 
 	at, ok := link.UploadTime(link.Link{Platform: link.Instagram, Kind: link.Video, ID: pancakes})
 	require.True(t, ok)
@@ -103,30 +103,30 @@ func TestSource_looksBackAsFarAsItMust(t *testing.T) {
 	}
 	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(pancakes, "mira.cooks"))[0]
-	require.Equal(t, collector.Missing, r.Class, r.Detail)
-	require.Len(t, *w.asked, 1+months+1, "behind the time that stands in the code nobody looks")
+	require.Equal(t, source.Missing, r.Class, r.Detail)
+	require.Len(t, *w.requests, 1+months+1, "the search stops at posts that are older than the time in the code")
 
 	const oldest = "BDWuK2sNkQ1"
 	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(oldest, "mira.cooks"))[0]
-	require.Equal(t, collector.Unsupported, r.Class)
+	require.Equal(t, source.Unsupported, r.Class)
 	require.Contains(t, r.Detail, "not among the newest 1000 posts")
-	require.Len(t, *w.asked, 1+20)
+	require.Len(t, *w.requests, 1+20)
 }
 
-func TestSource_doesWithoutInsights(t *testing.T) {
+func TestSource_keepsPostWithoutInsights(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		class  collector.Class
+		class  source.Class
 		views  *int64
 	}{
-		"that are not ready":               {200, `{"data":[]}`, collector.OK, nil},
-		"one of which is not ready":        {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, collector.OK, new(int64(7))},
-		"since hardly anybody has seen it": {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), collector.OK, nil},
-		"of before it was a business":      {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), collector.OK, nil},
-		"whose values are broken":          {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, collector.Temporary, nil},
+		"no metric has a value":                      {200, `{"data":[]}`, source.OK, nil},
+		"one metric has no value":                    {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
+		"not enough viewers":                         {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
+		"posted before the account was professional": {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
+		"a malformed value":                          {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,8 +138,8 @@ func TestSource_doesWithoutInsights(t *testing.T) {
 			})
 			r := w.fetch(t, video(pancakes, ""))[0]
 			require.Equal(t, tt.class, r.Class, r.Detail)
-			require.Equal(t, "17000000000000079/insights  views,shares,saved", (*w.asked)[2])
-			if r.Class == collector.OK {
+			require.Equal(t, "17000000000000079/insights  views,shares,saved", (*w.requests)[2])
+			if r.Class == source.OK {
 				require.Equal(t, tt.views, r.Facts.Views)
 				require.Nil(t, r.Facts.Bookmarks)
 				require.Equal(t, int64(90211), *r.Facts.Likes)
@@ -156,47 +156,47 @@ func TestSource_doesWithoutInsights(t *testing.T) {
 			}
 			return 200, mediaList("", post(pancakes, reel))
 		})
-		_, err := w.Fetch(t.Context(), []collector.Target{video(pancakes, "")}, w.Plan(nil)[0])
-		var f *collector.Failure
+		_, err := w.Fetch(t.Context(), []source.Target{video(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.Class(name), f.Class, f.Detail)
+		require.Equal(t, source.Class(name), f.Class, f.Detail)
 	}
 }
 
-func TestSource_doubtsAListThatIsForgotten(t *testing.T) {
+func TestSource_treatsMissingListAsTemporary(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
-	require.Equal(t, collector.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
-	_, err := w.Fetch(t.Context(), []collector.Target{account("mira.cooks", 30)}, w.Plan(nil)[0])
-	var f *collector.Failure
+	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
+	_, err := w.Fetch(t.Context(), []source.Target{account("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.Temporary, f.Class)
+	require.Equal(t, source.Temporary, f.Class)
 	w = newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":0`, "") })
-	require.Equal(t, collector.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
+	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
-func TestSource_saysThatItsOwnAccountCannotBeRead(t *testing.T) {
+func TestSource_failsIfOwnAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
-	for _, target := range []collector.Target{video(pancakes, "mira.cooks"), video(pancakes, ""), account("mira.cooks", 30)} {
-		_, err := w.Fetch(t.Context(), []collector.Target{target}, w.Plan(nil)[0])
-		var f *collector.Failure
+	for _, target := range []source.Target{video(pancakes, "mira.cooks"), video(pancakes, ""), account("mira.cooks", 30)} {
+		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class, "no target's fault")
+		require.Equal(t, source.AuthFailed, f.Class, "the failure concerns the source")
 	}
 }
 
-func TestSource_readsAnOwnListThatIsEmpty(t *testing.T) {
+func TestSource_acceptsEmptyListOfOwnAccount(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
-	require.Equal(t, collector.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
+	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
 	results := w.fetch(t, video(pancakes, ""))
-	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Equal(t, source.Unsupported, results[0].Class)
 	require.Contains(t, results[0].Detail, "track the account, or a link that names it")
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesInstagramTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "instagram", s.Name())
@@ -206,29 +206,29 @@ func TestSource_serves(t *testing.T) {
 	size, ok = s.Serves(account("mira.cooks", 30))
 	require.True(t, ok)
 	require.Equal(t, 1, size)
-	for _, k := range []collector.Kind{collector.KindVideo, collector.KindAccount} {
-		_, ok = s.Serves(collector.Target{Platform: link.Instagram, Kind: k})
-		require.True(t, ok, "a target without an id stands for its kind")
+	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
+		require.True(t, ok, "a target without an id stands for all targets of its kind")
 	}
 	elsewhere := video(pancakes, "")
 	elsewhere.Platform = link.Facebook
-	for _, bad := range []collector.Target{elsewhere, video("x){id},id", ""), video("../me", ""), account("a){id", 1), account("", 1), account("Ä", 1)} {
+	for _, bad := range []source.Target{elsewhere, video("x){id},id", ""), video("../me", ""), account("a){id", 1), account("", 1), account("Ä", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	injected := s.Plan([]collector.Target{video(pancakes, "a){id}}")})
+	injected := s.Plan([]source.Target{video(pancakes, "a){id}}")})
 	require.Equal(t, int64(3), injected[0][0].Units)
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
-	require.Equal(t, collector.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "a handle that is none is not asked for")
-	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp", (*w.asked)[1])
+	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle is not requested")
+	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp", (*w.requests)[1])
 
-	_, err := s.Fetch(t.Context(), make([]collector.Target, 26), []collector.Call{{Bucket: graph.Budget, Units: 1}})
-	var f *collector.Failure
+	_, err := s.Fetch(t.Context(), make([]source.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.BadRequest, f.Class)
+	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	o := instagram.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now}
 	for _, id := range []string{"", "natgeo", "1/2", "t0k", strings.Repeat("1", 21)} {

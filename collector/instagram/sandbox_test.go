@@ -10,28 +10,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// stage is a sandbox and a source made from the settings that it prints.
-type stage struct {
+// sandboxed is a source that uses the settings of a running sandbox.
+type sandboxed struct {
 	*instagram.Source
 	world *sandbox.World
 	base  string
 	own   string // the own account's handle
 }
 
-func play(t *testing.T) stage {
+func startSandbox(t *testing.T) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -42,16 +42,16 @@ func play(t *testing.T) stage {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: now})
 	require.NoError(t, err)
-	return stage{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
+	return sandboxed{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
-// ownHandle is the handle of the account of a Graph API id, whose last digits are its number.
+// ownHandle returns the handle of an account by its Graph API id. The last digits of the id are the number of the account.
 func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimPrefix(id, "178414"), 10, 32)
@@ -59,7 +59,7 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	return world.Handle(link.Instagram, uint32(number))
 }
 
-func (s stage) control(t *testing.T, path, text string) {
+func (s sandboxed) control(t *testing.T, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func (s stage) control(t *testing.T, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-// cast is a batch with a video of each category, and what the sandbox knows of them.
-func (s stage) cast(t *testing.T) (batch []collector.Target, truths []sandbox.VideoTruth) {
+// categoryBatch returns a batch with one video of each category, and the true data of these videos.
+func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
@@ -81,51 +81,51 @@ func (s stage) cast(t *testing.T) (batch []collector.Target, truths []sandbox.Vi
 	return batch, truths
 }
 
-func (s stage) fetch(t *testing.T, batch ...collector.Target) ([]collector.Result, error) {
+func (s sandboxed) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
 	t.Helper()
-	return s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	batch, truths := s.cast(t)
+	s := startSandbox(t)
+	batch, truths := s.categoryBatch(t)
 	results, err := s.fetch(t, batch...)
 	require.NoError(t, err)
 	for i, r := range results {
 		truth := truths[i]
 		require.True(t, r.Sandbox)
-		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 		require.Regexp(t, `^instagram/178414\d{11}$`, *r.Facts.AccountSourceID)
-		require.Equal(t, &collector.Facts{
+		require.Equal(t, &source.Facts{
 			AccountSourceID: r.Facts.AccountSourceID, Views: &truth.Views, Likes: truth.Likes, Comments: truth.Comments, Title: &truth.Title, Username: &truth.Account.Handle,
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}, r.Facts, truth.Category)
 	}
-	t.Run("without what is gone", func(t *testing.T) {
+	t.Run("deleted and private videos", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
-		batch, truths := s.cast(t)
+		s := startSandbox(t)
+		batch, truths := s.categoryBatch(t)
 		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
 		for i, r := range results {
-			want := collector.OK
+			want := source.OK
 			if c := truths[i].Category; c == sandbox.TurnsDeleted || c == sandbox.TurnsPrivate {
-				want = collector.Missing
+				want = source.Missing
 			}
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
 		}
 	})
-	t.Run("with the own account's insights", func(t *testing.T) {
+	t.Run("insights of the own account", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		codes := s.world.Uploads(link.Instagram, s.own, sourcetest.Now)
 		results, err := s.fetch(t, video(codes[3], s.own), video(codes[1], ""))
 		require.NoError(t, err)
 		for i, r := range results {
 			truth, _ := s.world.Video(link.Instagram, codes[3-2*i], sourcetest.Now)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Equal(t, truth.Views, *r.Facts.Views)
 			require.Equal(t, truth.Likes, r.Facts.Likes)
 			require.Equal(t, truth.Views/200, *r.Facts.Shares)
@@ -133,23 +133,23 @@ func TestSandbox_isCollected(t *testing.T) {
 			require.Equal(t, s.own, *r.Facts.Username)
 		}
 	})
-	t.Run("but not what nobody can be asked for", func(t *testing.T) {
+	t.Run("videos that the API cannot find", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		private := s.world.FindAccount(link.Instagram, sandbox.AccountPrivate)
 		stranger := s.world.Find(link.Instagram, sandbox.Normal)
 		results, err := s.fetch(t, video(stranger, private), video(stranger, ""), video("DCXkB8LpR2q", "natgeo"))
 		require.NoError(t, err)
-		require.Equal(t, collector.Unsupported, results[0].Class)
+		require.Equal(t, source.Unsupported, results[0].Class)
 		require.Contains(t, results[0].Detail, "Invalid user id")
-		require.Equal(t, collector.Unsupported, results[1].Class)
+		require.Equal(t, source.Unsupported, results[1].Class)
 		require.Contains(t, results[1].Detail, "instagram.com/USER/reel/CODE/")
-		require.Equal(t, collector.Missing, results[2].Class)
+		require.Equal(t, source.Missing, results[2].Class)
 	})
 }
 
-// graphID is what the Graph API calls an account, whose videos say the same.
-func graphID(t *testing.T, s stage, name string) string {
+// graphID returns the account's id in the Graph API, as its videos report it.
+func graphID(t *testing.T, s sandboxed, name string) string {
 	t.Helper()
 	uploads := s.world.Uploads(link.Instagram, name, sourcetest.Now)
 	if len(uploads) == 0 {
@@ -160,9 +160,9 @@ func graphID(t *testing.T, s stage, name string) string {
 	return *results[0].Facts.AccountSourceID
 }
 
-func TestSandbox_listsAccounts(t *testing.T) {
+func TestSandbox_fetchesAccounts(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	for number := range uint32(20) {
 		name := s.world.Handle(link.Instagram, 1+number)
 		truth, ok := s.world.Account(link.Instagram, name, sourcetest.Now)
@@ -175,7 +175,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		if id := graphID(t, s, name); id != "" {
 			require.Equal(t, id, *results[0].Account.SourceID)
 		}
-		want := &collector.AccountFacts{SourceID: results[0].Account.SourceID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
+		want := &source.AccountFacts{SourceID: results[0].Account.SourceID, Username: &truth.Handle, Name: &truth.Name, Bio: &truth.Bio, Followers: truth.Followers,
 			Following: &truth.Following, Private: new(false), Listed: true}
 		for _, code := range s.world.Uploads(link.Instagram, name, sourcetest.Now) {
 			v, _ := s.world.Video(link.Instagram, code, sourcetest.Now)
@@ -185,29 +185,29 @@ func TestSandbox_listsAccounts(t *testing.T) {
 	}
 	results, err := s.fetch(t, account(s.world.FindAccount(link.Instagram, sandbox.AccountGone), 30))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Equal(t, source.Unsupported, results[0].Class)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"business limit used up":           {`"quota_spent"`, collector.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
+		"business limit used up":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t)
-			batch, _ := s.cast(t)
+			s := startSandbox(t)
+			batch, _ := s.categoryBatch(t)
 			s.control(t, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, tt.class, f.Class, f.Detail)
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -215,24 +215,24 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
-		batch, truths := s.cast(t)
-		_, err := s.fetch(t, batch[0]) // the own name is known from now on
+		s := startSandbox(t)
+		batch, truths := s.categoryBatch(t)
+		_, err := s.fetch(t, batch[0]) // from now on, the profile of the own account is cached
 		require.NoError(t, err)
 		s.control(t, "faults", `{"source":"instagram","fault":"hostile"}`)
-		for range hostileTurns {
+		for range hostileVariants {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {
-				var f *collector.Failure
+				var f *source.Failure
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				require.Equal(t, source.Temporary, f.Class, f.Detail)
 				continue
 			}
 			r := results[0]
-			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // though perhaps in each other's place, which no source can see
+					if count != nil { // a source cannot notice if the platform swaps two counts
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}
@@ -241,12 +241,12 @@ func TestSandbox_fails(t *testing.T) {
 	})
 	t.Run("wrong token", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
-		batch, _ := s.cast(t)
+		s := startSandbox(t)
+		batch, _ := s.categoryBatch(t)
 		s.Source = newSource(t, s.base+"/instagram/v25.0", nil)
 		_, err := s.fetch(t, batch...)
-		var f *collector.Failure
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 	})
 }

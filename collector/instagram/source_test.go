@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
@@ -21,11 +21,11 @@ const (
 	train    = "DFhXvE2yQ7a"
 )
 
-func newUnderTest(t *testing.T, base string, client *fetch.Client) collector.Source {
+func newTestSource(t *testing.T, base string, client *fetch.Client) source.Source {
 	return newSource(t, base+"/v25.0", func(o *instagram.Options) { o.Client = client })
 }
 
-// graphError is an error as the platform writes it.
+// graphError returns the body of an error of the Graph API.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -36,7 +36,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.RateLimited: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute),
 			Body: `{"error":{"message":"(#4) Application request limit reached","type":"OAuthException","is_transient":true,"code":4}}`},
-		sourcetest.QuotaSpent: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute), Class: collector.RateLimited,
+		sourcetest.QuotaSpent: {Status: http.StatusBadRequest, RetryAt: sourcetest.Now.Add(15 * time.Minute), Class: source.RateLimited,
 			Body: graphError(80002, 0, "There have been too many calls to this Instagram account.")},
 		sourcetest.AuthFailed: {Status: http.StatusBadRequest, Body: graphError(190, 463, "Error validating access token {{credential}}: Session has expired")},
 		sourcetest.ServerError: {Status: http.StatusBadRequest,
@@ -44,7 +44,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post is an item of a list; more are further members of it.
+// post returns an item of a list with additional members.
 func post(code, more string) string {
 	if more != "" {
 		more = "," + more
@@ -65,7 +65,7 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discovery is an answer of business discovery.
+// discovery returns an answer of business discovery.
 func discovery(account, media string) string {
 	if media != "" {
 		media = `,"media":` + media
@@ -77,12 +77,12 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answered are the answers to two videos, wrapped into whatever the list of an account stands in.
-func answered(wrap func(list string) string, first, second collector.Facts) map[sourcetest.Case]sourcetest.Answer {
-	say := func(posts ...string) string { return wrap(mediaList("", posts...)) }
-	ok, missing := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}
-	facts := []*collector.Facts{&first, &second}
-	bare := collector.Facts{AccountSourceID: first.AccountSourceID, Comments: new(int64(5)), HiddenStats: new(true), Username: first.Username, AccountName: first.AccountName, Private: new(false),
+// answersFor returns the answers to a request for two videos. wrap returns the answer that contains a list.
+func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
+	answer := func(posts ...string) string { return wrap(mediaList("", posts...)) }
+	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}
+	facts := []*source.Facts{&first, &second}
+	bare := source.Facts{AccountSourceID: first.AccountSourceID, Comments: new(int64(5)), HiddenStats: new(true), Username: first.Username, AccountName: first.AccountName, Private: new(false),
 		Views: nil, Shares: first.Shares, Bookmarks: first.Bookmarks}
 	if first.Shares != nil {
 		bare.Views = first.Views
@@ -91,16 +91,16 @@ func answered(wrap func(list string) string, first, second collector.Facts) map[
 	big.Likes = new(int64(9007199254740993))
 	answers := refusals()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: say(post(pancakes, reel), post(train, night)), Classes: ok, Facts: facts},
-		sourcetest.Bare:       {Body: say(post(pancakes, `"comments_count":5`), post(train, `"comments_count":5`)), Classes: ok, Facts: []*collector.Facts{&bare, &bare}},
-		sourcetest.Gone:       {Body: say(post(train, night)), Classes: missing},
-		sourcetest.WrongTypes: {Body: say(post(pancakes, strings.Replace(reel, "90211", `{"count":90211}`, 1)), post(train, night)), Classes: []collector.Class{collector.Temporary, collector.OK}},
-		sourcetest.Strings: {Classes: ok, Body: say(strings.Replace(post(pancakes, strings.NewReplacer("90211", `"90211"`, "1482337", `"1482337"`).Replace(reel)), `"id":"17000000000000079"`, `"id":17000000000000079`, 1),
+		sourcetest.OK:         {Body: answer(post(pancakes, reel), post(train, night)), Classes: ok, Facts: facts},
+		sourcetest.Bare:       {Body: answer(post(pancakes, `"comments_count":5`), post(train, `"comments_count":5`)), Classes: ok, Facts: []*source.Facts{&bare, &bare}},
+		sourcetest.Gone:       {Body: answer(post(train, night)), Classes: missing},
+		sourcetest.WrongTypes: {Body: answer(post(pancakes, strings.Replace(reel, "90211", `{"count":90211}`, 1)), post(train, night)), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings: {Classes: ok, Body: answer(strings.Replace(post(pancakes, strings.NewReplacer("90211", `"90211"`, "1482337", `"1482337"`).Replace(reel)), `"id":"17000000000000079"`, `"id":17000000000000079`, 1),
 			post(train, night))},
-		sourcetest.Big:        {Body: say(post(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), post(train, night)), Classes: ok, Facts: []*collector.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: say(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
-		sourcetest.Foreign:    {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(pancakes, reel), post(train, night)), Classes: ok},
-		sourcetest.Strangers:  {Body: say(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(train, night)), Classes: missing},
+		sourcetest.Big:         {Body: answer(post(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), post(train, night)), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: answer(post(pancakes, reel), post(train, night), post(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
+		sourcetest.Foreign:     {Body: answer(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(pancakes, reel), post(train, night)), Classes: ok},
+		sourcetest.GoneForeign: {Body: answer(post("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), post(train, night)), Classes: missing},
 	})
 	return answers
 }
@@ -110,17 +110,17 @@ var (
 	uploadedTrain    = time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)
 )
 
-func TestSource_discoversVideos(t *testing.T) {
+func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 	t.Parallel()
-	first := collector.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
+	first := source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Big pancakes 🥞"),
 		Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
-	second := collector.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"),
+	second := source.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"),
 		UploadedAt: &uploadedTrain, Private: new(false), HiddenStats: new(true)}
-	answers := answered(func(list string) string { return discovery(mira, list) }, first, second)
-	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []collector.Class{collector.Unsupported}}
+	answers := answersFor(func(list string) string { return discovery(mira, list) }, first, second)
+	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // private and age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newUnderTest, Targets: []collector.Target{video(pancakes, "mira.cooks"), video(train, "mira.cooks")}, Answers: answers,
+		New: newTestSource, Targets: []source.Target{video(pancakes, "mira.cooks"), video(train, "mira.cooks")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "business_discovery") },
 		Side:   http.HandlerFunc(side),
 	})
@@ -129,7 +129,7 @@ func TestSource_discoversVideos(t *testing.T) {
 const insights = `{"data":[{"name":"views","period":"lifetime","values":[{"value":1482337}]},
 	{"name":"shares","period":"lifetime","values":[{"value":877}]},{"name":"saved","period":"lifetime","values":[{"value":4310}]}]}`
 
-// side answers what is asked besides: who the own account is, and the insights of its posts.
+// side answers all other requests: the profile of the own account, and the insights of its posts.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/insights") {
 		_, _ = w.Write([]byte(insights))
@@ -138,23 +138,23 @@ func side(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"id":"` + ownID + `","username":"Our.Kitchen","name":"Our Kitchen"}`))
 }
 
-func TestSource_measuresOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
 	t.Parallel()
-	first := collector.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
+	first := source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountSourceID: new("instagram/" + ownID), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := first
 	second.Likes, second.Comments, second.HiddenStats, second.Title, second.UploadedAt = nil, new(int64(0)), new(true), new(""), &uploadedTrain
-	answers := answered(func(list string) string { return list }, first, second)
-	gone := answers[sourcetest.Gone] // the owner sees everything that there is
+	answers := answersFor(func(list string) string { return list }, first, second)
+	gone := answers[sourcetest.Gone] // the list of the own account is complete
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newUnderTest, Targets: []collector.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,
+		New: newTestSource, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/media") },
-		Side:   http.HandlerFunc(side), SideSays: insights,
+		Side:   http.HandlerFunc(side), SideCounts: insights,
 	})
 }
 
-func TestSource_findsAccounts(t *testing.T) {
+func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const profile = mira + `,"biography":"Big pancakes, tiny kitchen.","followers_count":1230000,"follows_count":310,"media_count":4`
 	found := func(code, form string, at time.Time) ingest.FoundVideo {
@@ -165,34 +165,34 @@ func TestSource_findsAccounts(t *testing.T) {
 		return post(code, `"comments_count":1,"media_type":"VIDEO","timestamp":"2024-11-05T10:00:00+0000"`)
 	}
 	at := time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)
-	ok := collector.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
+	ok := source.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		Followers: new(int64(1230000)), Following: new(int64(310)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{found(pancakes, "reel", uploadedPancakes), found(train, "p", uploadedTrain), found(third, "reel", at), found(fourth, "reel", at)}}
-	say := func(account, list string) sourcetest.Reply { return sourcetest.Reply{Body: discovery(account, list)} }
+	answer := func(account, list string) sourcetest.Reply { return sourcetest.Reply{Body: discovery(account, list)} }
 	begin := mediaList("QVFIUnA", photo, post(pancakes, reel))
-	pages := []sourcetest.Reply{say(mira, mediaList("QVFIUnB", post(train, night), more(third))), say(mira, mediaList("", more(fourth)))}
-	empty, bare, big := ok, collector.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
+	pages := []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", post(train, night), more(third))), answer(mira, mediaList("", more(fourth)))}
+	empty, bare, big := ok, source.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
-	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: noSuchAccount}, Class: collector.Unsupported}
+	refused := sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: http.StatusBadRequest, Body: noSuchAccount}, Class: source.Unsupported}
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK:             {Profile: say(profile, begin), Pages: pages, Class: collector.OK, Account: &ok},
-		sourcetest.Bare:           {Profile: say(`"username":"mira.cooks"`, ""), Class: collector.OK, Account: &bare},
-		sourcetest.Empty:          {Profile: say(strings.Replace(profile, `"media_count":4`, `"media_count":0`, 1), ""), Class: collector.OK, Account: &empty},
+		sourcetest.OK:             {Profile: answer(profile, begin), Pages: pages, Class: source.OK, Account: &ok},
+		sourcetest.Bare:           {Profile: answer(`"username":"mira.cooks"`, ""), Class: source.OK, Account: &bare},
+		sourcetest.Empty:          {Profile: answer(strings.Replace(profile, `"media_count":4`, `"media_count":0`, 1), ""), Class: source.OK, Account: &empty},
 		sourcetest.Gone:           refused,
 		sourcetest.PrivateAccount: refused,
-		sourcetest.WrongTypes:     {Profile: say(strings.Replace(profile, "1230000", `["1230000"]`, 1), begin), Class: collector.Temporary},
-		sourcetest.Strings:        {Profile: say(strings.Replace(profile, "1230000", `"1230000"`, 1), begin), Pages: pages, Class: collector.OK},
-		sourcetest.Big:            {Profile: say(strings.Replace(profile, "1230000", "9007199254740993", 1), begin), Pages: pages, Class: collector.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: say(strings.Replace(profile, "mira.cooks", "somebody", 1), begin), Class: collector.Temporary},
-		sourcetest.Pinned:         {Profile: say(profile, begin), Pages: []sourcetest.Reply{pages[0], say(mira, mediaList("", more(fourth), post(pancakes, reel)))}, Class: collector.OK},
-		sourcetest.BrokenEntry:    {Profile: say(profile, begin), Pages: []sourcetest.Reply{say(mira, mediaList("QVFIUnB", post(train, night), `{"shortcode":["x"]}`, more(third))), pages[1]}, Class: collector.OK},
-		sourcetest.BrokenList:     {Profile: say(profile, mediaList("", `{"shortcode":7}`, `[]`)), Class: collector.Temporary},
+		sourcetest.WrongTypes:     {Profile: answer(strings.Replace(profile, "1230000", `["1230000"]`, 1), begin), Class: source.Temporary},
+		sourcetest.Strings:        {Profile: answer(strings.Replace(profile, "1230000", `"1230000"`, 1), begin), Pages: pages, Class: source.OK},
+		sourcetest.Big:            {Profile: answer(strings.Replace(profile, "1230000", "9007199254740993", 1), begin), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: answer(strings.Replace(profile, "mira.cooks", "somebody", 1), begin), Class: source.Temporary},
+		sourcetest.Pinned:         {Profile: answer(profile, begin), Pages: []sourcetest.Reply{pages[0], answer(mira, mediaList("", more(fourth), post(pancakes, reel)))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: answer(profile, begin), Pages: []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", post(train, night), `{"shortcode":["x"]}`, more(third))), pages[1]}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: answer(profile, mediaList("", `{"shortcode":7}`, `[]`)), Class: source.Temporary},
 	}
 	for c, refusal := range refusals() {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Class: refusal.Class}
 	}
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: newUnderTest, Target: account("mira.cooks", 120), Answers: answers,
+		New: newTestSource, Target: account("mira.cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "media.after(") },
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// identity is an account's number with the names under which a platform knows it. The number decides everything about the
-// account; its own handle and id can be read back into the number.
+// identity is an account's number with its handle and id. The number determines all data of the account. Handles and ids that the world
+// generated can be converted back into the number.
 type identity struct {
 	platform link.Platform
 	number   uint32
@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the platform's own
 }
 
-// foreign are names that a request brought, of an account whose number is a hash of them.
-type foreign struct{ handle, id string }
+// externalNames are a handle and an id from requests that the world did not generate. The number of their account is a hash of the first one.
+type externalNames struct{ handle, id string }
 
 type accountRef struct {
 	platform link.Platform
@@ -34,18 +34,18 @@ type videoRef struct {
 	id       string
 }
 
-// The world remembers this many foreign names and claimed videos; more are answered, yet not remembered.
+// maxRemembered is the largest number of external names and of claimed videos that the world remembers. Further ones still get answers.
 const maxRemembered = 200_000
 
 var (
 	tiktokHandle    = regexp.MustCompile(`^[a-z0-9_.]{1,23}[a-z0-9_]$`)
 	instagramHandle = regexp.MustCompile(`^[a-z0-9_.]{1,30}$`)
 	facebookHandle  = regexp.MustCompile(`^[a-z0-9.-]{2,60}$`)
-	channelShape    = regexp.MustCompile(`^UC[A-Za-z0-9_-]{21}[AQgw]$`)
+	channelPattern  = regexp.MustCompile(`^UC[A-Za-z0-9_-]{21}[AQgw]$`)
 	digits          = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// foldHandle gives a handle's one spelling, false when no account can have it.
+// foldHandle returns a handle in its normal form, and false if no account can have it.
 func foldHandle(p link.Platform, handle string) (string, bool) {
 	handle = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(handle), "@"))
 	switch p {
@@ -68,8 +68,8 @@ func foldHandle(p link.Platform, handle string) (string, bool) {
 	return "", false
 }
 
-// byHandle finds the account of a handle; false only for what cannot be a handle, or was given up. A Facebook handle may bear the suffix
-// "~id", and then the id decides.
+// byHandle returns the account with a handle. It returns false if the handle is not valid or was given up in a rename. A Facebook handle may
+// have the suffix "~id"; then the id decides.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)
@@ -81,29 +81,29 @@ func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 		if !own {
 			return identity{}, false
 		}
-		w.remember(accountRef{p, number}, foreign{handle: folded})
+		w.remember(accountRef{p, number}, externalNames{handle: folded})
 		return w.byNumber(p, number), true
 	}
-	if to, passed := w.hasPassed(p, folded); passed {
-		return w.byNumber(p, to.number), !to.nobody
+	if to, passed := w.renamedHandle(p, folded); passed {
+		return w.byNumber(p, to.number), !to.unused
 	}
 	number, own := numberOfHandle(p, folded)
 	if !own {
-		number = uint32(keyed(w.seed, "handle", string(p), folded))
-		w.remember(accountRef{p, number}, foreign{handle: folded})
+		number = uint32(hash(w.seed, "handle", string(p), folded))
+		w.remember(accountRef{p, number}, externalNames{handle: folded})
 	}
 	return w.byNumber(p, number), true
 }
 
-// byID finds the account of a platform's own id (a channel id, a numeric id); false when it has not that shape.
+// byID returns the account with an id of the platform (a channel id or a numeric id). It returns false if the id is not valid.
 func (w *World) byID(p link.Platform, id string) (identity, bool) {
-	if p == link.YouTube && !channelShape.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
+	if p == link.YouTube && !channelPattern.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
 		return identity{}, false
 	}
 	number, own := w.numberOfID(p, id)
 	if !own {
-		number = uint32(keyed(w.seed, "account id", string(p), id))
-		w.remember(accountRef{p, number}, foreign{id: id})
+		number = uint32(hash(w.seed, "account id", string(p), id))
+		w.remember(accountRef{p, number}, externalNames{id: id})
 	}
 	return w.byNumber(p, number), true
 }
@@ -122,7 +122,7 @@ func (w *World) byNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-func (w *World) remember(ref accountRef, names foreign) {
+func (w *World) remember(ref accountRef, names externalNames) {
 	if own, ok := numberOfHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
 	}
@@ -141,21 +141,19 @@ func (w *World) remember(ref accountRef, names foreign) {
 	w.names[ref] = known
 }
 
-// Handle is the handle that the world itself gives to the account of a number. Such an account is found by its handle and by
-// its id without any memory; its neighbours are as different as any other two.
+// Handle returns the generated handle of the account with a number. The account is found by its handle and its id without any memory.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// Claim makes the account of a handle the author of a video, as a request with a link that names both does. It brings back,
-// at the start of a process, what an earlier one had been told. False, and nothing done, when either has the wrong shape. A handle
-// that has changed hands says nothing.
+// Claim makes the account with a handle the author of a video, like a request with a link that contains both. A new process uses Claim to
+// restore the authors of an earlier one. Claim returns false if the handle or the id is not valid. It does nothing if the handle was renamed.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
 	owner, ok := w.identify(p, handle)
 	if !ok || !validID(p, id) {
 		return false
 	}
 	if folded, _ := foldHandle(p, handle); folded != "" {
-		if _, passed := w.hasPassed(p, folded); passed {
-			return true // who bears it now says nothing of whose the video is
+		if _, passed := w.renamedHandle(p, folded); passed {
+			return true // the current account of the handle may not be the author
 		}
 	}
 	w.claim(p, id, owner)
@@ -190,7 +188,7 @@ func handleSeparator(p link.Platform) string {
 	return "_"
 }
 
-// handleOfNumber spells a number as two words and four letters, e.g. "mellowbaker_k3f9".
+// handleOfNumber returns the handle for a number: two words and four letters, e.g. "mellowbaker_k3f9".
 func handleOfNumber(p link.Platform, number uint32) string {
 	var suffix [4]byte
 	for i, rest := len(suffix)-1, number; i >= 0; i, rest = i-1, rest>>5 {
@@ -226,7 +224,8 @@ func numberOfHandle(p link.Platform, handle string) (uint32, bool) {
 	return 0, false
 }
 
-// Ids of accounts, as numbers: a base, then the account with a check behind it that tells a foreign id.
+// numericIDs is the format of numeric account ids: a base plus the account's number and check bits. The check bits show whether the world
+// generated an id.
 type numericIDs struct {
 	base      uint64
 	checkBits uint
@@ -249,7 +248,7 @@ func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
 
 func (w *World) idOfNumber(p link.Platform, number uint32) string {
 	if p == link.YouTube {
-		key := keyed(w.seed, "channel")
+		key := hash(w.seed, "channel")
 		first := scramble(uint64(number)<<32|w.idCheck(p, number, 32), 64, key)
 		raw := binary.BigEndian.AppendUint64(nil, first)
 		raw = binary.BigEndian.AppendUint64(raw, mix(first^key))
@@ -266,7 +265,7 @@ func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 		if err != nil || len(raw) != 16 {
 			return 0, false
 		}
-		number = uint32(unscramble(binary.BigEndian.Uint64(raw), 64, keyed(w.seed, "channel")) >> 32)
+		number = uint32(unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "channel")) >> 32)
 	} else {
 		ids := accountIDs(p)
 		n, err := strconv.ParseUint(id, 10, 64)
@@ -278,9 +277,9 @@ func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 	return number, w.idOfNumber(p, number) == id
 }
 
-// secUID is TikTok's second id of an account: 76 characters.
+// secUID returns TikTok's second id of an account, which has 76 characters.
 func (w *World) secUID(i identity) string {
-	d := dice{w.accountKey("sec uid", i.platform, i.number)}
+	d := rng{w.accountKey("sec uid", i.platform, i.number)}
 	var out strings.Builder
 	out.WriteString("MS4wLjABAAAA")
 	for range 64 {
@@ -289,7 +288,7 @@ func (w *World) secUID(i identity) string {
 	return out.String()
 }
 
-// uploads lists the ids of an account's videos that have been uploaded by an instant, newest first, whatever became of them.
+// uploads returns the ids of all videos that an account had uploaded at a time, newest first, including unavailable ones.
 func (w *World) uploads(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil
@@ -303,5 +302,5 @@ func (w *World) uploads(i identity, at time.Time) []string {
 }
 
 func (w *World) accountCategory(p link.Platform, number uint32) AccountCategory {
-	return roll(accountShares(p), dice{w.accountKey("account category", p, number)}, AccountNormal)
+	return pickCategory(accountShares(p), rng{w.accountKey("account category", p, number)}, AccountNormal)
 }

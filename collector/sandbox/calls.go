@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// keptBatches is how many of a source's latest batches the log keeps.
+// keptBatches is the number of the latest batches that the log keeps for each source.
 const keptBatches = 1000
 
-// sourceCalls is what one source was asked. A refused call counts too.
+// sourceCalls are the calls of one source, including refused ones.
 type sourceCalls struct {
 	Calls          int            `json:"calls"`
-	IDs            int            `json:"ids"` // ids, links and handles asked for, repeated ones each time
+	IDs            int            `json:"ids"` // requested ids, links and handles, including repeated ones
 	MaxBatch       int            `json:"max_batch"`
 	ByMethod       map[string]int `json:"by_method"`
 	Batches        [][]string     `json:"batches"` // the ids of each call, oldest first
@@ -25,12 +25,12 @@ type callLog struct {
 
 func newCallLog() *callLog {
 	l := &callLog{sources: map[string]*sourceCalls{}}
-	l.fill()
+	l.addSources()
 	return l
 }
 
-// fill gives every source an entry, so that one that was never asked reads as zero.
-func (l *callLog) fill() {
+// addSources adds an entry for each source, so that a source without calls has the count zero.
+func (l *callLog) addSources() {
 	for _, name := range faultSources {
 		l.sources[name] = &sourceCalls{ByMethod: map[string]int{}, Batches: [][]string{}}
 	}
@@ -39,7 +39,7 @@ func (l *callLog) fill() {
 func (l *callLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.fill()
+	l.addSources()
 }
 
 func (l *callLog) add(c *call) {
@@ -62,7 +62,7 @@ func (l *callLog) add(c *call) {
 	}
 }
 
-// snapshot may be encoded while calls go on.
+// snapshot returns a copy of the log.
 func (l *callLog) snapshot() map[string]sourceCalls {
 	l.mu.Lock()
 	defer l.mu.Unlock()

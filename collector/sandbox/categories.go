@@ -7,46 +7,46 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Category is the one thing that is special about a video of the world.
+// Category is the special property of a video.
 type Category string
 
-// The categories of videos. World.Find gives an id of each.
+// The categories of videos. World.Find returns a video of each category.
 const (
 	Normal        Category = "normal"
-	Viral         Category = "viral"          // late, steep growth far above the account's median
-	HiddenLikes   Category = "hidden_likes"   // the creator hides the likes (not on TikTok, which has no such switch)
-	CommentsOff   Category = "comments_off"   // no comments allowed
+	Viral         Category = "viral"          // grows late and steeply, far above the account's other videos
+	HiddenLikes   Category = "hidden_likes"   // the creator hides the likes (not on TikTok)
+	CommentsOff   Category = "comments_off"   // comments are disabled
 	ShopAd        Category = "shop_ad"        // TikTok: a shop ad with a product
-	AgeRestricted Category = "age_restricted" // age gate
+	AgeRestricted Category = "age_restricted" // visible for adults only
 	TurnsPrivate  Category = "private"        // public until VideoTruth.TurnsAt
 	TurnsDeleted  Category = "deleted"        // public until VideoTruth.TurnsAt
-	Falling       Category = "falling"        // every count falls once, at VideoTruth.TurnsAt, and grows on from there
+	Falling       Category = "falling"        // every count falls once, at VideoTruth.TurnsAt, and then grows again
 	Live          Category = "live"           // YouTube: a live broadcast, duration P0D
 	Photo         Category = "photo"          // TikTok: a slideshow, duration 0
 )
 
-// AccountCategory is the one thing that is special about an account of the world.
+// AccountCategory is the special property of an account.
 type AccountCategory string
 
-// The categories of accounts. World.FindAccount gives a handle of each.
+// The categories of accounts. World.FindAccount returns an account of each category.
 const (
 	AccountNormal    AccountCategory = "normal"
-	AccountPrivate   AccountCategory = "private"          // and all its videos with it (not on YouTube)
-	AccountGone      AccountCategory = "gone"             // terminated, and all its videos with it
-	AccountEmpty     AccountCategory = "empty"            // lists no video
+	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private (not on YouTube)
+	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
+	AccountEmpty     AccountCategory = "empty"            // has no videos
 	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: hiddenSubscriberCount
 	AccountNoHandle  AccountCategory = "no_handle"        // YouTube: an old channel without customUrl
 	categoryPerMille                 = 1000
 )
 
-// share is how many in a thousand have a category.
+// share is the number of videos or accounts in a thousand that have a category.
 type share[C ~string] struct {
 	category C
 	perMille int
 }
 
-// shares lists the special videos of a platform. Less than three in a hundred lack a count or are not to be seen, so that
-// nearly every real link that somebody pastes is an ordinary public video.
+// shares returns the shares of the special videos of a platform. Less than 3 % of all videos lack a count or are unavailable, so that nearly
+// every real link is an ordinary public video.
 func shares(p link.Platform) []share[Category] {
 	list := []share[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {TurnsPrivate, 3}, {TurnsDeleted, 4}, {Falling, 3},
@@ -70,8 +70,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// roll turns one roll into a category; what is left of the thousand is rest.
-func roll[C ~string](list []share[C], d dice, rest C) C {
+// pickCategory returns a random category, or rest for the remaining part of the thousand.
+func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {
 		if at < s.perMille {
@@ -82,10 +82,10 @@ func roll[C ~string](list []share[C], d dice, rest C) C {
 	return rest
 }
 
-// Categories lists the categories that a platform's videos can have, Normal first.
+// Categories returns the categories of a platform's videos, Normal first.
 func Categories(p link.Platform) []Category { return names(shares(p), Normal) }
 
-// AccountCategories lists the categories that a platform's accounts can have, AccountNormal first.
+// AccountCategories returns the categories of a platform's accounts, AccountNormal first.
 func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }

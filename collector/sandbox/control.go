@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveControl answers what steers and observes the sandbox itself.
+// serveControl answers the control calls.
 func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
-	room, ok := map[string]map[string]func(*http.Request) reply{
+	methods, ok := map[string]map[string]func(*http.Request) reply{
 		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.putFault, http.MethodDelete: s.deleteFaults},
 		"calls":   {http.MethodGet: s.getCalls, http.MethodDelete: s.deleteCalls},
 		"clock":   {http.MethodGet: s.getClock, http.MethodPut: s.putClock, http.MethodDelete: s.deleteClock},
@@ -24,22 +24,22 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 		"account": {http.MethodGet: s.getAccount, http.MethodPut: s.putAccount},
 	}[path]
 	if !ok {
-		write(w, r, problem(http.StatusNotFound, "no control of that name; there are faults, calls, clock, video, account and meta"))
+		write(w, r, problem(http.StatusNotFound, "unknown control path; use faults, calls, clock, video, account or meta"))
 		return
 	}
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	answer, ok := room[method]
+	answer, ok := methods[method]
 	if !ok {
 		var allowed []string
-		for name := range room {
+		for name := range methods {
 			allowed = append(allowed, name)
 		}
 		slices.Sort(allowed)
 		list := strings.Join(allowed, ", ")
-		write(w, r, problem(http.StatusMethodNotAllowed, r.Method+" is not allowed here, but "+list).with("Allow", list))
+		write(w, r, problem(http.StatusMethodNotAllowed, r.Method+" is not allowed here; use "+list).with("Allow", list))
 		return
 	}
 	write(w, r, answer(r))
@@ -60,7 +60,7 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 		Body       json.RawMessage `json:"body"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object of source, fault, count, retry_after, ids, status and body: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object with source, fault, count, retry_after, ids, status and body: "+err.Error())
 	}
 	source := everySource
 	if in.Source != nil && *in.Source != "" {
@@ -68,26 +68,26 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	}
 	if source != everySource && !slices.Contains(faultSources, source) {
 		return problem(http.StatusBadRequest,
-			fmt.Sprintf(`source %q is unknown; it is one of %s, or "" or "*" for all`, source, strings.Join(faultSources, ", ")))
+			fmt.Sprintf(`source %q is unknown; use one of %s, or "" or "*" for all`, source, strings.Join(faultSources, ", ")))
 	}
 	if !slices.Contains(faultNames, in.Fault) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; it is one of %s", in.Fault, strings.Join(faultNames, ", ")))
+		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use one of %s", in.Fault, strings.Join(faultNames, ", ")))
 	}
 	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
 	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
-		return problem(http.StatusBadRequest, "ids, status and body belong to the fault refused, and to no other")
+		return problem(http.StatusBadRequest, "ids, status and body are for the fault refused only")
 	}
 	if in.Fault == faultRefused && (len(in.IDs) == 0 || in.Status < 400 || in.Status > 599 || in.Body == nil) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("the fault refused needs ids, a body, and a status of 400 to 599, not %d", in.Status))
+		return problem(http.StatusBadRequest, fmt.Sprintf("the fault refused needs ids, a body, and a status from 400 to 599, not %d", in.Status))
 	}
 	if in.Count != nil {
 		set.Count = *in.Count
 	}
 	if set.Count < 0 {
-		return problem(http.StatusBadRequest, fmt.Sprintf("count is %d; it is how many calls meet the fault, or 0 for all until it is deleted", set.Count))
+		return problem(http.StatusBadRequest, fmt.Sprintf("count is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
 	}
 	if in.RetryAfter != nil && (*in.RetryAfter < 0 || *in.RetryAfter > day) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("retry_after is %d; it is from 0 to %d seconds", *in.RetryAfter, day))
+		return problem(http.StatusBadRequest, fmt.Sprintf("retry_after is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
 	}
 	s.faults.set(set)
 	return reply{status: http.StatusOK, body: set}
@@ -97,7 +97,7 @@ func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	source := r.URL.Query().Get("source")
 	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
 		return problem(http.StatusBadRequest,
-			fmt.Sprintf(`source %q is unknown; it is one of %s, "*" for the fault of all, or left out for every fault`, source, strings.Join(faultSources, ", ")))
+			fmt.Sprintf(`source %q is unknown; use one of %s, "*" for the fault of all sources, or leave it out to delete every fault`, source, strings.Join(faultSources, ", ")))
 	}
 	s.faults.clear(source)
 	return reply{status: http.StatusNoContent}
@@ -116,17 +116,17 @@ func (s *Sandbox) getClock(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"now": s.clock().Format(time.RFC3339), "frozen": s.frozen.Load() != nil}}
 }
 
-// putClock makes the clock stand still at an instant.
+// putClock stops the clock at a time.
 func (s *Sandbox) putClock(r *http.Request) reply {
 	var in struct {
 		Now string `json:"now"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object of now alone: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object with now: "+err.Error())
 	}
 	at, err := time.Parse(time.RFC3339, in.Now)
 	if err != nil || at.Year() < 2020 || at.Year() > 2099 {
-		return problem(http.StatusBadRequest, fmt.Sprintf("now is %q; it is a time of the years 2020 to 2099 after RFC 3339, as 2026-11-21T08:00:00Z", in.Now))
+		return problem(http.StatusBadRequest, fmt.Sprintf("now is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z", in.Now))
 	}
 	at = at.UTC().Truncate(time.Second)
 	s.frozen.Store(&at)
@@ -138,18 +138,18 @@ func (s *Sandbox) deleteClock(*http.Request) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// platformOf reads the query's platform and instant.
+// platformOf returns platform and at from the query.
 func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
-		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; it is one of %v", p, link.Platforms))
+		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use one of %v", p, link.Platforms))
 		return "", time.Time{}, &bad
 	}
 	at := s.clock()
 	if given := r.URL.Query().Get("at"); given != "" {
 		parsed, err := time.Parse(time.RFC3339, given)
 		if err != nil {
-			bad := problem(http.StatusBadRequest, fmt.Sprintf("at is %q; it is a time after RFC 3339", given))
+			bad := problem(http.StatusBadRequest, fmt.Sprintf("at is %q; it must be a time in RFC 3339", given))
 			return "", time.Time{}, &bad
 		}
 		at = parsed.UTC()
@@ -165,12 +165,12 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	id := r.URL.Query().Get("id")
 	if category := Category(r.URL.Query().Get("category")); category != "" && id == "" {
 		if id = s.world.Find(p, category); id == "" {
-			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; it is one of %v", category, p, Categories(p)))
+			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use one of %v", category, p, Categories(p)))
 		}
 	}
 	truth, ok := s.world.Video(p, id, at)
 	if !ok {
-		return problem(http.StatusNotFound, fmt.Sprintf("id %q has not the shape of a video id of %s", id, p))
+		return problem(http.StatusNotFound, fmt.Sprintf("id %q is not a valid video id of %s", id, p))
 	}
 	return reply{status: http.StatusOK, body: truth}
 }
@@ -183,12 +183,12 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	ref := r.URL.Query().Get("handle")
 	if category := AccountCategory(r.URL.Query().Get("category")); category != "" && ref == "" {
 		if ref = s.world.FindAccount(p, category); ref == "" {
-			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; it is one of %v", category, p, AccountCategories(p)))
+			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use one of %v", category, p, AccountCategories(p)))
 		}
 	}
 	truth, ok := s.world.Account(p, ref, at)
 	if !ok {
-		return problem(http.StatusNotFound, fmt.Sprintf("handle %q has not the shape of a handle of %s", ref, p))
+		return problem(http.StatusNotFound, fmt.Sprintf("handle %q is not a valid handle of %s", ref, p))
 	}
 	return reply{status: http.StatusOK, body: struct {
 		AccountTruth
@@ -205,10 +205,10 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 		Stranger bool          `json:"stranger"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object of platform, handle, to and stranger: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object with platform, handle, to and stranger: "+err.Error())
 	}
 	if !slices.Contains(link.Platforms, in.Platform) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; it is one of %v", in.Platform, link.Platforms))
+		return problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use one of %v", in.Platform, link.Platforms))
 	}
 	switch err := s.world.Rename(in.Platform, in.Handle, in.To, in.Stranger); {
 	case errors.Is(err, errNoAccount):
@@ -222,7 +222,7 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: truth}
 }
 
-// strictJSON takes one object, known members only, and nothing after it.
+// strictJSON decodes one JSON value. It refuses unknown members and anything after the value.
 func strictJSON(body io.Reader, into any) error {
 	decoder := json.NewDecoder(io.LimitReader(body, 64<<10))
 	decoder.DisallowUnknownFields()

@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSettings_pointEverySourceAtTheSandbox(t *testing.T) {
+func TestSettings_configureEverySource(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
 		"REELTALLY_SANDBOX=true",
@@ -45,16 +45,16 @@ func TestSettings_pointEverySourceAtTheSandbox(t *testing.T) {
 	}, New(Options{}).Settings("http://127.0.0.1:9090/"))
 }
 
-func TestHandler_saysWhatItIsEverywhere(t *testing.T) {
+func TestHandler_setsSandboxHeader(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	for _, path := range []string{"/", "/nothing", "/youtube/", "/instagram/", "/facebook/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
 		r.do(t, http.MethodGet, path, "") // do checks the header
 	}
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
 }
 
-func TestHandler_survivesAnything(t *testing.T) {
+func TestHandler_acceptsAnyRequest(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Now: func() time.Time { return testNow }})
 	handler := s.Handler()
@@ -86,9 +86,9 @@ func TestHandler_survivesAnything(t *testing.T) {
 	})
 }
 
-func TestControl_faultsAreCheckedStrictly(t *testing.T) {
+func TestControl_refusesInvalidFaults(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	for body, allowed := range map[string]string{
 		``:                                     "fault",
 		`[]`:                                   "fault",
@@ -113,9 +113,9 @@ func TestControl_faultsAreCheckedStrictly(t *testing.T) {
 	require.Equal(t, "DELETE, GET, PUT", a.Header.Get("Allow"))
 }
 
-func TestControl_faultsGoToTheNearestSource(t *testing.T) {
+func TestControl_mostSpecificFaultApplies(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	tiktok := func() int { return r.ensemble(t, "tt/user/info", "username", "zachking").StatusCode }
 	instagram := func() int { return r.ensemble(t, "instagram/user/info", "username", "nike").StatusCode }
 	youtube := func() int { return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode }
@@ -128,16 +128,16 @@ func TestControl_faultsGoToTheNearestSource(t *testing.T) {
 	require.Len(t, list, 3)
 	require.Equal(t, object{"source": "tiktok", "fault": "quota_spent", "count": json.Number("2"), "retry_after": nil, "used": json.Number("1")}, list[1])
 	require.Equal(t, 495, tiktok())
-	require.Equal(t, 500, tiktok(), "after its count the next one is met")
+	require.Equal(t, 500, tiktok(), "after its count, the next fault applies")
 	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults?source=vendor", "").StatusCode)
 	require.Equal(t, []int{429, 429}, []int{tiktok(), instagram()})
 	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults", "").StatusCode)
 	require.Equal(t, []int{200, 200, 200}, []int{tiktok(), instagram(), youtube()})
 }
 
-func TestControl_callsAreCounted(t *testing.T) {
+func TestControl_countsCalls(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	read := func(source, member string) any {
 		return at(t, r.do(t, http.MethodGet, "/_control/calls", "").json(t), source, member)
 	}
@@ -145,7 +145,7 @@ func TestControl_callsAreCounted(t *testing.T) {
 	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
 	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
 	r.youtube(t, "channels", "part", "id", "forHandle", "@nasa")
-	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // refused, and counted
+	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // refused, but counted
 	r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
 	r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD")
 	r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
@@ -165,7 +165,7 @@ func TestControl_callsAreCounted(t *testing.T) {
 	require.Equal(t, json.Number("0"), read("youtube", "calls"))
 }
 
-func TestControl_callLogIsBounded(t *testing.T) {
+func TestControl_limitsCallLog(t *testing.T) {
 	t.Parallel()
 	l := newCallLog()
 	for range keptBatches + 5 {
@@ -177,9 +177,9 @@ func TestControl_callLogIsBounded(t *testing.T) {
 	require.Equal(t, 5, log.BatchesDropped)
 }
 
-func TestControl_clockStandsStillWhereItIsPut(t *testing.T) {
+func TestControl_stopsClock(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	views := func() any {
 		return at(t, r.youtube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").json(t), "items", 0, "statistics", "viewCount")
 	}
@@ -195,9 +195,9 @@ func TestControl_clockStandsStillWhereItIsPut(t *testing.T) {
 	}
 }
 
-func TestControl_tellsTheTruth(t *testing.T) {
+func TestControl_returnsTrueData(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	get := func(query string) answer { return r.do(t, http.MethodGet, "/_control/"+query, "") }
 	truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
 	want, err := json.Marshal(truth)
@@ -219,54 +219,56 @@ func TestControl_tellsTheTruth(t *testing.T) {
 	}
 }
 
-func TestFaults_soundLikeTheirSource(t *testing.T) {
+func TestFaults_haveFormatOfSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		ask                      func(*testing.T, rig) answer
+		request                  func(*testing.T, testServer) answer
 		limited, spent, internal int
-		message                  []any // where the error's text stands
+		message                  []any // the path of the error's text
 	}{
-		"youtube": {func(t *testing.T, r rig) answer { return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ") },
+		"youtube": {func(t *testing.T, r testServer) answer {
+			return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
+		},
 			429, 403, 503, []any{"error", "message"}},
-		"ensembledata":   {func(t *testing.T, r rig) answer { return r.ensemble(t, "tt/post/info", "url", scoutVideo) }, 429, 495, 500, []any{"detail"}},
-		"scrapecreators": {func(t *testing.T, r rig) answer { return r.creators(t, "v2/tiktok/video", "url", scoutVideo) }, 429, 402, 500, []any{"message"}},
-		"apify":          {func(t *testing.T, r rig) answer { return r.apify(t, `{"postURLs":["`+scoutVideo+`"]}`) }, 429, 402, 500, []any{"error", "message"}},
+		"ensembledata":   {func(t *testing.T, r testServer) answer { return r.ensemble(t, "tt/post/info", "url", scoutVideo) }, 429, 495, 500, []any{"detail"}},
+		"scrapecreators": {func(t *testing.T, r testServer) answer { return r.creators(t, "v2/tiktok/video", "url", scoutVideo) }, 429, 402, 500, []any{"message"}},
+		"apify":          {func(t *testing.T, r testServer) answer { return r.apify(t, `{"postURLs":["`+scoutVideo+`"]}`) }, 429, 402, 500, []any{"error", "message"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			r := newTestServer(t)
 			for fault, status := range map[string]int{"rate_limited": c.limited, "quota_spent": c.spent, "server_error": c.internal} {
 				r.fault(t, `{"source":"*","fault":"`+fault+`","count":1}`)
-				a := c.ask(t, r)
+				a := c.request(t, r)
 				require.Equal(t, status, a.StatusCode, fault)
 				require.NotEmpty(t, at(t, a.json(t), c.message...))
 				require.Empty(t, a.Header.Get("Retry-After"))
 			}
 			r.fault(t, `{"source":"*","fault":"rate_limited","count":1,"retry_after":0}`)
-			require.Equal(t, "0", c.ask(t, r).Header.Get("Retry-After"))
-			require.Less(t, c.ask(t, r).StatusCode, 300)
+			require.Equal(t, "0", c.request(t, r).Header.Get("Retry-After"))
+			require.Less(t, c.request(t, r).StatusCode, 300)
 		})
 	}
 }
 
-func TestFaults_truncatedBodiesBreakOff(t *testing.T) {
+func TestFaults_truncateBodies(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	r.fault(t, `{"source":"youtube","fault":"truncated"}`)
-	ask := func() answer { return r.youtube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
-	first := ask()
+	request := func() answer { return r.youtube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
+	first := request()
 	require.Equal(t, http.StatusOK, first.StatusCode)
 	require.NoError(t, first.err)
 	require.NotEmpty(t, first.text)
 	require.False(t, json.Valid([]byte(first.text)))
-	second := ask()
+	second := request()
 	require.Equal(t, http.StatusOK, second.StatusCode)
-	require.Error(t, second.err, "the header promised more")
+	require.Error(t, second.err, "Content-Length must be that of the whole body")
 }
 
-func TestFaults_zerosKeepTheShape(t *testing.T) {
+func TestFaults_zerosKeepFormat(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"zeros"}`)
 	statistics := at(t, r.youtube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").json(t), "items", 0, "statistics").(object)
 	require.Equal(t, object{"viewCount": "0", "likeCount": "0", "commentCount": "0", "favoriteCount": "0"}, statistics)
@@ -280,12 +282,12 @@ func TestFaults_zerosKeepTheShape(t *testing.T) {
 	require.Equal(t, json.Number("0"), at(t, post, "edge_media_preview_like", "count"))
 	require.Equal(t, json.Number("0"), at(t, post, "video_play_count"))
 	hidden := at(t, r.youtube(t, "videos", "part", "statistics", "id", r.World().Find(link.YouTube, HiddenLikes)).json(t), "items", 0, "statistics")
-	require.NotContains(t, hidden, "likeCount", "what is absent stays absent")
+	require.NotContains(t, hidden, "likeCount", "hidden counts must stay absent")
 }
 
-func TestFaults_slowWaitsForTheCallerToGiveUp(t *testing.T) {
+func TestFaults_slowEndsIfCallerCancels(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	r.fault(t, `{"source":"youtube","fault":"slow","count":1,"retry_after":0}`)
 	require.Equal(t, http.StatusOK, r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode)
 	r.fault(t, `{"source":"youtube","fault":"slow","count":1}`)
@@ -297,15 +299,15 @@ func TestFaults_slowWaitsForTheCallerToGiveUp(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // the call has met the fault
+		return len(r.Sandbox.faults.rules) == 0 // the fault was used
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)
 }
 
-func TestFaults_hostileBodiesComeByTurns(t *testing.T) {
+func TestFaults_hostileVariantsAlternate(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"hostile"}`)
 	bodies := map[string]string{}
 	for i, variant := range hostileVariants() {
@@ -328,27 +330,27 @@ func TestFaults_hostileBodiesComeByTurns(t *testing.T) {
 	require.False(t, utf8.ValidString(bodies["NUL, lone surrogates and invalid UTF-8 in texts"]))
 	require.Contains(t, bodies["NUL, lone surrogates and invalid UTF-8 in texts"], `\u0000`)
 	require.NotContains(t, bodies["no ids"], "aweme_id")
-	require.Contains(t, bodies["numbers that no count can be"], "1e400")
+	require.Contains(t, bodies["impossible numbers"], "1e400")
 	require.Contains(t, bodies["null for every value"], `"play_count":null`)
 	require.Empty(t, bodies["an empty body"])
-	swapped := decoded([]byte(bodies["fields that have changed places"]))
+	swapped := decoded([]byte(bodies["swapped fields"]))
 	views, _ := at(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
 	likes, _ := at(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)
-	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "then they begin again")
+	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "the first variant follows the last one")
 	r.do(t, http.MethodDelete, "/_control/faults", "")
 	require.True(t, json.Valid([]byte(r.ensemble(t, "tt/post/info", "url", scoutVideo).text)))
 }
 
-func TestFaults_spareWhoeverHasNoKey(t *testing.T) {
+func TestFaults_doNotApplyWithoutKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	r.fault(t, `{"fault":"server_error"}`)
 	require.Equal(t, 400, r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key=wrong", "").StatusCode)
 	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
 }
 
-func TestFaults_meetJustTheirCount(t *testing.T) {
+func TestFaults_endAfterCount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{rules: map[string]*rule{}}
@@ -366,9 +368,9 @@ func TestFaults_meetJustTheirCount(t *testing.T) {
 	})
 }
 
-func TestSandbox_servesManyAtOnce(t *testing.T) {
+func TestSandbox_servesConcurrentRequests(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	ctx := context.Background()
 	const token = "&token=" + VendorKey
 	failed := make(chan string, 40)
@@ -400,13 +402,13 @@ func TestSandbox_servesManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestControl_renamesAnAccount(t *testing.T) {
+func TestControl_renamesAccounts(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		for _, stranger := range []bool{false, true} {
 			t.Run(fmt.Sprint(p, " stranger ", stranger), func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t)
+				r := newTestServer(t)
 				w := r.World()
 				old := w.Handle(p, 77)
 				before, ok := w.Account(p, old, testNow)
@@ -426,9 +428,9 @@ func TestControl_renamesAnAccount(t *testing.T) {
 				v, ok := w.Video(p, uploads[0], testNow)
 				require.True(t, ok)
 				require.Equal(t, "quite.another", v.Account.Handle)
-				require.Equal(t, stranger, w.Claim(p, uploads[0], old), "nobody bears it, or another does")
+				require.Equal(t, stranger, w.Claim(p, uploads[0], old), "the old handle is unused or belongs to another account")
 				v, _ = w.Video(p, uploads[0], testNow)
-				require.Equal(t, before.ID, v.Account.ID, "a link with the old handle takes no video away")
+				require.Equal(t, before.ID, v.Account.ID, "a link with the old handle must not change the author")
 				byID, ok := w.byID(p, before.ID)
 				require.True(t, ok)
 				require.Equal(t, "quite.another", byID.handle)
@@ -446,16 +448,16 @@ func TestControl_renamesAnAccount(t *testing.T) {
 				require.Equal(t, http.StatusConflict, put("quite.another", w.Handle(p, 79)))
 				require.Equal(t, http.StatusBadRequest, put("quite.another", "no handle at all"))
 				require.Equal(t, http.StatusNotFound, put("no handle at all", "somebody"))
-				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[stranger], put("quite.another", old), "back again, unless it is another's")
+				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[stranger], put("quite.another", old), "the old handle can be used again if it is unused")
 			})
 		}
 	}
-	require.Equal(t, http.StatusBadRequest, newRig(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
+	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
 }
 
-func TestFaults_refusedIsForCallsThatNameTheTarget(t *testing.T) {
+func TestFaults_refusedAppliesToItsIDs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"
 	r.fault(t, `{"source":"vendor","fault":"refused","ids":["aaaaaaaaaaA"],"status":403,"body":{"success":false,"error":"forbidden","errorStatus":403,"message":"This video is age restricted"}}`)
 	refused := r.creators(t, "v1/youtube/video", "url", link)

@@ -12,16 +12,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The faults that can be asked for.
+// The faults.
 const (
-	faultRateLimited = "rate_limited" // the source's own answer, Retry-After only when asked for
+	faultRateLimited = "rate_limited" // the source's own answer; Retry-After only with retry_after
 	faultQuotaSpent  = "quota_spent"  // the source's own answer
 	faultServerError = "server_error" // the source's own 5xx
-	faultTruncated   = "truncated"    // 200, and half of a right body
-	faultHostile     = "hostile"      // 200, and a body that no client should trust: see hostileVariants
-	faultSlow        = "slow"         // the right answer, after retry_after seconds
-	faultZeros       = "zeros"        // the right answer, every count in it 0
-	faultRefused     = "refused"      // the rule's status and body, for each call that names one of its ids
+	faultTruncated   = "truncated"    // 200 and half of the correct body
+	faultHostile     = "hostile"      // 200 and a hostile body; see hostileVariants
+	faultSlow        = "slow"         // the correct answer after retry_after seconds
+	faultZeros       = "zeros"        // the correct answer with all counts 0
+	faultRefused     = "refused"      // the rule's status and body, for each call with one of its ids
 )
 
 var faultNames = []string{
@@ -30,30 +30,30 @@ var faultNames = []string{
 
 const everySource = "*"
 
-// faultSources are the names that a fault and the call log know.
+// faultSources are the names of sources in faults and in the call log.
 var faultSources = []string{
 	sourceYouTube, sourceTikTokDisplay, sourceTikTokResearch, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
 }
 
-// rule is a fault in force.
+// rule is an active fault.
 type rule struct {
 	Source     string `json:"source"`
 	Fault      string `json:"fault"`
-	Count      int    `json:"count"` // calls that it is for; 0 until deleted
+	Count      int    `json:"count"` // the number of calls with the fault; 0 means all calls until the fault is deleted
 	RetryAfter *int   `json:"retry_after"`
-	Used       int    `json:"used"` // calls that it has answered
-	// IDs, Status and Body are for refused: the ids, handles or links that it refuses, and the answer.
+	Used       int    `json:"used"` // the number of calls that had the fault
+	// IDs, Status and Body are for refused: the refused ids, handles or links, and the answer.
 	IDs    []string        `json:"ids,omitempty"`
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
 }
 
-// concerns returns true if the rule applies to a call that names ids.
-func (r rule) concerns(ids []string) bool {
+// appliesTo returns true if the rule applies to a call with these ids.
+func (r rule) appliesTo(ids []string) bool {
 	return r.Fault != faultRefused || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(r.IDs, id) })
 }
 
-// faults keeps one rule a source.
+// faults has at most one rule for each source.
 type faults struct {
 	mu    sync.Mutex
 	rules map[string]*rule
@@ -86,14 +86,14 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take uses up one call of the most specific rule for a call that names ids: a rule for the platform, else for the source, else for
-// all. turn is how many calls the rule has met before.
-func (f *faults) take(source, platform string, ids []string) (r rule, turn int, ok bool) {
+// take returns the most specific rule for a call and counts the call. A rule for the platform is more specific than a rule for the source, which
+// is more specific than a rule for all sources. earlier is the number of earlier calls with the rule.
+func (f *faults) take(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range []string{platform, source, everySource} {
 		found := f.rules[name]
-		if found == nil || !found.concerns(ids) {
+		if found == nil || !found.appliesTo(ids) {
 			continue
 		}
 		found.Used++
@@ -107,7 +107,7 @@ func (f *faults) take(source, platform string, ids []string) (r rule, turn int, 
 
 const slowDefault = 30 // seconds
 
-// wait is false when the caller gave up first.
+// wait waits for a number of seconds, or slowDefault if seconds is nil. It returns false if ctx ends first.
 func wait(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {
@@ -123,7 +123,7 @@ func wait(ctx context.Context, seconds *int) bool {
 	}
 }
 
-// countKeys are the members that hold a count in any of the wire formats.
+// countKeys are the members with a count in all formats.
 var countKeys = map[string]bool{
 	"viewCount": true, "likeCount": true, "commentCount": true, "favoriteCount": true, "subscriberCount": true, "videoCount": true,
 	"viewCountInt": true, "likeCountInt": true, "commentCountInt": true, "viewCountText": true,
@@ -137,7 +137,7 @@ var countKeys = map[string]bool{
 	"ig_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
 }
 
-// zeroed makes every count of a good answer 0, in the type that it has; what is absent stays absent.
+// zeroed sets every count of a good answer to 0 and keeps its type. It adds no counts.
 func zeroed(good reply) reply {
 	if good.body == nil || good.status >= 300 {
 		return good
@@ -163,7 +163,7 @@ func zeroed(good reply) reply {
 	return good
 }
 
-// decoded reads JSON of our own making, numbers kept as they are spelled.
+// decoded decodes JSON that the sandbox has encoded. It keeps the text of numbers.
 func decoded(raw []byte) any {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -172,17 +172,17 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop, returned to rewrite, removes a member.
+// drop is the value with which change tells rewrite to remove a member.
 type drop struct{}
 
-// rewrite rebuilds a decoded JSON value bottom up. The key of a list's element is that of the list.
+// rewrite applies change to all parts of a decoded JSON value, innermost first. The key of a list's element is the key of the list.
 func rewrite(value any, change func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {
 		switch v := value.(type) {
 		case object:
 			out := make(object, len(v))
-			for _, name := range slices.Sorted(maps.Keys(v)) { // the same answer is bent the same way
+			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, so that the result is deterministic
 				if changed := walk(name, v[name]); changed != (drop{}) {
 					out[name] = changed
 				}

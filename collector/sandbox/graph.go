@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// graphVersions are the versions of Meta's Graph API that answer.
+// graphVersions are the supported versions of Meta's Graph API.
 var graphVersions = []string{"v22.0", "v23.0", "v24.0", "v25.0", "v26.0"}
 
 // graphField is one entry of a field expansion: name.modifier(value).modifier(value){fields}.
@@ -24,25 +24,26 @@ type graphField struct {
 
 var graphName = regexp.MustCompile(`^[a-z][a-z0-9_]*`)
 
-// parseGraphFields reads a field expansion; ok is false where its syntax is broken, at says where.
+// parseGraphFields parses a field expansion. If its syntax is wrong, ok is false and at is the position of the error.
 func parseGraphFields(text string) (fields []graphField, at int, ok bool) {
 	rest := text
-	fields, ok = graphList(&rest)
+	fields, ok = parseGraphList(&rest)
 	if ok && rest != "" {
 		ok = false
 	}
 	return fields, len(text) - len(rest), ok
 }
 
-func graphList(rest *string) (fields []graphField, ok bool) {
+// parseGraphList parses fields that are separated by commas, and removes them from rest.
+func parseGraphList(rest *string) (fields []graphField, ok bool) {
 	for {
 		f := graphField{modifiers: map[string]string{}}
-		if f.name, ok = graphWord(rest); !ok {
+		if f.name, ok = parseGraphName(rest); !ok {
 			return nil, false
 		}
 		for strings.HasPrefix(*rest, ".") {
 			*rest = (*rest)[1:]
-			name, ok := graphWord(rest)
+			name, ok := parseGraphName(rest)
 			if !ok || !strings.HasPrefix(*rest, "(") {
 				return nil, false
 			}
@@ -54,7 +55,7 @@ func graphList(rest *string) (fields []graphField, ok bool) {
 		}
 		if strings.HasPrefix(*rest, "{") {
 			*rest = (*rest)[1:]
-			if f.fields, ok = graphList(rest); !ok || !strings.HasPrefix(*rest, "}") {
+			if f.fields, ok = parseGraphList(rest); !ok || !strings.HasPrefix(*rest, "}") {
 				return nil, false
 			}
 			*rest = (*rest)[1:]
@@ -67,23 +68,24 @@ func graphList(rest *string) (fields []graphField, ok bool) {
 	}
 }
 
-func graphWord(rest *string) (string, bool) {
+// parseGraphName parses a name and removes it from rest.
+func parseGraphName(rest *string) (string, bool) {
 	word := graphName.FindString(*rest)
 	*rest = (*rest)[len(word):]
 	return word, word != ""
 }
 
-// absent is a field that the platform knows and here has nothing to say of.
+// absent is the value of a known field that the object does not have.
 type absent struct{}
 
-// graphNode is an object of the API: its fields, and what hangs on it.
+// graphNode is an object of the API with its fields and edges.
 type graphNode struct {
-	kind   string // as errors call it
+	kind   string // the name of the type in errors
 	fields object
 	edges  map[string]func(graphField) (any, *reply)
 }
 
-// project gives the fields that were asked for; the id always comes with them.
+// project returns the requested fields and the id.
 func (n graphNode) project(fields []graphField) (object, *reply) {
 	out := object{"id": n.fields["id"]}
 	for _, f := range fields {
@@ -109,9 +111,9 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage gives the part of a list of ids that limit and after ask for, each as fields of its node, with the cursors. Of a
-// list that is asked for by itself, next is its address without the cursor. What shown, unless nil, leaves out is missing from a page that is
-// already cut, as on the real platform: it may be short or empty and go on all the same.
+// graphPage returns the page of a list that limit and after select, with cursors. Each entry has the requested fields of its node. next is the
+// URL of the list without the cursor, or "" for a list inside another object. If shown is not nil, entries for which it returns false are
+// removed from the page, which may then be short or empty although more pages follow.
 func graphPage(ids []string, limit, after, next string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
@@ -127,7 +129,7 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, sho
 		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is no cursor of this list")
 		return nil, &bad
 	}
-	part, following := window(ids, start, size)
+	part, nextStart := window(ids, start, size)
 	data := []any{}
 	for _, id := range part {
 		if shown != nil && !shown(id) {
@@ -143,21 +145,21 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, sho
 	if len(part) > 0 {
 		cursors := object{"before": graphCursor(start)}
 		paging := object{"cursors": cursors}
-		if next != "" || following != 0 { // a list inside another object has no cursor on its last page
+		if next != "" || nextStart != 0 { // a list inside another object has no cursor on its last page
 			cursors["after"] = graphCursor(start + len(part))
 		}
-		if next != "" && following != 0 {
-			paging["next"] = next + "&after=" + url.QueryEscape(graphCursor(following))
+		if next != "" && nextStart != 0 {
+			paging["next"] = next + "&after=" + url.QueryEscape(graphCursor(nextStart))
 		}
 		list["paging"] = paging
 	}
 	return list, nil
 }
 
-const cursorMark = "sandbox-list:"
+const cursorPrefix = "sandbox-list:"
 
 func graphCursor(offset int) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(cursorMark + strconv.Itoa(offset)))
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.Itoa(offset)))
 }
 
 func readGraphCursor(cursor string) (int, bool) {
@@ -165,22 +167,22 @@ func readGraphCursor(cursor string) (int, bool) {
 		return 0, true
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	offset, ok := strings.CutPrefix(string(raw), cursorMark)
+	offset, ok := strings.CutPrefix(string(raw), cursorPrefix)
 	n, bad := strconv.Atoi(offset)
 	return n, err == nil && ok && bad == nil && n >= 0
 }
 
-// graphRequest is a request that has passed the checks that all of the API shares.
+// graphRequest is a request that passed the general checks of the API.
 type graphRequest struct {
 	path   []string // below the version
 	fields []graphField
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does, to tokens that are known.
+// serveGraph answers /SOURCE/VERSION/PATH like the Graph API. known returns true for a valid token.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, known func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
-	s.serve(w, c, graphVoice(source), func(c *call) reply {
+	s.serve(w, c, graphErrors(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
 		values, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch given := values.Get("access_token"); {
@@ -191,7 +193,7 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 		case !known(given):
 			return refuse(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
 		}
-		if bad := s.meta.proved(values); bad != nil {
+		if bad := s.meta.checkProof(values); bad != nil {
 			return *bad
 		}
 		switch {
@@ -211,12 +213,13 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 	})
 }
 
+// refuse marks a reply to a caller without a valid credential.
 func refuse(r reply) reply {
 	r.refused = true
 	return r
 }
 
-// projected is the answer that consists of one node.
+// projected returns the requested fields of a node as a reply.
 func (n graphNode) projected(fields []graphField) reply {
 	body, bad := n.project(fields)
 	if bad != nil {
@@ -225,7 +228,7 @@ func (n graphNode) projected(fields []graphField) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// graphError is the body of Meta's errors.
+// graphError returns an error in Meta's format.
 func graphError(status, code, subcode int, message string) reply {
 	kind := "OAuthException"
 	e := object{"message": message, "code": code, "fbtrace_id": "AxbSandboxTrace0000000"}
@@ -243,21 +246,21 @@ func graphMissing(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 
-// The codes of the business limits, and what the platform calls the use cases.
+// graphLimits are the codes of the business limits with Meta's names of the use cases.
 var graphLimits = map[string]struct {
 	code int
 	kind string
 }{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
 
-func graphVoice(source string) voice {
-	return voice{
+func graphErrors(source string) errorReplies {
+	return errorReplies{
 		rateLimited: func() reply {
 			return graphError(http.StatusBadRequest, 4, 0, "(#4) Application request limit reached").
 				with("X-App-Usage", `{"call_count":100,"total_cputime":25,"total_time":25}`)
 		},
 		quotaSpent: func() reply {
 			limit := graphLimits[source]
-			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // of our own making: it cannot fail
+			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // it cannot fail
 				"type": limit.kind, "call_count": 100, "total_cputime": 20, "total_time": 20, "estimated_time_to_regain_access": 5,
 			}}})
 			return graphError(http.StatusBadRequest, limit.code, 2446079, fmt.Sprintf("(#%d) There have been too many calls to this account. Wait a bit and try again.", limit.code)).

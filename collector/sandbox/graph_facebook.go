@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// facebookOwn is the page whose insights the sandbox's token may read: an ordinary one, far from those that Find gives.
+// facebookOwn returns the page of FacebookToken. It is an ordinary account that Find never returns.
 func (w *World) facebookOwn() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Facebook, number) != AccountNormal {
@@ -19,15 +19,15 @@ func (w *World) facebookOwn() identity {
 	return w.byNumber(link.Facebook, number)
 }
 
-// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the own page's insights.
-// Every account of the world is a page that the token may read, but for the private ones, which are people's profiles.
+// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the insights of the own page. Every account
+// is a page that the token may read, except private accounts, which are personal profiles.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
-		_, ok := s.facebookBearer(token)
+		_, ok := s.facebookTokenOwner(token)
 		return ok
 	}
 	s.serveGraph(w, r, sourceFacebook, known, path, func(c *call, q graphRequest) reply {
-		bearer, _ := s.facebookBearer(q.values.Get("access_token"))
+		owner, _ := s.facebookTokenOwner(q.values.Get("access_token"))
 		id := q.path[0]
 		c.ids = append(c.ids, id)
 		edge := ""
@@ -36,17 +36,17 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		}
 		switch {
 		case isMe(q.path) && edge == "accounts" && len(q.path) == 2:
-			return s.facebookPages(c, q, bearer)
+			return s.facebookPages(c, q, owner)
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
 		case edge == "video_insights":
-			return s.facebookInsights(c, bearer, id, q.values.Get("metric"))
+			return s.facebookInsights(c, owner, id, q.values.Get("metric"))
 		case edge == "videos", edge == "video_reels":
 			page, bad := s.facebookPage(c, id)
 			if bad != nil {
 				return *bad
 			}
-			if bad := s.needsPage(bearer, page.id); bad != nil {
+			if bad := s.requirePageToken(owner, page.id); bad != nil {
 				return *bad
 			}
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
@@ -60,7 +60,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		case edge != "":
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+edge)
 		}
-		// An id may be that of a page as well as that of a video: what is asked for tells.
+		// The id may belong to a page and to a video. The requested fields decide.
 		asksPage := slices.ContainsFunc(q.fields, func(f graphField) bool { return f.name == "username" || f.name == "followers_count" })
 		_, own := s.world.numberOfID(link.Facebook, id)
 		if asksPage || own || !validID(link.Facebook, id) {
@@ -74,14 +74,14 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		if !ok || t.State == Deleted || t.State == Private {
 			return graphMissing(id)
 		}
-		if bad := s.needsPage(bearer, t.Account.ID); bad != nil {
+		if bad := s.requirePageToken(owner, t.Account.ID); bad != nil {
 			return *bad
 		}
 		return s.facebookVideo(c, id).projected(q.fields)
 	})
 }
 
-// facebookPage finds a page by its id or its name.
+// facebookPage returns a page by its id or its handle.
 func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
 	i, ok := s.world.identify(link.Facebook, ref)
 	state := Deleted
@@ -111,14 +111,14 @@ func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
 	return n
 }
 
-// isReel says which of the two lists of its page a video stands in.
+// isReel returns true if a video is in its page's list of reels, and false if it is in the list of videos.
 func (s *Sandbox) isReel(id string) bool {
-	return keyed(s.world.seed, "reel", id)%4 > 0
+	return hash(s.world.seed, "reel", id)%4 > 0
 }
 
-// facebookVideo is a video's node. Hidden reactions are left out.
+// facebookVideo returns the node of a video, without hidden reactions.
 func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
-	t, _ := s.world.Video(link.Facebook, id, c.now) // its caller knows that there is one
+	t, _ := s.world.Video(link.Facebook, id, c.now) // the caller has checked the id
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
 	if s.isReel(id) {
 		permalink = "/reel/" + id + "/"
@@ -148,27 +148,27 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 	return n
 }
 
-// facebookMetrics are the insights of a video.
+// facebookMetrics are the metrics of a video's insights.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
-// enoughViewers is from how many views on a video has insights.
-const enoughViewers = 5
+// minInsightViews is the number of views from which a video has insights.
+const minInsightViews = 5
 
-func (s *Sandbox) facebookInsights(c *call, bearer, id, metrics string) reply {
+func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
 		return graphMissing(id)
 	}
-	if t.Account.ID != bearer {
-		if bearer == "" {
+	if t.Account.ID != owner {
+		if owner == "" {
 			return graphError(http.StatusBadRequest, 190, 0, "(#190) This method must be called with a Page Access Token")
 		}
 		return graphError(http.StatusBadRequest, 10, 0, "(#10) This endpoint requires the page's own access token")
 	}
-	if s.meta.keepsInsights() {
+	if s.meta.refusesInsights() {
 		return graphError(http.StatusForbidden, 200, 0, "(#200) Requires read_insights permission to manage the object")
 	}
-	if t.Views < enoughViewers {
+	if t.Views < minInsightViews {
 		return graphError(http.StatusBadRequest, 10, 0, "(#10) Not enough viewers for the media to show insights")
 	}
 	likes := int64(0)
@@ -187,7 +187,7 @@ func (s *Sandbox) facebookInsights(c *call, bearer, id, metrics string) reply {
 		}
 		isReels := strings.Contains(metric, "reels")
 		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
-			continue // not ready yet, or of the other kind
+			continue // not ready yet, or a metric for the other kind of video
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The Graph API's ids of Instagram: 17 digits, and others than those that Instagram's site has for the same things.
+// The Graph API's ids of Instagram's accounts and posts have 17 digits. They differ from the ids on Instagram's site.
 const (
 	instagramUserBase  = 17_841_400_000_000_000
 	instagramMediaBase = 17_900_000_000_000_000
@@ -22,10 +22,10 @@ func instagramUserID(number uint32) string {
 }
 
 func (w *World) instagramMediaID(code string) string {
-	return strconv.FormatUint(instagramMediaBase+keyed(w.seed, "graph media", code)%99_999_999_999_999, 10)
+	return strconv.FormatUint(instagramMediaBase+hash(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
-// instagramOwn is the professional account whose token the sandbox takes: an ordinary one, far from those that Find gives.
+// instagramOwn returns the account of InstagramToken. It is an ordinary account that Find never returns.
 func (w *World) instagramOwn() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Instagram, number) != AccountNormal {
@@ -68,7 +68,7 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 	})
 }
 
-// instagramOwnNode is the own account, through which others are discovered.
+// instagramOwnNode returns the node of the own account, which has the edge business_discovery.
 func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	n := s.instagramUser(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
@@ -78,18 +78,18 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 			return nil, &bad
 		}
 		c.ids = append(c.ids, name)
-		asked, ok := s.world.byHandle(link.Instagram, name)
-		if !ok || s.world.account(asked, c.now).State != Public {
+		account, ok := s.world.byHandle(link.Instagram, name)
+		if !ok || s.world.account(account, c.now).State != Public {
 			bad := graphError(http.StatusBadRequest, 110, 2207013, "Invalid user id")
 			return nil, &bad
 		}
-		found, bad := s.instagramUser(c, asked, true).project(f.fields)
+		found, bad := s.instagramUser(c, account, true).project(f.fields)
 		return found, bad
 	}
 	return n
 }
 
-// instagramUser is an account; a discovered one is seen from outside.
+// instagramUser returns the node of an account. discovered is true if it was found by business discovery.
 func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode {
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
@@ -113,9 +113,9 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 	return n
 }
 
-// instagramMedia is a post. The owner sees hidden likes; views are only in discovered ones.
+// instagramMedia returns the node of a post. Only the owner sees hidden likes, and only a discovered post has views.
 func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
-	t, _ := s.world.Video(link.Instagram, code, c.now) // listed, so that there is one
+	t, _ := s.world.Video(link.Instagram, code, c.now) // the post exists, because it is listed
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
 		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,
@@ -133,20 +133,20 @@ func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNod
 	return n
 }
 
-// hiddenLikes are the likes that the creator hides from all but himself.
+// hiddenLikes returns the hidden likes of a video, which only its owner sees.
 func (t VideoTruth) hiddenLikes(w *World) int64 {
 	v, _ := w.video(t.Platform, t.ID, t.UploadedAt)
 	return 1 + int64(float64(t.Views-20)*v.curve.likes)
 }
 
-// instagramMetrics are the insights of a post.
+// instagramMetrics are the metrics of a post's insights.
 var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved", "reach", "total_interactions"}
 
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
 func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
 	t, _ := s.world.Video(link.Instagram, code, c.now)
-	shares, saved := t.Views/200, t.Views/150 // the world has none for Instagram
+	shares, saved := t.Views/200, t.Views/150 // the world has no such counts for Instagram
 	likes := int64(0)
 	if t.Likes != nil {
 		likes = *t.Likes

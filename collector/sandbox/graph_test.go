@@ -11,20 +11,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func (r rig) instagram(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) instagram(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/instagram/v25.0/"+path+"?"+query(append(pairs, "access_token", InstagramToken)...), "")
 }
 
-func (r rig) facebook(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) facebook(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", FacebookToken)...), "")
 }
 
-func (r rig) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
+func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
 
-// requireGraphError checks an error's code, and that its message says what.
-func requireGraphError(t *testing.T, a answer, status, code, subcode int, says string) {
+// requireGraphError checks the codes of an error and a part of its message.
+func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)
 	e := at(t, a.json(t), "error").(object)
@@ -32,37 +32,37 @@ func requireGraphError(t *testing.T, a answer, status, code, subcode int, says s
 	if subcode != 0 {
 		require.EqualValues(t, decimal(int64(subcode)), e["error_subcode"])
 	}
-	require.Contains(t, e["message"], says)
+	require.Contains(t, e["message"], message)
 	require.NotEmpty(t, e["type"])
 	require.NotEmpty(t, e["fbtrace_id"])
 }
 
-func TestGraph_checksTheProof(t *testing.T) {
+func TestGraph_checksAppSecretProof(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	// The hex HMAC-SHA256 of InstagramToken under MetaAppSecret, made with another program.
+	r := newTestServer(t)
+	// The hex HMAC-SHA256 of InstagramToken under MetaAppSecret, computed with another program.
 	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
-	ask := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
-	requireRefused := func(a answer, says string) {
+	request := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
+	requireRefused := func(a answer, message string) {
 		t.Helper()
-		requireGraphError(t, a, 400, 100, 0, says)
+		requireGraphError(t, a, 400, 100, 0, message)
 		require.Equal(t, "GraphMethodException", at(t, a.json(t), "error").(object)["type"])
 	}
-	require.Equal(t, http.StatusOK, ask().StatusCode, "none is demanded")
-	require.Equal(t, http.StatusOK, ask("appsecret_proof", proof).StatusCode)
-	requireRefused(ask("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
-	requireRefused(ask("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
+	require.Equal(t, http.StatusOK, request().StatusCode, "no proof is required")
+	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
+	requireRefused(request("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
+	requireRefused(request("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":true}`).StatusCode)
-	requireRefused(ask(), "API calls from the server require an appsecret_proof argument")
-	require.Equal(t, http.StatusOK, ask("appsecret_proof", proof).StatusCode)
+	requireRefused(request(), "API calls from the server require an appsecret_proof argument")
+	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/meta", `{"require_app_secret":false}`).StatusCode)
-	require.Equal(t, http.StatusOK, ask().StatusCode)
+	require.Equal(t, http.StatusOK, request().StatusCode)
 	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/meta", `{"secret":1}`).StatusCode)
 }
 
-func TestGraph_givesPagesTokensToWhoHasARole(t *testing.T) {
+func TestGraph_returnsPageTokensToSystemUser(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	as := func(token, path string, pairs ...string) answer {
 		return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", token)...), "")
 	}
@@ -92,23 +92,23 @@ func TestGraph_givesPagesTokensToWhoHasARole(t *testing.T) {
 	requireGraphError(t, insights(token), 400, 190, 0, "Invalid OAuth access token")
 }
 
-func TestGraph_refusesAsThePlatformDoes(t *testing.T) {
+func TestGraph_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	own := r.ownID()
-	for fields, says := range map[string]string{
+	for fields, message := range map[string]string{
 		"id,": "Syntax error", "id{": "Syntax error", "id}": "Syntax error", "media.limit(1": "Syntax error", "media.limit": "Syntax error", "media{id}}": "Syntax error",
 		"media.limit(1){}": "Syntax error", "Id": "Syntax error", "id username": "Syntax error",
 	} {
-		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 2500, 0, says)
+		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 2500, 0, message)
 	}
-	for fields, says := range map[string]string{
+	for fields, message := range map[string]string{
 		"id,plays": "nonexisting field (plays)", "media{view_count}": "nonexisting field (view_count)", "username.limit(1)": "nonexisting field (username)",
 		"business_discovery{id}": "username is required", "business_discovery.username(natgeo)": "username is required",
 		"business_discovery.username(natgeo){plays}": "nonexisting field (plays) on node type (ShadowIGUser)",
 		"media.limit(x){id}":                         "limit must be", "media.after(x){id}": "after is no cursor", "media.sort(x){id}": "Unknown modifier sort",
 	} {
-		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 100, 0, says)
+		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 100, 0, message)
 	}
 	requireGraphError(t, r.instagram(t, own+"/media", "fields", "id,view_count"), 400, 100, 0, "nonexisting field (view_count)")
 	requireGraphError(t, r.instagram(t, "17841400009999999"), 400, 100, 33, "does not exist")
@@ -132,9 +132,9 @@ func TestGraph_refusesAsThePlatformDoes(t *testing.T) {
 	requireGraphError(t, r.facebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
 }
 
-func TestInstagram_isDiscovered(t *testing.T) {
+func TestInstagram_businessDiscovery(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	truth, ok := r.World().Video(link.Instagram, r.World().Find(link.Instagram, HiddenLikes), testNow)
 	require.True(t, ok)
 	codes := r.World().Uploads(link.Instagram, truth.Account.Handle, testNow)
@@ -146,21 +146,21 @@ func TestInstagram_isDiscovered(t *testing.T) {
 		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
 		found := at(t, a.json(t), "business_discovery").(object)
 		require.Equal(t, truth.Account.Handle, found["username"])
-		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "another id than Instagram's site has")
+		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "the id must differ from that on Instagram's site")
 		for _, item := range at(t, found, "media", "data").([]any) {
 			m := item.(object)
 			seen = append(seen, m["shortcode"].(string))
 			if m["shortcode"] != truth.ID {
 				continue
 			}
-			require.NotContains(t, m, "like_count", "hidden likes are left out")
+			require.NotContains(t, m, "like_count", "hidden likes must be absent")
 			require.EqualValues(t, decimal(truth.Views), m["view_count"])
-			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "no colon in the zone")
+			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "the zone must have no colon")
 			require.Equal(t, truth.Link, m["permalink"])
 			require.Regexp(t, `^179[0-9]{14}$|^18[0-9]{15}$`, m["id"])
 		}
 		paging := at(t, found, "media", "paging").(object)
-		require.NotContains(t, paging, "next", "there are cursors alone")
+		require.NotContains(t, paging, "next", "a nested list has only cursors")
 		next, more := at(t, paging, "cursors").(object)["after"]
 		if !more {
 			break
@@ -176,9 +176,9 @@ func TestInstagram_isDiscovered(t *testing.T) {
 	require.NotContains(t, at(t, empty.json(t), "business_discovery"), "media")
 }
 
-func TestInstagram_givesInsightsToTheOwner(t *testing.T) {
+func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	page := r.instagram(t, r.ownID()+"/media", "fields", "shortcode,like_count", "limit", "2").json(t)
 	require.Len(t, page["data"], 2)
 	require.Contains(t, at(t, page, "paging", "next"), "/instagram/v25.0/"+r.ownID()+"/media?")
@@ -189,16 +189,16 @@ func TestInstagram_givesInsightsToTheOwner(t *testing.T) {
 	require.Equal(t, "saved", at(t, got, "data", 1, "name"))
 	requireGraphError(t, r.instagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "must be one of")
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
-	require.Empty(t, r.instagram(t, id+"/insights", "metric", "views").json(t)["data"], "not ready yet: an empty list, no zeros")
+	require.Empty(t, r.instagram(t, id+"/insights", "metric", "views").json(t)["data"], "new posts have no insights")
 }
 
-func TestFacebook_pagesAndVideosHaveTheRealShape(t *testing.T) {
+func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	truth, ok := r.World().Video(link.Facebook, r.World().Find(link.Facebook, HiddenLikes), testNow)
 	require.True(t, ok)
 	got := r.facebook(t, truth.ID, "fields", "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from").json(t)
-	require.NotContains(t, got, "likes", "hidden reactions are left out")
+	require.NotContains(t, got, "likes", "hidden reactions must be absent")
 	require.EqualValues(t, decimal(*truth.Comments), at(t, got, "comments", "summary", "total_count"))
 	require.Equal(t, truth.Account.ID, at(t, got, "from", "id"))
 	require.NotContains(t, at(t, r.facebook(t, truth.ID, "fields", "comments").json(t), "comments"), "summary")
@@ -224,39 +224,39 @@ func TestFacebook_pagesAndVideosHaveTheRealShape(t *testing.T) {
 			after = at(t, paging, "cursors", "after").(string)
 		}
 	}
-	require.Positive(t, short, "a page is filtered after it was cut")
+	require.Positive(t, short, "some pages must be short")
 	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
 
 	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
 	insights := r.facebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").json(t)
-	require.Len(t, insights["data"], 2, "views of one kind or the other")
+	require.Len(t, insights["data"], 2, "views and actions")
 	require.EqualValues(t, decimal(truth.Views), at(t, insights, "data", 0, "values", 0, "value"))
 	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }
 
-func TestGraph_hasItsOwnWordsForFaults(t *testing.T) {
+func TestGraph_faultsHaveMetasFormat(t *testing.T) {
 	t.Parallel()
-	for source, ask := range map[string]func(r rig) answer{
-		"instagram": func(r rig) answer { return r.instagram(t, r.ownID(), "fields", "username") },
-		"facebook":  func(r rig) answer { return r.facebook(t, "natgeo", "fields", "username,followers_count") },
+	for source, request := range map[string]func(r testServer) answer{
+		"instagram": func(r testServer) answer { return r.instagram(t, r.ownID(), "fields", "username") },
+		"facebook":  func(r testServer) answer { return r.facebook(t, "natgeo", "fields", "username,followers_count") },
 	} {
-		r := newRig(t)
+		r := newTestServer(t)
 		r.fault(t, `{"source":"`+source+`","fault":"rate_limited","retry_after":7}`)
-		a := ask(r)
+		a := request(r)
 		requireGraphError(t, a, 400, 4, 0, "request limit")
 		require.Equal(t, "7", a.Header.Get("Retry-After"))
 		require.Contains(t, a.Header.Get("X-App-Usage"), `"call_count":100`)
 		r.fault(t, `{"source":"`+source+`","fault":"quota_spent"}`)
-		a = ask(r)
+		a = request(r)
 		requireGraphError(t, a, 400, graphLimits[source].code, 0, "too many calls")
 		require.Contains(t, a.Header.Get("X-Business-Use-Case-Usage"), `"estimated_time_to_regain_access":5`)
 		r.fault(t, `{"source":"`+source+`","fault":"server_error"}`)
-		requireGraphError(t, ask(r), 500, 2, 0, "unexpected error")
+		requireGraphError(t, request(r), 500, 2, 0, "unexpected error")
 		calls := r.do(t, http.MethodGet, "/_control/calls", "").json(t)
 		require.EqualValues(t, "3", at(t, calls, source, "calls"))
 	}
-	r := newRig(t)
+	r := newTestServer(t)
 	r.fault(t, `{"source":"facebook","fault":"zeros"}`)
 	require.EqualValues(t, "0", r.facebook(t, "natgeo", "fields", "username,followers_count").json(t)["followers_count"])
 }

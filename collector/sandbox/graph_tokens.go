@@ -14,15 +14,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// metaApp is the state of the app whose tokens the Graph API takes.
+// metaApp is the state of the app that issued the tokens of the Graph API.
 type metaApp struct {
 	mu            sync.Mutex
 	requireSecret bool
 	noInsights    bool // the permission read_insights is missing
-	generation    int  // of the pages' tokens
+	generation    int  // of the page tokens; older tokens are not valid
 }
 
-func (m *metaApp) keepsInsights() bool {
+func (m *metaApp) refusesInsights() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.noInsights
@@ -34,8 +34,8 @@ func (m *metaApp) get() (requireSecret bool, generation int) {
 	return m.requireSecret, m.generation
 }
 
-// proved is what Meta answers to a wrong proof, or to none where the app demands one; nil when all is well.
-func (m *metaApp) proved(values url.Values) *reply {
+// checkProof returns Meta's error for a wrong appsecret_proof, or for a missing one that the app requires. It returns nil if there is no error.
+func (m *metaApp) checkProof(values url.Values) *reply {
 	requireSecret, _ := m.get()
 	var bad reply
 	switch {
@@ -56,10 +56,10 @@ func (m *metaApp) proved(values url.Values) *reply {
 	return &bad
 }
 
-// ownPages is how many pages there are on which the owner of FacebookUserToken has a role.
+// ownPages is the number of pages on which the owner of FacebookUserToken has a role.
 const ownPages = 3
 
-// FacebookPages are the ids of the pages on which the owner of FacebookUserToken has a role; the first is that of FacebookToken.
+// FacebookPages returns the ids of the pages on which the owner of FacebookUserToken has a role. The first one is the page of FacebookToken.
 func (w *World) FacebookPages() []string {
 	var ids []string
 	for number := w.facebookOwn().number; len(ids) < ownPages; number++ {
@@ -74,8 +74,8 @@ func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }
 
-// facebookBearer is whom a token of Facebook is of: a page's id, "" for the system user; ok is false for no valid token.
-func (s *Sandbox) facebookBearer(token string) (page string, ok bool) {
+// facebookTokenOwner returns the owner of a token: a page's id, or "" for the system user. ok is false if the token is not valid.
+func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	_, generation := s.meta.get()
 	switch token {
 	case FacebookUserToken:
@@ -91,9 +91,9 @@ func (s *Sandbox) facebookBearer(token string) (page string, ok bool) {
 	return "", false
 }
 
-// facebookPages answers me/accounts: the pages of a system user with their tokens. To a page, nobody is given.
-func (s *Sandbox) facebookPages(c *call, q graphRequest, bearer string) reply {
-	if bearer != "" {
+// facebookPages answers me/accounts: the pages of the system user with their tokens. For a page's token, it returns an error.
+func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
+	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
 	}
 	_, generation := s.meta.get()
@@ -108,17 +108,17 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, bearer string) reply {
 	return reply{status: http.StatusOK, body: list}
 }
 
-// needsPage is what the system user gets who asks for a video, or a list, of his second or third page, as of all pages of a newer
-// kind; nil for whatever may be read.
-func (s *Sandbox) needsPage(bearer, page string) *reply {
-	if bearer != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
+// requirePageToken returns the error for a request of the system user for videos of the second or the third page. Only a page's own token may
+// read these pages, like real pages of a newer type. It returns nil if the request is allowed.
+func (s *Sandbox) requirePageToken(owner, page string) *reply {
+	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
 	}
 	bad := graphError(http.StatusBadRequest, 210, 0, "(#210) A page access token is required to request this resource.")
 	return &bad
 }
 
-// putMeta steers the app.
+// putMeta changes the state of the app.
 func (s *Sandbox) putMeta(r *http.Request) reply {
 	var in struct {
 		RequireAppSecret *bool `json:"require_app_secret"`
@@ -126,7 +126,7 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 		ExpirePageTokens bool  `json:"expire_page_tokens"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object of require_app_secret, refuse_insights and expire_page_tokens: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object with require_app_secret, refuse_insights and expire_page_tokens: "+err.Error())
 	}
 	s.meta.mu.Lock()
 	defer s.meta.mu.Unlock()
@@ -142,5 +142,5 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
-// isMe says whether a path is that of whoever asks.
+// isMe returns true if a path begins with "me", the owner of the token.
 func isMe(path []string) bool { return strings.EqualFold(path[0], "me") }

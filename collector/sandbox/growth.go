@@ -7,25 +7,24 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// curve is how the counts of a video grow with its age. Every count is a share of the same progress, so that none ever
-// outgrows the views.
+// curve is the growth of a video's counts. All counts grow in the same proportion, so that no count ever exceeds the views.
 type curve struct {
-	final     float64 // the views that it tends to
-	tau, beta float64 // the power law: seconds until it slows, and how fast
-	late      bool    // most of the views come in one late burst
-	burstAt   float64 // seconds of age
+	final     float64 // the limit of the views
+	tau, beta float64 // the parameters of the power law; tau is in seconds
+	late      bool    // most views come in one late burst
+	burstAt   float64 // age in seconds
 	burstLen  float64
 	phases    [2]float64 // of the day and of the week
 
-	likes, comments, shares, bookmarks float64 // of the views
+	likes, comments, shares, bookmarks float64 // ratios to the views
 }
 
-// curve is drawn around the scale of the account that the id itself says, never of a claimed one: the counts of an id must not
-// depend on who asked for it before.
+// curve returns the random curve of a video. Its scale depends on the account in the id, not on a claimed account: the counts of an id must
+// not depend on earlier requests.
 func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
-	scale := dice{w.accountKey("scale", p, account)}
+	scale := rng{w.accountKey("scale", p, account)}
 	median := scale.logBetween(1_500, 300_000)
-	d := dice{keyed(w.seed, "curve", string(p), id)}
+	d := rng{hash(w.seed, "curve", string(p), id)}
 	v := curve{
 		final:     min(max(median*math.Exp(0.9*d.normal()), 500), 5e7),
 		tau:       d.logBetween(6*3600, 5*day),
@@ -45,8 +44,8 @@ func (w *World) curve(p link.Platform, id string, account uint32, c Category) cu
 	return v
 }
 
-// progress goes from 0 at age 0 towards 1 and never falls. Age is in seconds and counts in whole minutes: less would be lost
-// in the rounding of the last digits, where a curve must not fall either.
+// progress returns the share of the final views at an age in seconds. It grows from 0 towards 1 and never falls. The age is rounded down to
+// whole minutes, because smaller steps could fall by rounding errors.
 func (c curve) progress(age int64) float64 {
 	if age < 60 {
 		return 0
@@ -61,7 +60,7 @@ func (c curve) progress(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// warp lets time run faster by day and at the weekend. Its slope stays above zero.
+// warp adds a daily and a weekly wave to the age. The result always increases with age.
 func warp(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	return age +
@@ -71,8 +70,8 @@ func warp(age float64, phases [2]float64) float64 {
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Counts are what a video had at an instant. Nil is a count that the platform does not show: shares and bookmarks but for
-// TikTok (and shares on Facebook), hidden likes, closed comments on YouTube.
+// Counts are the counts of a video at a time. A nil count is not shown by the platform: shares except on TikTok and Facebook, bookmarks except
+// on TikTok, hidden likes, and disabled comments on YouTube.
 type Counts struct {
 	Views     int64  `json:"views"`
 	Likes     *int64 `json:"likes"`
@@ -81,7 +80,7 @@ type Counts struct {
 	Bookmarks *int64 `json:"bookmarks"`
 }
 
-// counts are at least one each from the first second on, views well above the sum of the others.
+// counts returns the counts at a time. Each count is at least 1, and the views are greater than the sum of the other counts.
 func (v *video) counts(at int64) Counts {
 	views := v.curve.final * v.curve.progress(at-v.uploaded)
 	if v.category == Falling && at >= v.turnsAt {
@@ -102,7 +101,7 @@ func (v *video) counts(at int64) Counts {
 		c.Likes = nil
 	}
 	if v.category == CommentsOff {
-		// Only YouTube leaves the count out; the others say zero.
+		// Only YouTube leaves out the count; the other platforms return zero.
 		c.Comments = nil
 		if v.platform != link.YouTube {
 			c.Comments = new(int64)
@@ -111,5 +110,5 @@ func (v *video) counts(at int64) Counts {
 	return c
 }
 
-// decimal spells a count as YouTube does.
+// decimal returns a count in YouTube's format.
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

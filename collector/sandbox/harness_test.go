@@ -14,18 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rig is a sandbox on a real listener, its clock standing at testNow.
-type rig struct {
+// testServer is a sandbox on a real listener, its clock standing at testNow.
+// testServer is a running sandbox whose clock is at testNow.
+type testServer struct {
 	*Sandbox
 	base string
 }
 
-func newRig(t *testing.T) rig {
+func newTestServer(t *testing.T) testServer {
 	t.Helper()
 	s := New(Options{Now: func() time.Time { return testNow }})
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
-	return rig{s, server.URL}
+	return testServer{s, server.URL}
 }
 
 // answer is a response with its body read.
@@ -45,7 +46,7 @@ func (a answer) json(t *testing.T) object {
 	return out
 }
 
-// at walks into a decoded value by names and indices.
+// at returns the part of a decoded value at a path of names and indices.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -64,16 +65,16 @@ func at(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-func (r rig) do(t *testing.T, method, path, body string, headers ...string) answer {
+func (r testServer) do(t *testing.T, method, path, body string, headers ...string) answer {
 	t.Helper()
 	a := r.send(context.Background(), method, path, body, headers...)
 	require.NotNil(t, a.Response, "%v", a.err)
-	require.Equal(t, "true", a.Header.Get(Header), "every response says what it is")
+	require.Equal(t, "true", a.Header.Get(Header), "every response must have the header of the sandbox")
 	return a
 }
 
-// send checks nothing, so that it may run in any goroutine.
-func (r rig) send(ctx context.Context, method, path, body string, headers ...string) answer {
+// send makes no assertions, so that it may run in any goroutine.
+func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {
 		return answer{err: err}
@@ -81,7 +82,7 @@ func (r rig) send(ctx context.Context, method, path, body string, headers ...str
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultTransport.RoundTrip(req) // a client would read the Location of a redirect
+	res, err := http.DefaultTransport.RoundTrip(req) // an http.Client would parse the Location of a redirect
 	if err != nil {
 		return answer{err: err}
 	}
@@ -90,28 +91,28 @@ func (r rig) send(ctx context.Context, method, path, body string, headers ...str
 	return answer{res, string(text), err}
 }
 
-func (r rig) youtube(t *testing.T, method string, pairs ...string) answer {
+func (r testServer) youtube(t *testing.T, method string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/youtube/youtube/v3/"+method+"?"+query(append(pairs, "key", YouTubeAPIKey)...), "")
 }
 
-func (r rig) ensemble(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) ensemble(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(append(pairs, "token", VendorKey)...), "")
 }
 
-func (r rig) creators(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) creators(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(pairs...), "", "x-api-key", VendorKey)
 }
 
-func (r rig) apify(t *testing.T, input string) answer {
+func (r testServer) apify(t *testing.T, input string) answer {
 	t.Helper()
 	return r.do(t, http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items", input,
 		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
 }
 
-func (r rig) fault(t *testing.T, body string) {
+func (r testServer) fault(t *testing.T, body string) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/faults", body).StatusCode)
 }

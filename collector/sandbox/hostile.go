@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// hostileVariant bends a right answer into one that a careless client would believe, choke on or crash at.
+// hostileVariant changes a correct answer into a wrong or harmful one.
 type hostileVariant struct {
-	name string
-	bend func(good reply) reply
+	name  string
+	apply func(good reply) reply
 }
 
-// hostileVariants come by turns, call by call, and then begin again.
+// hostileVariants returns all variants. Each call gets the next one, in a cycle.
 func hostileVariants() []hostileVariant {
 	return []hostileVariant{
-		{"wrong types", bent(wrongType)},
-		{"numbers as strings and strings as numbers", bent(otherSpelling)},
-		{"ids beyond 2^53, as numbers", bent(numericID)},
-		{"fields that have changed places", bent(swapped)},
-		{"deep nesting", func(r reply) reply { return r.bytesOnly(deep()) }},
-		{"a body of ten megabytes", huge},
-		{"NUL, lone surrogates and invalid UTF-8 in texts", badText},
+		{"wrong types", changeMembers(wrongType)},
+		{"numbers as strings and strings as numbers", changeMembers(swapNumbersAndStrings)},
+		{"ids beyond 2^53, as numbers", changeMembers(numericID)},
+		{"swapped fields", changeMembers(swapped)},
+		{"deep nesting", func(r reply) reply { return r.bytesOnly(deeplyNested()) }},
+		{"a body of ten megabytes", withHugeText},
+		{"NUL, lone surrogates and invalid UTF-8 in texts", withInvalidText},
 		{"HTML instead of JSON", func(r reply) reply {
 			r.kind = "text/html; charset=utf-8"
 			return r.bytesOnly([]byte("<!DOCTYPE html><html><head><title>Verify you are human</title></head><body>captcha</body></html>"))
 		}},
-		{"no ids", bent(func(key string, value any) any {
+		{"no ids", changeMembers(func(key string, value any) any {
 			if idKeys[key] {
 				return drop{}
 			}
 			return value
 		})},
-		{"numbers that no count can be", impossible},
-		{"null for every value", bent(func(_ string, value any) any {
+		{"impossible numbers", withImpossibleCounts},
+		{"null for every value", changeMembers(func(_ string, value any) any {
 			switch value.(type) {
 			case object, []any:
 				return value
@@ -47,9 +47,10 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-func hostileJSON(turn int, good reply) reply {
+// hostileJSON returns the hostile answer for call n.
+func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
-	return variants[turn%len(variants)].bend(good)
+	return variants[n%len(variants)].apply(good)
 }
 
 func (r reply) bytesOnly(raw []byte) reply {
@@ -57,8 +58,8 @@ func (r reply) bytesOnly(raw []byte) reply {
 	return r
 }
 
-// bent changes the members of a body one by one.
-func bent(change func(key string, value any) any) func(reply) reply {
+// changeMembers returns a function that applies change to all members of a body.
+func changeMembers(change func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
 		good.body = rewrite(decoded(good.bytes()), change)
 		return good
@@ -74,7 +75,7 @@ var textKeys = map[string]bool{
 	"title": true, "desc": true, "caption": true, "text": true, "description": true, "nickname": true, "full_name": true, "name": true, "channelTitle": true,
 }
 
-// plainNumber matches the digits that are a JSON number too: without leading zeros.
+// plainNumber matches integers that are valid JSON numbers: without leading zeros.
 var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 func wrongType(_ string, value any) any {
@@ -89,7 +90,7 @@ func wrongType(_ string, value any) any {
 	return value
 }
 
-func otherSpelling(_ string, value any) any {
+func swapNumbersAndStrings(_ string, value any) any {
 	switch v := value.(type) {
 	case json.Number:
 		return v.String()
@@ -101,7 +102,7 @@ func otherSpelling(_ string, value any) any {
 	return value
 }
 
-// numericID spells ids as JSON numbers: those of digits are themselves, whose last digits a float64 loses.
+// numericID changes ids into JSON numbers. A float64 loses the last digits of long ids.
 func numericID(key string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[key] || !ok {
@@ -113,7 +114,7 @@ func numericID(key string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapped lets views and likes, and id and text, change places.
+// swapped swaps views and likes, and ids and texts.
 func swapped(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
@@ -132,16 +133,16 @@ func swapped(_ string, value any) any {
 	return o
 }
 
-func deep() []byte {
+func deeplyNested() []byte {
 	const depth = 100_000
 	nest := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)
 }
 
-// huge makes one text of one item ten megabytes long.
-func huge(good reply) reply {
+// withHugeText makes one text ten megabytes long.
+func withHugeText(good reply) reply {
 	done := false
-	return bent(func(key string, value any) any {
+	return changeMembers(func(key string, value any) any {
 		text, ok := value.(string)
 		if done || !ok || !textKeys[key] {
 			return value
@@ -151,9 +152,10 @@ func huge(good reply) reply {
 	})(good)
 }
 
-func badText(good reply) reply {
+// withInvalidText adds NUL, a lone surrogate and invalid UTF-8 to all texts.
+func withInvalidText(good reply) reply {
 	const mark = "reeltally-bad-text"
-	marked := bent(func(key string, value any) any {
+	marked := changeMembers(func(key string, value any) any {
 		if _, ok := value.(string); ok && textKeys[key] {
 			return "bad" + mark + "text"
 		}
@@ -162,27 +164,27 @@ func badText(good reply) reply {
 	return good.bytesOnly(bytes.ReplaceAll(marked.bytes(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
 }
 
-// impossible makes counts negative, fractional, beyond int64 or beyond float64, by turns.
-func impossible(good reply) reply {
-	spellings, at := []json.Number{"-1", "1.5", "9223372036854775808", "1e400"}, 0
-	return bent(func(key string, value any) any {
+// withImpossibleCounts replaces counts by negative numbers, fractions, and numbers beyond int64 or float64.
+func withImpossibleCounts(good reply) reply {
+	values, at := []json.Number{"-1", "1.5", "9223372036854775808", "1e400"}, 0
+	return changeMembers(func(key string, value any) any {
 		if !countKeys[key] {
 			return value
 		}
 		switch value.(type) {
 		case json.Number:
 			at++
-			return spellings[at%len(spellings)]
+			return values[at%len(values)]
 		case string:
 			at++
-			return spellings[at%len(spellings)].String()
+			return values[at%len(values)].String()
 		}
 		return value
 	})(good)
 }
 
-// hostileRedirect bends the redirect of a short link towards places where no resolver may go.
-func hostileRedirect(turn int, good reply) reply {
+// hostileRedirect changes the target of a short link to one that a resolver must not request.
+func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",
 		"https://www.tiktok.com@evil.example/@a/video/7106594312292453675", "javascript:alert(1)", "file:///etc/passwd",
@@ -193,5 +195,5 @@ func hostileRedirect(turn int, good reply) reply {
 		return good
 	}
 	good.status = http.StatusFound
-	return good.with("Location", targets[turn%len(targets)])
+	return good.with("Location", targets[n%len(targets)])
 }

@@ -11,51 +11,51 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The shapes of video ids, as platforms.md 7.1 has them: what has another shape does not exist.
+// The formats of video ids. A video with an id in another format does not exist.
 var (
-	tiktokShape    = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
-	instagramShape = regexp.MustCompile(`^[A-Za-z0-9_-]{5,40}$`)
-	youtubeShape   = regexp.MustCompile(`^[A-Za-z0-9_-]{10}[048AEIMQUYcgkosw]$`)
-	facebookShape  = regexp.MustCompile(`^[1-9][0-9]{8,16}$`)
+	tiktokPattern    = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
+	instagramPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{5,40}$`)
+	youtubePattern   = regexp.MustCompile(`^[A-Za-z0-9_-]{10}[048AEIMQUYcgkosw]$`)
+	facebookPattern  = regexp.MustCompile(`^[1-9][0-9]{8,16}$`)
 )
 
 func validID(p link.Platform, id string) bool {
 	switch p {
 	case link.TikTok:
-		return tiktokShape.MatchString(id)
+		return tiktokPattern.MatchString(id)
 	case link.Instagram:
-		return instagramShape.MatchString(id)
+		return instagramPattern.MatchString(id)
 	case link.YouTube:
-		return youtubeShape.MatchString(id)
+		return youtubePattern.MatchString(id)
 	case link.Facebook:
-		return facebookShape.MatchString(id)
+		return facebookPattern.MatchString(id)
 	}
 	return false
 }
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // milliseconds: what the upper part of a shortcode counts from
-	// A shortcode of a private account is the public one with this many characters behind it.
+	instagramEpoch    = 1314220021721 // in milliseconds; the time in a shortcode counts from it
+	// instagramPrivateTail is the number of characters that a shortcode of a private account has after the public shortcode.
 	instagramPrivateTail = 28
 
 	facebookBase = 1_000_000_000_000_000 // sixteen digits, below 2^53
-	// The least time that an id may carry: TikTok's and Instagram's own beginnings. Less means that the id carries none.
+	// The earliest times that an id may contain. An id with an earlier time contains no time.
 	tiktokSince    = 1388534400 // 2014
 	instagramSince = 1314220021
 )
 
-// origin is what an id says by itself.
+// origin is the account and the upload time in an id.
 type origin struct {
 	account  uint32
-	uploaded int64 // Unix seconds; 0 when the id carries no time
+	uploaded int64 // Unix seconds; 0 if the id contains no time
 }
 
-// origin reads an id that has the right shape. A TikTok id and a shortcode carry their upload time as the real ones do; what
-// is left of their bits is the account, so every such id has one. The ids of YouTube and Facebook carry nothing in
-// reality: here, those of an account's list carry account and time, and any other belongs to an account by its hash.
+// origin returns the origin of a valid id. TikTok ids and shortcodes contain the upload time, as in reality; their other bits contain the
+// account. Real ids of YouTube and Facebook contain nothing. Here, the ids in an account's list contain account and time, and any other id
+// belongs to the account of its hash.
 func (w *World) origin(p link.Platform, id string, at time.Time) origin {
-	byHash := origin{account: uint32(keyed(w.seed, "owner", string(p), id))}
+	byHash := origin{account: uint32(hash(w.seed, "owner", string(p), id))}
 	switch p {
 	case link.TikTok:
 		n, err := strconv.ParseUint(id, 10, 64)
@@ -78,7 +78,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 		if err != nil || len(raw) != 8 {
 			return byHash
 		}
-		n := unscramble(binary.BigEndian.Uint64(raw), 64, keyed(w.seed, "id", string(p)))
+		n := unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
 		if uploaded <= at.Unix() && w.schedule(p, account, at).has(uploaded) {
 			return origin{account, uploaded}
@@ -96,7 +96,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID is the id of an account's upload; origin undoes it.
+// uploadID returns the id of an account's upload. origin is its inverse.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:
@@ -107,34 +107,34 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64)
 		ms := uint64(uploaded*1000) + scrambled>>23 - instagramEpoch
 		return shortcode(ms<<23 | scrambled&0x7fffff)
 	case link.YouTube:
-		n := scramble(uint64(account)<<32|uint64(uint32(uploaded)), 64, keyed(w.seed, "id", string(p)))
+		n := scramble(uint64(account)<<32|uint64(uint32(uploaded)), 64, hash(w.seed, "id", string(p)))
 		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
 	default:
 		return strconv.FormatUint(facebookBase+w.facebookJoin(account, index), 10)
 	}
 }
 
-// timeKey changes with every second, so that two uploads of one account have nothing in common.
+// timeKey returns a key that differs for every second, so that the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
-	return mix(keyed(w.seed, "id", string(p)) + uint64(second))
+	return mix(hash(w.seed, "id", string(p)) + uint64(second))
 }
 
-// facebookJoin packs account (32 bits), index (11) and a check (8) so that a foreign id is told from a listed one.
+// facebookJoin packs an account (32 bits), an index (11 bits) and a check (8 bits), which shows whether an id is in an account's list.
 func (w *World) facebookJoin(account uint32, index int64) uint64 {
-	key := keyed(w.seed, "id", string(link.Facebook))
+	key := hash(w.seed, "id", string(link.Facebook))
 	low := uint64(index)<<8 | mix(key^uint64(account)<<16^uint64(index))&0xff
 	return uint64(account)<<19 | low ^ mix(key+uint64(account))&0x7ffff
 }
 
 func (w *World) facebookSplit(n uint64) (account uint32, index int64, ok bool) {
-	key := keyed(w.seed, "id", string(link.Facebook))
+	key := hash(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)
 	low := n&0x7ffff ^ mix(key+uint64(account))&0x7ffff
 	index = int64(low >> 8)
 	return account, index, low&0xff == mix(key^uint64(account)<<16^uint64(index))&0xff
 }
 
-// publicShortcode drops the tail that makes a shortcode one of a private account's.
+// publicShortcode removes the tail of a private account's shortcode.
 func publicShortcode(code string) string {
 	if len(code) > instagramPrivateTail+5 {
 		return code[:len(code)-instagramPrivateTail]
@@ -142,7 +142,7 @@ func publicShortcode(code string) string {
 	return code
 }
 
-// shortcodeNumber is false for a code that no 64-bit number has.
+// shortcodeNumber returns the number of a shortcode, and false if it does not fit into 64 bits.
 func shortcodeNumber(code string) (uint64, bool) {
 	if len(code) > 11 {
 		return 0, false

@@ -3,13 +3,13 @@ package sandbox
 import (
 	"sync"
 	"time"
-	_ "time/tzdata" // a day of quota is a Pacific day, also on a machine without time zones
+	_ "time/tzdata" // quotas are per Pacific day; works without installed zone files
 )
 
-// dailyQuota is Google's default, of each bucket.
+// dailyQuota is Google's default for each bucket.
 const dailyQuota = 10_000
 
-// researchQuota is how many requests a day an approved researcher has.
+// researchQuota is the number of requests per day to TikTok's Research API.
 const researchQuota = 1_000
 
 // The buckets of YouTube's quota.
@@ -18,7 +18,7 @@ const (
 	bucketStats  = "videos.batchGetStats"
 )
 
-// quota counts units by bucket and Pacific day. It outlives faults and the call log, as the real one would.
+// quota counts the spent units by bucket and day. Deleting faults or the call log does not reset it.
 type quota struct {
 	mu      sync.Mutex
 	pacific *time.Location
@@ -27,18 +27,18 @@ type quota struct {
 
 func newQuota() *quota {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil { // not with the zones built in
+	if err != nil { // impossible, because the zones are built in
 		pacific = time.FixedZone("PST", -8*60*60)
 	}
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// charge takes one unit of YouTube's, false when none is left of the day.
+// charge spends a unit of a YouTube bucket. It returns false if no unit is left for this Pacific day.
 func (q *quota) charge(bucket string, now time.Time) bool {
 	return q.take(bucket, now.In(q.pacific), dailyQuota)
 }
 
-// chargeResearch takes one request of TikTok's Research API, whose day is a UTC day.
+// chargeResearch spends a request of TikTok's Research API. It returns false if no request is left for this UTC day.
 func (q *quota) chargeResearch(now time.Time) bool {
 	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
 }

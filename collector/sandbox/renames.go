@@ -9,24 +9,24 @@ import (
 
 type handleRef struct {
 	platform link.Platform
-	handle   string // folded
+	handle   string // in its normal form
 }
 
-// bearer is whose a handle is that has changed hands: an account's, or nobody's.
-type bearer struct {
-	number uint32
-	nobody bool
+// handleOwner is the current owner of a handle that was affected by a rename.
+type handleOwner struct {
+	number uint32 // of the account
+	unused bool   // no account has the handle
 }
 
 var (
-	errNoAccount = errors.New("no account bears this handle")
-	errNoHandle  = errors.New("no account can bear this handle")
-	errTaken     = errors.New("an account bears this handle already")
+	errNoAccount = errors.New("no account has this handle")
+	errNoHandle  = errors.New("this is not a valid handle")
+	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename gives the account of a handle another one, under which it is found from then on in everything, its videos as well. The
-// handle that it had becomes a stranger's, an ordinary account of its own, or nobody's.
-func (w *World) Rename(p link.Platform, handle, to string, stranger bool) error {
+// Rename changes the handle of an account, also in its videos. If reuse is true, another ordinary account gets the old handle. Otherwise the old
+// handle is unused.
+func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
@@ -39,28 +39,28 @@ func (w *World) Rename(p link.Platform, handle, to string, stranger bool) error 
 	if !ok {
 		return fmt.Errorf("%w: %q", errNoHandle, to)
 	}
-	next := bearer{nobody: true}
-	if stranger {
-		next = bearer{number: w.stranger(p, account.number)}
+	next := handleOwner{unused: true}
+	if reuse {
+		next = handleOwner{number: w.otherAccount(p, account.number)}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, moved := w.passed[handleRef{p, folded}]
+	current, moved := w.renamed[handleRef{p, folded}]
 	_, own := numberOfHandle(p, folded)
-	if folded == old || moved && !now.nobody || own && !moved {
+	if folded == old || moved && !current.unused || own && !moved {
 		return fmt.Errorf("%w: %q", errTaken, to)
 	}
-	w.passed[handleRef{p, folded}] = bearer{number: account.number}
-	w.passed[handleRef{p, old}] = next
+	w.renamed[handleRef{p, folded}] = handleOwner{number: account.number}
+	w.renamed[handleRef{p, old}] = next
 	w.rename(accountRef{p, account.number}, folded)
-	if stranger {
+	if reuse {
 		w.rename(accountRef{p, next.number}, old)
 	}
 	return nil
 }
 
-// stranger is the number of an ordinary account that has nothing to do with another.
-func (w *World) stranger(p link.Platform, of uint32) uint32 {
+// otherAccount returns the number of another ordinary account.
+func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, of))
 	for number == of || w.accountCategory(p, number) != AccountNormal {
 		number++
@@ -68,17 +68,17 @@ func (w *World) stranger(p link.Platform, of uint32) uint32 {
 	return number
 }
 
-// rename is called with mu locked.
+// rename sets the handle of an account. The caller must hold mu.
 func (w *World) rename(ref accountRef, handle string) {
 	known := w.names[ref]
 	known.handle = handle
 	w.names[ref] = known
 }
 
-// hasPassed says whose a handle is that has changed hands; ok is false for any other.
-func (w *World) hasPassed(p link.Platform, handle string) (to bearer, ok bool) {
+// renamedHandle returns the owner of a handle that was affected by a rename. ok is false for any other handle.
+func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	to, ok = w.passed[handleRef{p, handle}]
-	return to, ok
+	owner, ok = w.renamed[handleRef{p, handle}]
+	return owner, ok
 }

@@ -10,22 +10,23 @@ import (
 	"strings"
 )
 
-// object is a JSON object. Its members come out in alphabetical order, which no client may depend on.
+// object is a JSON object. Its members are encoded in alphabetical order.
 type object = map[string]any
 
-// reply is an answer before it is written.
+// reply is an HTTP answer.
 type reply struct {
 	status  int
 	header  map[string]string
 	body    any    // JSON, unless raw is set
-	raw     []byte // the bytes themselves
-	kind    string // content type; JSON when empty
+	raw     []byte // the encoded body
+	kind    string // content type; "" means JSON
 	pretty  bool
-	refused bool // the caller was not let in
+	refused bool // the credential was refused
 
-	cut, breakOff bool // see truncated
+	truncate, promiseAll bool // see truncated
 }
 
+// with returns a copy of the reply with another header.
 func (r reply) with(name, value string) reply {
 	header := maps.Clone(r.header)
 	if header == nil {
@@ -36,7 +37,7 @@ func (r reply) with(name, value string) reply {
 	return r
 }
 
-// retryAfter adds the header, unless seconds is nil: then the source says nothing.
+// retryAfter adds the header Retry-After if seconds is not nil.
 func (r reply) retryAfter(seconds *int) reply {
 	if seconds == nil {
 		return r
@@ -44,9 +45,9 @@ func (r reply) retryAfter(seconds *int) reply {
 	return r.with("Retry-After", strconv.Itoa(*seconds))
 }
 
-// truncated cuts the body in the middle. When it breaks off, the header promises the whole.
-func (r reply) truncated(breakOff bool) reply {
-	r.cut, r.breakOff = true, breakOff
+// truncated removes the second half of the body. If promiseAll is true, Content-Length is still that of the whole body.
+func (r reply) truncated(promiseAll bool) reply {
+	r.truncate, r.promiseAll = true, promiseAll
 	return r
 }
 
@@ -54,7 +55,7 @@ func (r reply) redirects() bool {
 	return r.status >= 300 && r.status < 400 && r.header["Location"] != ""
 }
 
-// bytes encodes the body.
+// bytes returns the encoded body.
 func (r reply) bytes() []byte {
 	if r.raw != nil || r.body == nil {
 		return r.raw
@@ -64,13 +65,14 @@ func (r reply) bytes() []byte {
 	if r.pretty {
 		encoder.SetIndent("", "  ")
 	}
-	_ = encoder.Encode(r.body) // made here, of strings, numbers, lists and maps alone: it cannot fail
+	_ = encoder.Encode(r.body) // it cannot fail, because the body has only strings, numbers, lists and maps
 	return out.Bytes()
 }
 
+// write sends a reply.
 func write(w http.ResponseWriter, r *http.Request, rep reply) {
 	body := rep.bytes()
-	if rep.cut && !rep.breakOff {
+	if rep.truncate && !rep.promiseAll {
 		body = body[:len(body)/2]
 	}
 	h := w.Header()
@@ -87,7 +89,7 @@ func write(w http.ResponseWriter, r *http.Request, rep reply) {
 		if acceptsGzip(r) {
 			var packed bytes.Buffer
 			zip := gzip.NewWriter(&packed)
-			_, _ = zip.Write(body) // a buffer takes everything
+			_, _ = zip.Write(body) // a buffer never fails
 			_ = zip.Close()
 			body = packed.Bytes()
 			h.Set("Content-Encoding", "gzip")
@@ -98,10 +100,10 @@ func write(w http.ResponseWriter, r *http.Request, rep reply) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	if rep.breakOff {
+	if rep.promiseAll {
 		body = body[:len(body)/2]
 	}
-	_, _ = w.Write(body) // whoever hung up needs no answer
+	_, _ = w.Write(body) // an error means that the client has closed the connection
 }
 
 func acceptsGzip(r *http.Request) bool {
@@ -114,7 +116,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// problem is an error of the sandbox's own, not of a platform.
+// problem returns an error of the sandbox itself, not of a platform.
 func problem(status int, detail string) reply {
 	return reply{
 		status: status, kind: "application/problem+json",

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// The keys that the sandbox demands: any other is refused as the real source refuses a wrong one.
+// The keys that the sandbox accepts. It refuses any other key like the real source.
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
-	// InstagramToken is that of the account that Settings names.
+	// InstagramToken is the token of the account in Settings.
 	InstagramToken = "sandbox-instagram-token"
-	// FacebookToken is that of the page that Settings names; it may read the other pages, too.
+	// FacebookToken is the token of the page in Settings. It may also read all other pages.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is that of a system user who has a role on the pages that World.FacebookPages names, and is given their
-	// tokens by me/accounts. Insights, and all videos of the second and third of these pages, are for the page's token alone;
-	// everything else it may read.
+	// FacebookUserToken is the token of a system user. The user has a role on the pages of World.FacebookPages, and gets their tokens from
+	// me/accounts. Only a page's own token may read insights and the videos of the second and third of these pages. The system user may read
+	// everything else.
 	FacebookUserToken = "sandbox-facebook-user-token"
-	// MetaAppSecret is that of the app that all tokens of the Graph API are of.
-	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // of nothing but the sandbox
+	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
+	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )
 
-// Header is borne by every response, with the value "true": made-up numbers never pass for real ones.
+// Header is a header of every response with the value "true". It shows that the numbers are invented.
 const Header = "ReelTally-Sandbox"
 
-// Options are what a sandbox is made of. Every field may be left out.
+// Options configure a Sandbox. The zero value is ready for use.
 type Options struct {
-	Now    func() time.Time // time.Now
-	Logger *slog.Logger     // none
-	Seed   uint64           // another seed is another world
+	Now    func() time.Time // nil means time.Now
+	Logger *slog.Logger     // nil disables logging
+	Seed   uint64           // determines the world
 }
 
-// Sandbox stands in for the platforms. It is made by New; all methods may be called concurrently.
+// Sandbox simulates the platforms. Use New to create it. All methods may be called concurrently.
 type Sandbox struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -47,10 +47,10 @@ type Sandbox struct {
 	meta   metaApp
 }
 
-// New makes a sandbox. It holds no resources and needs no closing.
+// New returns a sandbox. It needs no closing.
 func New(o Options) *Sandbox {
 	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default that Options tells of; programs hand in theirs
+		o.Now = time.Now //nolint:forbidigo // the default of Options.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -61,11 +61,11 @@ func New(o Options) *Sandbox {
 	}
 }
 
-// World gives the truth behind the answers.
+// World returns the world of invented accounts and videos.
 func (s *Sandbox) World() *World { return s.world }
 
-// Settings lists the environment, one NAME=value a line, that points every source and the resolver of short links at a
-// sandbox whose Handler is served at baseURL.
+// Settings returns environment variables as NAME=value. With them, all sources and the resolver of short links use the sandbox whose Handler
+// is served at baseURL.
 func (s *Sandbox) Settings(baseURL string) []string {
 	base := strings.TrimRight(baseURL, "/")
 	return []string{
@@ -91,7 +91,7 @@ func (s *Sandbox) Settings(baseURL string) []string {
 	}
 }
 
-// Handler serves every platform, the short links and the control calls; the package's documentation lists the paths.
+// Handler returns the handler for all platforms, short links and control calls. The package comment lists the paths.
 func (s *Sandbox) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(Header, "true")
@@ -113,12 +113,12 @@ func (s *Sandbox) Handler() http.Handler {
 			s.serveControl(w, r, rest)
 		default:
 			write(w, r, problem(http.StatusNotFound,
-				"nothing stands at this path; the sandbox has /youtube/, /tiktok/, /instagram/, /facebook/, /vendor/, /shortlinks/ and /_control/"))
+				"unknown path; the sandbox has /youtube/, /tiktok/, /instagram/, /facebook/, /vendor/, /shortlinks/ and /_control/"))
 		}
 	})
 }
 
-// clock is the sandbox's time, to the second in UTC.
+// clock returns the sandbox's time in UTC, in whole seconds.
 func (s *Sandbox) clock() time.Time {
 	if set := s.frozen.Load(); set != nil {
 		return *set
@@ -131,51 +131,51 @@ type call struct {
 	r        *http.Request
 	now      time.Time
 	source   string // one of the names below
-	platform string // of a vendor's call, "" for a platform that has a source of its own
+	platform string // the platform of a vendor's call; "" for other calls
 	method   string
-	ids      []string // what it asks for
+	ids      []string // the requested ids, links or handles
 }
 
-// The sources, as faults and calls name them; a vendor's calls also bear the name of their platform.
+// The names of the sources in faults and in the call log. A vendor's call also has the name of its platform.
 const (
 	sourceYouTube   = "youtube"
 	sourceVendor    = "vendor"
 	sourceInstagram = "instagram"
 	sourceFacebook  = "facebook"
-	// Those of TikTok's own are apart from what a vendor is asked of TikTok, which is called by the platform's name.
+	// TikTok's own APIs have names that differ from the platform's name, which stands for a vendor's calls for TikTok.
 	sourceTikTokDisplay  = "tiktok_display"
 	sourceTikTokResearch = "tiktok_research"
 	sourceShortLinks     = "shortlinks"
 )
 
-// voice is how a source says the things that any source can say.
-type voice struct {
+// errorReplies are the source's own answers for the faults.
+type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
 	hostile                              func(turn int, good reply) reply
 }
 
-// serve answers a call: counted, and bent by the fault in force. Somebody without the key meets no fault, since a
-// platform refuses him before anything else can happen.
-func (s *Sandbox) serve(w http.ResponseWriter, c *call, v voice, answer func(*call) reply) {
+// serve answers and counts a call, and applies the current fault. A call without a valid key gets no fault, because a platform checks the key
+// first.
+func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.add(c)
 	if rep.refused {
 		write(w, c.r, rep)
 		return
 	}
-	f, turn, ok := s.faults.take(c.source, c.platform, c.ids)
+	f, n, ok := s.faults.take(c.source, c.platform, c.ids)
 	if !ok {
 		write(w, c.r, rep)
 		return
 	}
-	s.logger.DebugContext(c.r.Context(), "fault answers a call", "fault", f.Fault, "source", c.source, "method", c.method)
+	s.logger.DebugContext(c.r.Context(), "call answered with a fault", "fault", f.Fault, "source", c.source, "method", c.method)
 	switch f.Fault {
 	case faultRateLimited:
-		write(w, c.r, v.rateLimited().retryAfter(f.RetryAfter))
+		write(w, c.r, replies.rateLimited().retryAfter(f.RetryAfter))
 	case faultQuotaSpent:
-		write(w, c.r, v.quotaSpent())
+		write(w, c.r, replies.quotaSpent())
 	case faultServerError:
-		write(w, c.r, v.serverError().retryAfter(f.RetryAfter))
+		write(w, c.r, replies.serverError().retryAfter(f.RetryAfter))
 	case faultSlow:
 		if wait(c.r.Context(), f.RetryAfter) {
 			write(w, c.r, rep)
@@ -186,11 +186,11 @@ func (s *Sandbox) serve(w http.ResponseWriter, c *call, v voice, answer func(*ca
 		write(w, c.r, zeroed(rep))
 	case faultHostile:
 		if rep.status == http.StatusOK || rep.status == http.StatusCreated || rep.redirects() {
-			rep = v.hostile(turn, rep)
+			rep = replies.hostile(n, rep)
 		}
 		write(w, c.r, rep)
 	case faultTruncated:
-		// By turns a broken text of honest length, and a whole one that breaks off on the way.
-		write(w, c.r, rep.truncated(turn%2 == 1))
+		// Content-Length is alternately that of the truncated and that of the whole body.
+		write(w, c.r, rep.truncated(n%2 == 1))
 	}
 }

@@ -10,17 +10,17 @@ import (
 const (
 	day = 24 * 60 * 60 // seconds
 
-	// The world hangs on fixed instants, block apart: what is not told by an id (when a YouTube video was uploaded, how many
-	// videos an account already had) is counted back from the last of them at or before the clock. From epoch on nothing
-	// ever moves again; a clock set back beyond it lives in an earlier block, whose hidden times differ.
+	// Data that an id does not contain (the upload time of a YouTube video, the number of an account's videos) are calculated backwards from
+	// a fixed time, the anchor. Anchors are block apart. The last anchor is epoch, so that these data never change after epoch. A clock before
+	// epoch uses an earlier anchor, with other upload times.
 	block = 400 * day
-	// Facebook ids have 11 bits for the index of an upload.
+	// maxUploads is the largest number of an account's uploads: Facebook ids have 11 bits for their index.
 	maxUploads = 1 << 11
 )
 
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchor is the instant, in Unix seconds, from which hidden times are counted back.
+// anchor returns the anchor for a time, in Unix seconds.
 func anchor(at time.Time) int64 {
 	if behind := epoch - at.Unix(); behind > 0 {
 		return epoch - (behind+block-1)/block*block
@@ -28,8 +28,8 @@ func anchor(at time.Time) int64 {
 	return epoch
 }
 
-// schedule says when an account uploads: 5 to 50 videos before the anchor, then on at the same steady rate, one in 1.5 to 20
-// days, each at its own hour.
+// schedule is the upload schedule of an account: 5 to 50 videos before the anchor, and further videos at the same rate, one every 1.5 to 20
+// days.
 type schedule struct {
 	start, interval int64
 	key             uint64
@@ -37,19 +37,19 @@ type schedule struct {
 
 func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
-	d := dice{key}
+	d := rng{key}
 	interval := int64(d.logBetween(1.5, 20) * day)
 	before := int64(d.between(5, 51))
 	return schedule{start: anchor(at) - before*interval, interval: interval, key: key}
 }
 
-// upload is when the upload of an index (from 0) happens. Each stays inside its own interval, so that they are in order.
+// upload returns the time of the upload with an index from 0. Each upload is inside its own interval, so that uploads are in order.
 func (s schedule) upload(index int64) int64 {
 	jitter := int64(mix(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }
 
-// uploaded is how many uploads have happened by an instant.
+// uploaded returns the number of uploads until a time.
 func (s schedule) uploaded(at int64) int64 {
 	if at < s.start {
 		return 0
@@ -61,7 +61,7 @@ func (s schedule) uploaded(at int64) int64 {
 	return min(index, maxUploads)
 }
 
-// has says whether an upload happens in just this second.
+// has returns true if there is an upload in this second.
 func (s schedule) has(second int64) bool {
 	if second < s.start {
 		return false
@@ -71,5 +71,5 @@ func (s schedule) has(second int64) bool {
 }
 
 func (w *World) accountKey(facet string, p link.Platform, account uint32) uint64 {
-	return keyed(w.seed, facet, string(p), strconv.FormatUint(uint64(account), 10))
+	return hash(w.seed, facet, string(p), strconv.FormatUint(uint64(account), 10))
 }

@@ -10,53 +10,53 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortCase is what becomes of a short link.
+// shortCase is the kind of a short link's target.
 type shortCase string
 
 const (
 	shortVideo   shortCase = "video"
 	shortAccount shortCase = "account"
-	shortHome    shortCase = "home" // dead: the platform's home page
+	shortHome    shortCase = "home" // the platform's home page
 	shortLogin   shortCase = "login"
 	shortMissing shortCase = "missing" // 404
-	shortLive    shortCase = "live"    // TikTok: a live room, which is neither
+	shortLive    shortCase = "live"    // TikTok: a live room
 	shortPhoto   shortCase = "photo"   // TikTok: a slideshow
 	shortHops    shortCase = "hops"    // two redirects before the video
-	shortLoop    shortCase = "loop"    // redirects for ever
+	shortLoop    shortCase = "loop"    // endless redirects
 )
 
-// shortMarks are how a code begins (on TikTok behind its first two letters) to force a case.
-var shortMarks = []struct {
-	mark string
-	is   shortCase
+// shortPrefixes are the prefixes of a code (on TikTok after its first two letters) that determine its case.
+var shortPrefixes = []struct {
+	prefix string
+	is     shortCase
 }{
 	{"Vide", shortVideo}, {"Acct", shortAccount}, {"Dead", shortHome}, {"Wall", shortLogin}, {"Gone", shortMissing},
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortShares are the cases of all other codes.
+// shortShares are the shares of the cases among all other codes.
 var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
-// target is where a short link leads.
+// target is the target of a short link.
 type target struct {
 	is       shortCase
 	location string // "" for shortMissing
 }
 
-// shortTarget is the same for a code at any time.
+// shortTarget returns the target of a code, which never changes.
 func (s *Sandbox) shortTarget(p link.Platform, code string) target {
-	d := dice{keyed(s.world.seed, "short", string(p), code)}
-	t := target{is: roll(shortShares, d, shortVideo)}
-	// Login walls are Meta's habit.
+	d := rng{hash(s.world.seed, "short", string(p), code)}
+	t := target{is: pickCategory(shortShares, d, shortVideo)}
+	// Only Meta's platforms redirect to a login page.
 	if d.next(); p != link.TikTok && d.unit() < 0.01 {
 		t.is = shortLogin
 	}
-	marked := code
+	rest := code
 	if p == link.TikTok && len(code) > 2 {
-		marked = code[2:]
+		rest = code[2:]
 	}
-	for _, m := range shortMarks {
-		if strings.HasPrefix(marked, m.mark) {
+	for _, m := range shortPrefixes {
+		if strings.HasPrefix(rest, m.prefix) {
 			t.is = m.is
 		}
 	}
@@ -72,9 +72,8 @@ func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortVideo draws an ordinary account and one of the first videos that it ever uploaded, so that every clock finds the
-// same one.
-func (s *Sandbox) shortVideo(p link.Platform, d *dice, photo bool) (identity, string) {
+// shortVideo returns a random ordinary account and one of its first videos, so that the result does not depend on the clock.
+func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
 		id := s.world.Find(p, Photo)
@@ -93,7 +92,7 @@ func (s *Sandbox) shortVideo(p link.Platform, d *dice, photo bool) (identity, st
 	}
 }
 
-func tiktokTarget(is shortCase, owner identity, id string, d *dice) string {
+func tiktokTarget(is shortCase, owner identity, id string, d *rng) string {
 	switch is {
 	case shortAccount:
 		return fmt.Sprintf("https://www.tiktok.com/@%s?_t=ZM-%08x&_r=1", owner.handle, uint32(d.next()))
@@ -126,7 +125,7 @@ func instagramTarget(is shortCase, owner identity, id string) string {
 	return home + "reel/" + id + "/?igsh=MWQ1ZGUxMzBkMA=="
 }
 
-func facebookTarget(is shortCase, owner identity, id string, d *dice) string {
+func facebookTarget(is shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
 	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
 	switch is {
@@ -142,11 +141,11 @@ func facebookTarget(is shortCase, owner identity, id string, d *dice) string {
 	return video
 }
 
-// serveShortLink answers GET and HEAD /shortlinks/HOST/PATH as HOST would answer PATH.
+// serveShortLink answers GET and HEAD /shortlinks/HOST/PATH like HOST answers PATH.
 func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
 	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
-	s.serve(w, c, shortVoice(), func(c *call) reply {
+	s.serve(w, c, shortErrors(), func(c *call) reply {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return refused(page(http.StatusMethodNotAllowed, "Method Not Allowed")).with("Allow", "GET, HEAD")
 		}
@@ -157,9 +156,9 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 		l, err := link.Parse(address)
 		switch {
 		case err != nil && !knownHost(host):
-			return refused(page(http.StatusNotFound, "The sandbox does not stand in for this host"))
+			return refused(page(http.StatusNotFound, "The sandbox does not simulate this host"))
 		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
-			return page(http.StatusOK, "A page of "+host) // where a redirect ends: home, login, a video, an account
+			return page(http.StatusOK, "A page of "+host) // the target of a redirect: home page, login page, video or account
 		}
 		return redirect(l, s.shortTarget(l.Platform, l.ID))
 	})
@@ -176,7 +175,7 @@ func redirect(l link.Link, t target) reply {
 	case shortLoop:
 		t.location = l.Canonical
 	case shortHops:
-		// The first hop leads to the same code on another of the platform's addresses, the second one to the video.
+		// The first redirect goes to the same code at another URL of the platform, the second one to the video.
 		if next := otherAddress(l); next != l.Canonical {
 			t.location = next
 		}
@@ -184,7 +183,7 @@ func redirect(l link.Link, t target) reply {
 	return page(status, "Moved").with("Location", t.location)
 }
 
-// otherAddress is a second address of a short link.
+// otherAddress returns another URL of a short link.
 func otherAddress(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:
@@ -205,10 +204,10 @@ func page(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }
 
-func shortVoice() voice {
-	return voice{
+func shortErrors() errorReplies {
+	return errorReplies{
 		rateLimited: func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") },
-		quotaSpent:  func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") }, // nobody sells short links
+		quotaSpent:  func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") }, // short links have no quota
 		serverError: func() reply { return page(http.StatusServiceUnavailable, "Service Unavailable") },
 		hostile:     hostileRedirect,
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// follow goes from hop to hop as a resolver does, through the sandbox, and gives the last address and the hops.
-func (r rig) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
+// follow follows the redirects of a short link in the sandbox. It returns the last URL and the number of redirects.
+func (r testServer) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
 	t.Helper()
 	for {
 		a := r.do(t, http.MethodHead, "/shortlinks/"+strings.TrimPrefix(address, "https://"), "")
@@ -27,11 +27,11 @@ func (r rig) follow(t *testing.T, address string, limit int) (last string, statu
 	}
 }
 
-func TestShortLinks_leadWhereTheirMarkSays(t *testing.T) {
+func TestShortLinks_prefixDeterminesTarget(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	for _, c := range []struct {
-		short, want string // want is a pattern of the last address
+		short, want string // want is a pattern of the last URL
 		status      int
 		hops        int
 	}{
@@ -64,7 +64,7 @@ func TestShortLinks_leadWhereTheirMarkSays(t *testing.T) {
 	}
 }
 
-func TestShortLinks_nearlyAllLeadToAVideo(t *testing.T) {
+func TestShortLinks_nearlyAllRedirectToVideos(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})
 	for _, p := range []link.Platform{link.TikTok, link.Instagram, link.Facebook} {
@@ -78,7 +78,7 @@ func TestShortLinks_nearlyAllLeadToAVideo(t *testing.T) {
 				require.True(t, ok)
 				require.Equal(t, Public, v.State)
 				if l.Handle != "" {
-					require.Equal(t, v.Account.Handle, l.Handle, "the link names the account that owns the video")
+					require.Equal(t, v.Account.Handle, l.Handle, "the link must contain the account of the video")
 				}
 			}
 		}
@@ -87,7 +87,7 @@ func TestShortLinks_nearlyAllLeadToAVideo(t *testing.T) {
 	}
 }
 
-func TestShortLinks_areTheSameForever(t *testing.T) {
+func TestShortLinks_neverChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		code := rapid.StringMatching(`Z[A-Za-z0-9]{8}`).Draw(t, "code")
@@ -99,7 +99,7 @@ func TestShortLinks_areTheSameForever(t *testing.T) {
 
 func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	require.Equal(t, 404, r.do(t, http.MethodGet, "/shortlinks/evil.example/ZMabc/", "").StatusCode)
 	require.Equal(t, 405, r.do(t, http.MethodPost, "/shortlinks/vm.tiktok.com/ZMabc123/", "").StatusCode)
 	require.Equal(t, 200, r.do(t, http.MethodGet, "/shortlinks/www.youtube.com/shorts/dQw4w9WgXcQ", "").StatusCode)
@@ -107,25 +107,25 @@ func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 	require.Contains(t, get.Header.Get("Content-Type"), "text/html")
 }
 
-func TestShortLinks_bearFaults(t *testing.T) {
+func TestShortLinks_haveFaults(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	ask := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
+	r := newTestServer(t)
+	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
 	r.fault(t, `{"source":"shortlinks","fault":"rate_limited","count":1,"retry_after":3}`)
-	a := ask()
+	a := request()
 	require.Equal(t, 429, a.StatusCode)
 	require.Equal(t, "3", a.Header.Get("Retry-After"))
 	r.fault(t, `{"source":"shortlinks","fault":"server_error","count":1}`)
-	require.Equal(t, 503, ask().StatusCode)
+	require.Equal(t, 503, request().StatusCode)
 	r.fault(t, `{"source":"shortlinks","fault":"hostile"}`)
 	seen := map[string]bool{}
 	for range 12 {
-		a = ask()
+		a = request()
 		require.Equal(t, http.StatusFound, a.StatusCode)
 		seen[a.Header.Get("Location")] = true
 	}
 	require.Len(t, seen, 12)
 	require.Contains(t, seen, "http://127.0.0.1:22/")
 	r.do(t, http.MethodDelete, "/_control/faults", "")
-	require.Equal(t, 301, ask().StatusCode)
+	require.Equal(t, 301, request().StatusCode)
 }

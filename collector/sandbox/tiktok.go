@@ -13,24 +13,24 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// What TikTok's own interfaces demand: the Display API an app and the login of an account, the Research API an approved
-// project. TikTokRefreshToken is that of a login which has just been made, at every use anew.
+// The credentials of TikTok's own APIs. Display needs the credentials of an app and a refresh token, Research those of a research project.
+// TikTokRefreshToken can be used many times: each use starts a new login.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
-	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // opens a made-up world
+	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox
 	TikTokRefreshToken         = "rft.sandbox-tiktok-login" //nolint:gosec // as above
 	TikTokResearchClientKey    = "sandbox-tiktok-research-key"
 	TikTokResearchClientSecret = "sandbox-tiktok-research-secret" //nolint:gosec // as above
 )
 
 const (
-	tiktokAccessLife  = 2 * 60 * 60        // seconds, of every access token
-	tiktokRefreshLife = 180 * 24 * 60 * 60 // seconds
-	tiktokScopes      = "user.info.basic,user.info.profile,user.info.stats,video.list"
+	tiktokAccessTTL  = 2 * 60 * 60        // in seconds
+	tiktokRefreshTTL = 180 * 24 * 60 * 60 // in seconds
+	tiktokScopes     = "user.info.basic,user.info.profile,user.info.stats,video.list"
 )
 
-// tiktokLogins remembers which refresh token of a login is the newest: every exchange makes the one before worthless. Tokens
-// say by themselves whose they are, so that those of an earlier process stay good.
+// tiktokLogins remembers the newest refresh token of each login, because each exchange invalidates the older one. Tokens contain their login,
+// so that the tokens of an earlier process remain valid.
 type tiktokLogins struct {
 	seed    uint64
 	started string
@@ -44,11 +44,12 @@ func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
 
+// sign returns a token of a kind with a signature.
 func (l *tiktokLogins) sign(kind, what string) string {
-	return fmt.Sprintf("%s.%s.%016x", kind, what, keyed(l.seed, "tiktok", kind, what))
+	return fmt.Sprintf("%s.%s.%016x", kind, what, hash(l.seed, "tiktok", kind, what))
 }
 
-// read returns the parts of a token that sign made.
+// read returns kind and parts of a token. ok is false if the signature is wrong.
 func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool) {
 	parts = strings.Split(token, ".")
 	if len(parts) < 3 {
@@ -58,7 +59,7 @@ func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool)
 	return kind, parts, token == l.sign(kind, strings.Join(parts, "."))
 }
 
-// exchange gives the successors of a refresh token.
+// exchange returns new tokens for a refresh token, and false if the refresh token is not valid.
 func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,32 +82,33 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	next := login + "." + strconv.Itoa(generation+1)
 	return object{
 		"open_id": tiktokOpenID, "scope": tiktokScopes, "token_type": "Bearer",
-		"access_token": l.access("act", next, now), "expires_in": tiktokAccessLife,
-		"refresh_token": l.sign("rft", next), "refresh_expires_in": tiktokRefreshLife,
+		"access_token": l.access("act", next, now), "expires_in": tiktokAccessTTL,
+		"refresh_token": l.sign("rft", next), "refresh_expires_in": tiktokRefreshTTL,
 	}, true
 }
 
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
-func (l *tiktokLogins) access(kind, whose string, now time.Time) string {
-	return l.sign(kind, whose+"."+strconv.FormatInt(now.Unix(), 10))
+// access returns an access token.
+func (l *tiktokLogins) access(kind, login string, now time.Time) string {
+	return l.sign(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
 
-// admits says whether a request bears an access token of a kind that has not run out.
-func (l *tiktokLogins) admits(r *http.Request, want string, now time.Time) bool {
-	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+// authorized returns true if a request has a valid access token of a kind.
+func (l *tiktokLogins) authorized(r *http.Request, want string, now time.Time) bool {
+	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	kind, parts, ok := l.read(token)
-	if !bears || !ok || kind != want {
+	if !found || !ok || kind != want {
 		return false
 	}
 	age := now.Unix() - int64(number(parts[len(parts)-1]))
-	return age >= 0 && age < tiktokAccessLife
+	return age >= 0 && age < tiktokAccessTTL
 }
 
-// TikTokAccount is the handle of the account that has logged in.
+// TikTokAccount returns the handle of the account that has logged in.
 func (s *Sandbox) TikTokAccount() string { return s.tiktokAccount().handle }
 
-// tiktokAccount is far from the accounts that Find and FindAccount give.
+// tiktokAccount returns the account that has logged in. Find and FindAccount never return it.
 func (s *Sandbox) tiktokAccount() identity {
 	for n := uint32(findLimit); ; n++ {
 		if s.world.accountCategory(link.TikTok, n) == AccountNormal {
@@ -115,10 +117,10 @@ func (s *Sandbox) tiktokAccount() identity {
 	}
 }
 
-// tiktokMethod is a method of one of the interfaces, with what TikTok checks before it looks anything up.
+// tiktokMethod is a method of one of the APIs with the data for the checks of requests.
 type tiktokMethod struct {
 	source, name string
-	token        string // the kind of access token
+	token        string // the kind of the access token
 	get          bool
 	fields       []string
 	answer       func(*Sandbox, *call, func(string) bool) reply
@@ -149,7 +151,7 @@ var tiktokMethods = map[string]tiktokMethod{
 	},
 }
 
-// serveTikTok answers what open.tiktokapis.com answers.
+// serveTikTok answers like open.tiktokapis.com.
 func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
 	if path == "v2/oauth/token/" {
 		s.serveTikTokToken(w, r)
@@ -161,7 +163,7 @@ func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path strin
 		return
 	}
 	c := &call{r: r, now: s.clock(), source: m.source, method: m.name}
-	s.serve(w, c, tiktokVoice(), func(c *call) reply { return s.tiktok(c, m) })
+	s.serve(w, c, tiktokErrors(), func(c *call) reply { return s.tiktok(c, m) })
 }
 
 func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
@@ -170,13 +172,13 @@ func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
 		rep.refused = true
 		return rep
 	}
-	if !s.logins.admits(c.r, m.token, c.now) {
+	if !s.logins.authorized(c.r, m.token, c.now) {
 		rep := tiktokError(http.StatusUnauthorized, "access_token_invalid", "The access token is invalid or not found in the request.")
 		rep.refused = true
 		return rep
 	}
 	if m.source == sourceTikTokResearch && !s.quota.chargeResearch(c.now) {
-		return tiktokVoice().quotaSpent()
+		return tiktokErrors().quotaSpent()
 	}
 	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); !m.get && (err != nil || kind != "application/json") {
 		return tiktokBad("Content-Type must be application/json")
@@ -193,7 +195,7 @@ func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
 	return m.answer(s, c, func(field string) bool { return slices.Contains(fields, field) })
 }
 
-// serveTikTokToken exchanges tokens. Faults do not touch it, since they are those of the methods.
+// serveTikTokToken exchanges tokens. Faults do not apply to it.
 func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	c := &call{r: r, now: s.clock(), source: sourceTikTokDisplay, method: "oauth.token"}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -223,7 +225,7 @@ func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	switch grant {
 	case "client_credentials":
 		write(w, r, reply{status: http.StatusOK, body: object{
-			"access_token": s.logins.access("clt", "research", c.now), "expires_in": tiktokAccessLife, "token_type": "Bearer",
+			"access_token": s.logins.access("clt", "research", c.now), "expires_in": tiktokAccessTTL, "token_type": "Bearer",
 		}})
 	case "refresh_token":
 		if body, ok := s.logins.exchange(r.PostForm.Get("refresh_token"), c.now); ok {
@@ -238,7 +240,7 @@ func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tiktokTokenError is the flat error of the token endpoint.
+// tiktokTokenError returns an error in the format of the token endpoint.
 func tiktokTokenError(status int, name, description string) reply {
 	return reply{status: status, body: object{"error": name, "error_description": description, "log_id": tiktokLogID}}
 }
@@ -257,8 +259,8 @@ func tiktokBad(message string) reply {
 	return tiktokError(http.StatusBadRequest, "invalid_params", message)
 }
 
-func tiktokVoice() voice {
-	return voice{
+func tiktokErrors() errorReplies {
+	return errorReplies{
 		rateLimited: func() reply {
 			return tiktokError(http.StatusTooManyRequests, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
 		},
@@ -272,8 +274,8 @@ func tiktokVoice() voice {
 	}
 }
 
-// chosen leaves of an object the members that were asked for; those that are nil are left out.
-func chosen(all object, wants func(string) bool) object {
+// selectMembers returns the requested members of an object that are not nil.
+func selectMembers(all object, wants func(string) bool) object {
 	out := object{}
 	for name, value := range all {
 		if wants(name) && value != nil {
@@ -283,8 +285,8 @@ func chosen(all object, wants func(string) bool) object {
 	return out
 }
 
-// counted is a count, or nil for one that there is none of.
-func counted(n *int64) any {
+// countOrNil returns a count, or an untyped nil.
+func countOrNil(n *int64) any {
 	if n == nil {
 		return nil
 	}

@@ -11,12 +11,12 @@ var tiktokVideoFields = []string{
 	"like_count", "comment_count", "share_count", "view_count",
 }
 
-// What one call of the Display API takes.
+// The limits of the Display API.
 const (
 	maxTikTokIDs  = 20
 	tiktokPage    = 10
 	maxTikTokPage = 20
-	// shortPages is the share of pages of a list that are shorter than was asked for, though there are more.
+	// shortPages is the share of pages that are shorter than requested although more pages follow.
 	shortPages = 0.15
 )
 
@@ -24,10 +24,10 @@ func (s *Sandbox) tiktokUser(c *call, wants func(string) bool) reply {
 	i := s.tiktokAccount()
 	t := s.world.account(i, c.now)
 	c.ids = []string{i.handle}
-	return tiktokOK(object{"user": chosen(object{
+	return tiktokOK(object{"user": selectMembers(object{
 		"open_id": tiktokOpenID, "union_id": "c9c60f44-a68e-4f5d-84dd-ce22faeb0ba1", "display_name": t.Name, "username": t.Handle, "bio_description": t.Bio,
 		"avatar_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".webp", "profile_deep_link": "https://vm.tiktok.com/sandbox", "is_verified": false,
-		"follower_count": counted(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos,
+		"follower_count": countOrNil(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos,
 	}, wants)})
 }
 
@@ -42,19 +42,19 @@ func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	}
 	c.ids = in.Filters.VideoIDs
 	if n := len(c.ids); n == 0 || n > maxTikTokIDs {
-		return tiktokBad(fmt.Sprintf("filters.video_ids has %d ids; it takes 1 to %d", n, maxTikTokIDs))
+		return tiktokBad(fmt.Sprintf("filters.video_ids has %d ids; it must have 1 to %d", n, maxTikTokIDs))
 	}
 	own := s.tiktokAccount()
 	videos := []object{}
 	for _, id := range c.ids {
-		if t, ok := s.seen(link.TikTok, id, c.now); ok && t.Account.ID == own.id {
+		if t, ok := s.visible(link.TikTok, id, c.now); ok && t.Account.ID == own.id {
 			videos = append(videos, tiktokDisplayed(t, wants))
 		}
 	}
 	return tiktokOK(object{"videos": videos})
 }
 
-// tiktokList pages by the time of upload: a cursor is a time in milliseconds, and what is older comes next.
+// tiktokList returns a page of the list. The cursor is a time in milliseconds; the page has older videos.
 func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	var in struct {
 		Cursor   *int64 `json:"cursor"`
@@ -68,7 +68,7 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 		size = *in.MaxCount
 	}
 	if size < 1 || size > maxTikTokPage {
-		return tiktokBad(fmt.Sprintf("max_count is %d; it is from 1 to %d", size, maxTikTokPage))
+		return tiktokBad(fmt.Sprintf("max_count is %d; it must be from 1 to %d", size, maxTikTokPage))
 	}
 	own := s.tiktokAccount()
 	c.ids = []string{own.handle}
@@ -76,10 +76,10 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	if in.Cursor != nil {
 		cursor = *in.Cursor
 	}
-	if d := (dice{keyed(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
+	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
 		size = d.below(size)
 	}
-	videos, more, next := []object{}, false, cursor-1 // where an empty page ends
+	videos, more, next := []object{}, false, cursor-1 // the cursor after an empty page
 	for _, id := range s.world.listed(own, c.now) {
 		t, _ := s.world.Video(link.TikTok, id, c.now)
 		at := t.UploadedAt.UnixMilli()
@@ -95,17 +95,17 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	return tiktokOK(object{"videos": videos, "cursor": next, "has_more": more})
 }
 
-// tiktokDisplayed is a video as the Display API shows it.
+// tiktokDisplayed returns a video in the format of the Display API.
 func tiktokDisplayed(t VideoTruth, wants func(string) bool) object {
 	title := t.Title
 	if runes := []rune(title); len(runes) > 150 {
 		title = string(runes[:150])
 	}
-	return chosen(object{
+	return selectMembers(object{
 		"id": t.ID, "create_time": t.UploadedAt.Unix(), "title": title, "video_description": title, "duration": int64(t.LengthSeconds), "height": 1024, "width": 576,
 		"share_url":       t.Link + "?utm_campaign=tt4d_open_api&utm_source=" + TikTokClientKey,
 		"cover_image_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".jpeg", "embed_link": "https://www.tiktok.com/player/v1/" + t.ID,
 		"embed_html": `<blockquote class="tiktok-embed" data-video-id="` + t.ID + `"></blockquote>`,
-		"view_count": t.Views, "like_count": counted(t.Likes), "comment_count": counted(t.Comments), "share_count": counted(t.Shares),
+		"view_count": t.Views, "like_count": countOrNil(t.Likes), "comment_count": countOrNil(t.Comments), "share_count": countOrNil(t.Shares),
 	}, wants)
 }

@@ -13,14 +13,14 @@ import (
 const (
 	maxResearchPage  = 100
 	researchPage     = 20
-	researchMost     = 60 // rows of a page, however many are asked for: fewer than asked are normal there
+	researchMost     = 60 // the largest number of rows on a page, even if more are requested
 	maxResearchSpan  = 30 * 24 * time.Hour
-	maxResearchItems = 100 // values of a condition
-	// ResearchLag is how old the Research API's numbers are. Younger videos are not in it.
+	maxResearchItems = 100 // the largest number of values in a condition
+	// ResearchLag is the age of the Research API's numbers. It does not contain newer videos.
 	ResearchLag = 48 * time.Hour
 )
 
-// researchQuery is the body of a query. The sandbox knows the conditions that ReelTally asks by: ids and names, joined by "and".
+// researchQuery is the body of a query. The sandbox supports the conditions that ReelTally uses: ids and handles, combined by "and".
 type researchQuery struct {
 	Query struct {
 		And []struct {
@@ -39,7 +39,7 @@ type researchQuery struct {
 	size      int
 }
 
-// check returns what TikTok finds wrong, "" when nothing is.
+// check validates the query. It returns TikTok's error message, or "" if the query is valid.
 func (q *researchQuery) check() string {
 	var err error
 	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {
@@ -56,9 +56,9 @@ func (q *researchQuery) check() string {
 	case q.to.Before(q.from) || q.to.Sub(q.from) > maxResearchSpan:
 		return "the end date must be no more than 30 days after the start date"
 	case q.size < 1 || q.size > maxResearchPage:
-		return fmt.Sprintf("max_count is %d; it is from 1 to %d", q.size, maxResearchPage)
+		return fmt.Sprintf("max_count is %d; it must be from 1 to %d", q.size, maxResearchPage)
 	case q.Cursor < 0 || q.Cursor > 0 && q.SearchID != tiktokLogID:
-		return "cursor needs the search_id of the query that gave it"
+		return "cursor needs the search_id from the same answer"
 	case len(q.Query.And) == 0:
 		return "query is required"
 	}
@@ -75,7 +75,7 @@ func (q *researchQuery) check() string {
 	return ""
 }
 
-// candidates are the ids that a condition names, before any other condition is looked at.
+// candidates returns the ids of all videos that match at least one condition.
 func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {
@@ -91,8 +91,8 @@ func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	return slices.Compact(ids)
 }
 
-// meets says whether a video meets every condition.
-func (q *researchQuery) meets(t VideoTruth) bool {
+// matches returns true if a video matches every condition.
+func (q *researchQuery) matches(t VideoTruth) bool {
 	for _, c := range q.Query.And {
 		value := t.ID
 		if c.Field == "username" {
@@ -119,7 +119,7 @@ func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
 	at := c.now.Add(-ResearchLag)
 	var rows []object
 	for _, id := range s.candidates(q, at) {
-		if t, ok := s.seen(link.TikTok, id, at); ok && !t.UploadedAt.After(at) && q.meets(t) {
+		if t, ok := s.visible(link.TikTok, id, at); ok && !t.UploadedAt.After(at) && q.matches(t) {
 			rows = append(rows, researched(t, wants))
 		}
 	}
@@ -130,12 +130,12 @@ func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
 	})
 }
 
-// researched is a video as the Research API shows it, its ids numbers.
+// researched returns a video in the format of the Research API, whose ids are numbers.
 func researched(t VideoTruth, wants func(string) bool) object {
-	return chosen(object{
+	return selectMembers(object{
 		"id": json.Number(t.ID), "create_time": t.UploadedAt.Unix(), "username": t.Account.Handle, "video_description": t.Title, "region_code": "US",
-		"view_count": t.Views, "like_count": counted(t.Likes), "comment_count": counted(t.Comments), "share_count": counted(t.Shares),
-		"favorites_count": counted(t.Bookmarks), "video_duration": int64(t.LengthSeconds), "music_id": json.Number(t.Song.ID), "hashtag_names": tags(t.Title),
+		"view_count": t.Views, "like_count": countOrNil(t.Likes), "comment_count": countOrNil(t.Comments), "share_count": countOrNil(t.Shares),
+		"favorites_count": countOrNil(t.Bookmarks), "video_duration": int64(t.LengthSeconds), "music_id": json.Number(t.Song.ID), "hashtag_names": tags(t.Title),
 		"effect_ids": []string{}, "voice_to_text": "", "is_stem_verified": false,
 	}, wants)
 }
@@ -156,8 +156,8 @@ func (s *Sandbox) researchUser(c *call, wants func(string) bool) reply {
 	if t.State != Public {
 		return tiktokError(http.StatusBadRequest, "invalid_params", "username is invalid: cannot find the user")
 	}
-	return tiktokOK(chosen(object{
+	return tiktokOK(selectMembers(object{
 		"display_name": t.Name, "bio_description": t.Bio, "avatar_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".webp", "is_verified": false,
-		"follower_count": counted(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos, "bio_url": t.BioLink,
+		"follower_count": countOrNil(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos, "bio_url": t.BioLink,
 	}, wants))
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func (r rig) tiktokToken(t *testing.T, pairs ...string) answer {
+func (r testServer) tiktokToken(t *testing.T, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", query(pairs...), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-func (r rig) exchange(t *testing.T, refresh string) answer {
+func (r testServer) exchange(t *testing.T, refresh string) answer {
 	t.Helper()
 	return r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "refresh_token", "refresh_token", refresh)
 }
 
-// login gives an access token of the account that has logged in.
-func (r rig) login(t *testing.T) string {
+// login returns an access token of the account that has logged in.
+func (r testServer) login(t *testing.T) string {
 	t.Helper()
 	return r.exchange(t, TikTokRefreshToken).json(t)["access_token"].(string)
 }
 
-func (r rig) approved(t *testing.T) string {
+func (r testServer) approved(t *testing.T) string {
 	t.Helper()
 	a := r.tiktokToken(t, "client_key", TikTokResearchClientKey, "client_secret", TikTokResearchClientSecret, "grant_type", "client_credentials")
 	return a.json(t)["access_token"].(string)
 }
 
-func (r rig) tiktok(t *testing.T, token, path, body string) answer {
+func (r testServer) tiktok(t *testing.T, token, path, body string) answer {
 	t.Helper()
 	method := http.MethodPost
 	if body == "" {
@@ -47,7 +47,7 @@ func (r rig) tiktok(t *testing.T, token, path, body string) answer {
 
 func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	first := r.exchange(t, TikTokRefreshToken)
 	require.Equal(t, http.StatusOK, first.StatusCode)
 	require.Equal(t, json.Number("7200"), first.json(t)["expires_in"])
@@ -55,11 +55,11 @@ func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 	third := r.exchange(t, second).json(t)["refresh_token"].(string)
 	old := r.exchange(t, second)
 	require.Equal(t, http.StatusBadRequest, old.StatusCode)
-	require.Equal(t, "invalid_grant", old.json(t)["error"], "flat, and a string")
+	require.Equal(t, "invalid_grant", old.json(t)["error"], "the error must be a string at the top level")
 	require.Equal(t, http.StatusOK, r.exchange(t, third).StatusCode)
-	require.Equal(t, http.StatusOK, r.exchange(t, TikTokRefreshToken).StatusCode, "another login")
+	require.Equal(t, http.StatusOK, r.exchange(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken starts another login")
 
-	again := newRig(t) // the sandbox is started anew
+	again := newTestServer(t) // a new sandbox
 	require.Equal(t, http.StatusOK, again.exchange(t, third).StatusCode)
 	require.Equal(t, "invalid_grant", r.exchange(t, strings.Replace(third, "rft.", "act.", 1)).json(t)["error"])
 	require.Equal(t, "invalid_client", r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).json(t)["error"])
@@ -68,25 +68,25 @@ func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 	require.Equal(t, "invalid_request", a.json(t)["error"])
 }
 
-func TestTikTok_accessTokensRunOut(t *testing.T) {
+func TestTikTok_accessTokensExpire(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	user, client := r.login(t), r.approved(t)
-	ask := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
-	require.Equal(t, http.StatusOK, ask(user))
-	require.Equal(t, http.StatusUnauthorized, ask(client), "it is of the other interface")
-	require.Equal(t, http.StatusUnauthorized, ask(user+"0"))
+	request := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
+	require.Equal(t, http.StatusOK, request(user))
+	require.Equal(t, http.StatusUnauthorized, request(client), "the token is for the other API")
+	require.Equal(t, http.StatusUnauthorized, request(user+"0"))
 	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
 	a := r.tiktok(t, user, "user/info/?fields=open_id", "")
 	require.Equal(t, http.StatusUnauthorized, a.StatusCode)
 	require.Equal(t, "access_token_invalid", at(t, a.json(t), "error", "code"))
-	require.Equal(t, http.StatusOK, ask(r.login(t)))
+	require.Equal(t, http.StatusOK, request(r.login(t)))
 }
 
-func TestTikTok_requestsAreCheckedStrictly(t *testing.T) {
+func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	user, client := r.login(t), r.approved(t)
 	const research = `{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":["7588213403351190801"]}]},"start_date":"20251201","end_date":%q,"max_count":%d}`
 	ids := strings.TrimSuffix(strings.Repeat(`"7588213403351190801",`, 21), ",")
@@ -104,7 +104,7 @@ func TestTikTok_requestsAreCheckedStrictly(t *testing.T) {
 		"rows too many":        {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
 		"no query":             {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
 		"an unknown condition": {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
-		"nobody":               {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
+		"an unknown account":   {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,32 +120,32 @@ func TestTikTok_requestsAreCheckedStrictly(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
 }
 
-func TestTikTok_showsOnlyTheAccountsOwnVideos(t *testing.T) {
+func TestTikTok_displayReturnsOwnVideosOnly(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	own, stranger := r.World().Uploads(link.TikTok, r.TikTokAccount(), testNow)[0], r.World().Find(link.TikTok, Normal)
 	a := r.tiktok(t, r.login(t), "video/query/?fields=id,view_count", `{"filters":{"video_ids":["`+stranger+`","`+own+`"]}}`).json(t)
 	require.Equal(t, "ok", at(t, a, "error", "code"))
 	videos := at(t, a, "data", "videos").([]any)
 	require.Len(t, videos, 1)
 	truth, _ := r.World().Video(link.TikTok, own, testNow)
-	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "the fields that were asked for")
+	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields")
 }
 
-func TestTikTok_researchSpendsADay(t *testing.T) {
+func TestTikTok_researchQuotaIsPerDay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	token := r.approved(t)
-	ask := func() answer {
+	request := func() answer {
 		return r.tiktok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
 	}
 	for range researchQuota {
-		require.Equal(t, http.StatusOK, ask().StatusCode)
+		require.Equal(t, http.StatusOK, request().StatusCode)
 	}
-	a := ask()
+	a := request()
 	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
 	require.Equal(t, "daily_quota_limit_exceeded", at(t, a.json(t), "error", "code"))
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
 	token = r.approved(t)
-	require.Equal(t, http.StatusOK, ask().StatusCode)
+	require.Equal(t, http.StatusOK, request().StatusCode)
 }

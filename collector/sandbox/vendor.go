@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveVendor answers for every vendor that ReelTally ships a configuration for; their paths do not overlap.
+// serveVendor answers for all vendors that ReelTally has a description for. Their paths do not overlap.
 func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path string) {
 	c := &call{r: r, now: s.clock(), source: sourceVendor, method: path}
 	area, _, _ := strings.Cut(path, "/")
@@ -23,11 +23,11 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 	}
 }
 
-// errLink is a link that a vendor cannot use.
-var errLink = errors.New("not a link of a video there")
+// errLink is the error for a link that a vendor does not accept.
+var errLink = errors.New("not a link of a video of this platform")
 
-// linked reads the link of a video of a platform, short ones too, and notes the account that it names.
-func (s *Sandbox) linked(p link.Platform, raw string) (id string, err error) {
+// linkedVideo returns the id of the video in a link, which may be a short link. It claims the video for the account in the link.
+func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {
 		l, err = link.Parse(s.shortTarget(l.Platform, l.ID).location)
@@ -35,11 +35,11 @@ func (s *Sandbox) linked(p link.Platform, raw string) (id string, err error) {
 	if err != nil || l.Platform != p || l.Kind != link.Video {
 		return "", errLink
 	}
-	s.world.Claim(p, l.ID, l.Handle) // where the link names an account
+	s.world.Claim(p, l.ID, l.Handle) // does nothing if the link contains no account
 	return l.ID, nil
 }
 
-// linkedAccount reads the link of an account of a platform.
+// linkedAccount returns the account in a link.
 func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	l, err := link.Parse(raw)
 	if err != nil || l.Platform != p || l.Kind != link.Account {
@@ -51,7 +51,7 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.identify(p, l.Handle)
 }
 
-// window is the part of a list from a start, a number of chunks long; next is where it goes on, 0 at its end.
+// window returns size elements of a list from start. next is the start of the next part, or 0 at the end.
 func window(ids []string, start, size int) (part []string, next int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
@@ -61,7 +61,7 @@ func window(ids []string, start, size int) (part []string, next int) {
 	return ids[start:end], next
 }
 
-// number reads a cursor or a depth; what is none is 0.
+// number parses a cursor or a depth. It returns 0 if the text is not a number.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -70,12 +70,12 @@ func number(s string) int {
 	return n
 }
 
-// objects turns ids into wire objects.
-func (s *Sandbox) objects(c *call, p link.Platform, ids []string, wire func(VideoTruth) object) []object {
+// objects returns the objects of videos. encode returns the object of a video in the format of the answer.
+func (s *Sandbox) objects(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {
 		if t, ok := s.world.Video(p, id, c.now); ok {
-			out = append(out, wire(t))
+			out = append(out, encode(t))
 		}
 	}
 	return out

@@ -11,10 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// apifyActor is an actor that can be run, with what it makes of its input.
+// apifyActor is an actor of Apify.
 type apifyActor struct {
 	platform link.Platform
-	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // false when the input asks for nothing
+	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // returns false if the input requests nothing
 }
 
 func apifyActors(name string) (apifyActor, bool) {
@@ -27,7 +27,7 @@ func apifyActors(name string) (apifyActor, bool) {
 	return apifyActor{}, false
 }
 
-// apifyInput is what of the actors' inputs the sandbox knows. Unknown members are ignored, as the actors ignore them.
+// apifyInput is the input of the actors. Unknown members are ignored, like by the real actors.
 type apifyInput struct {
 	PostURLs       []string `json:"postURLs"` // clockworks
 	Profiles       []string `json:"profiles"`
@@ -35,12 +35,12 @@ type apifyInput struct {
 	DirectURLs     []string `json:"directUrls"` // instagram-scraper
 }
 
-// serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items: the run and its items in one.
+// serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its items.
 func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
 	actor, known := apifyActors(name)
 	c.platform, c.method = string(actor.platform), name
-	s.serve(w, c, apifyVoice(), func(c *call) reply {
+	s.serve(w, c, apifyErrors(), func(c *call) reply {
 		token := c.r.URL.Query().Get("token")
 		if bearer, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); ok {
 			token = bearer
@@ -103,9 +103,9 @@ func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
 	return items, len(c.ids) > 0
 }
 
-// apifyTikTokPost is an item; a video that is not to be seen is an item too, of another shape.
+// apifyTikTokPost returns the item of a video, or an item with an error if the video is not available.
 func (s *Sandbox) apifyTikTokPost(c *call, raw string) object {
-	id, err := s.linked(link.TikTok, raw)
+	id, err := s.linkedVideo(link.TikTok, raw)
 	t, ok := s.world.Video(link.TikTok, id, c.now)
 	item := object{"url": raw}
 	switch {
@@ -125,7 +125,7 @@ func (s *Sandbox) apifyInstagram(c *call, in apifyInput) ([]object, bool) {
 	c.ids = append(c.ids, in.DirectURLs...)
 	items := []object{}
 	for _, raw := range in.DirectURLs {
-		id, err := s.linked(link.Instagram, raw)
+		id, err := s.linkedVideo(link.Instagram, raw)
 		t, ok := s.world.Video(link.Instagram, id, c.now)
 		if err != nil || !ok || t.State != Public {
 			items = append(items, object{"url": raw, "inputUrl": raw, "error": "not_found", "errorDescription": "Post does not exist"})
@@ -142,8 +142,8 @@ func apifyError(status int, kind, message string) reply {
 	return reply{status: status, body: object{"error": object{"type": kind, "message": message}}}
 }
 
-func apifyVoice() voice {
-	return voice{
+func apifyErrors() errorReplies {
+	return errorReplies{
 		rateLimited: func() reply {
 			return apifyError(http.StatusTooManyRequests, "rate-limit-exceeded", "You have exceeded the rate limit of 60 requests per second")
 		},

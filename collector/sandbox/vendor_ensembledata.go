@@ -10,16 +10,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ensembleMethod is one path of EnsembleData's API. The required parameters are checked first; unknown ones are ignored,
-// as its framework ignores them.
+// ensembleMethod is one path of EnsembleData's API. The required parameters are checked first. Unknown parameters are ignored, like by the real
+// API.
 type ensembleMethod struct {
 	platform link.Platform
 	required []string
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// The paths of EnsembleData, after its base address. It sells no Facebook: /facebook/ is the sandbox's own, in the manner
-// of /tt/, with the objects of ScrapeCreators inside.
+// ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook. The paths below /facebook/ exist only
+// in the sandbox; they work like those below /tt/ and return the objects of ScrapeCreators.
 var ensembleMethods = map[string]ensembleMethod{
 	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).ensembleTikTok},
 	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).ensembleTikToks},
@@ -43,16 +43,16 @@ const (
 	statusNoUser      = 473
 	statusBadToken    = 491
 	statusUnitsSpent  = 495
-	ensembleChunk     = 10  // entries in a unit of depth
-	ensembleMaxIDs    = 100 // of multi-info
+	ensembleChunk     = 10  // entries per unit of depth
+	ensembleMaxIDs    = 100 // ids per call of multi-info
 	ensembleMaxLength = 100 // units of depth
 )
 
 func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
 	m, known := ensembleMethods[path]
 	c.platform = string(m.platform)
-	s.serve(w, c, ensembleVoice(), func(c *call) reply {
-		// A semicolon is part of a value there, encoded or not; to Go a bare one is an error.
+	s.serve(w, c, ensembleErrors(), func(c *call) reply {
+		// In EnsembleData, a semicolon is part of a value even if it is not encoded. In Go, it would be an error.
 		q, err := url.ParseQuery(strings.ReplaceAll(c.r.URL.RawQuery, ";", "%3B"))
 		switch {
 		case !known:
@@ -76,12 +76,13 @@ func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string)
 	})
 }
 
+// refused marks a reply to a caller whose credential or path was refused.
 func refused(r reply) reply {
 	r.refused = true
 	return r
 }
 
-// ensembleInvalid is how the framework behind it refuses a parameter: detail is a list then.
+// ensembleInvalid returns the error of EnsembleData's framework for an invalid parameter. Its detail is a list.
 func ensembleInvalid(name, message, kind string) reply {
 	rep := ensembleError(http.StatusUnprocessableEntity, "")
 	rep.body = object{"detail": []object{{"loc": []string{"query", name}, "msg": message, "type": kind}}}
@@ -96,8 +97,8 @@ func ensembleOK(data any, units int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
 }
 
-// ensembleUnseen says why a video is not to be seen; nil when it is.
-func ensembleUnseen(t VideoTruth, ok bool) *reply {
+// ensembleUnavailable returns the error for a video that is not available, or nil.
+func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
@@ -113,26 +114,26 @@ func ensembleUnseen(t VideoTruth, ok bool) *reply {
 }
 
 func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
-	id, err := s.linked(link.TikTok, q.Get("url"))
+	id, err := s.linkedVideo(link.TikTok, q.Get("url"))
 	c.ids = []string{q.Get("url")}
 	if err != nil {
 		return ensembleError(statusBadLink, "Invalid post url")
 	}
 	c.ids = []string{id}
 	t, ok := s.world.Video(link.TikTok, id, c.now)
-	if bad := ensembleUnseen(t, ok); bad != nil {
+	if bad := ensembleUnavailable(t, ok); bad != nil {
 		return *bad
 	}
 	return ensembleOK([]object{s.tiktokObject(c, t)}, 1)
 }
 
-// tiktokObject is a video with its author's counts.
+// tiktokObject returns a video with its author's counts.
 func (s *Sandbox) tiktokObject(c *call, t VideoTruth) object {
 	author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
 	return s.tiktokMobile(t, author)
 }
 
-// ensembleTikToks leaves out what is not to be seen, whatever the reason, as the real one does.
+// ensembleTikToks returns several videos without the unavailable ones, like the real API.
 func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	for id := range strings.SplitSeq(q.Get("ids"), ";") {
 		if id = strings.TrimSpace(id); id != "" {
@@ -145,7 +146,7 @@ func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	found, seen := []object{}, map[string]bool{}
 	for _, id := range c.ids {
 		t, ok := s.world.Video(link.TikTok, id, c.now)
-		if !seen[id] && ensembleUnseen(t, ok) == nil {
+		if !seen[id] && ensembleUnavailable(t, ok) == nil {
 			found = append(found, s.tiktokObject(c, t))
 		}
 		seen[id] = true
@@ -153,7 +154,7 @@ func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	return ensembleOK(found, 1)
 }
 
-// ensembleUser finds the account of a username. A private one is found: its profile is public.
+// ensembleUser returns the account with a username. It also returns private accounts, whose profile is public.
 func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (AccountTruth, *reply) {
 	c.ids = []string{username}
 	t, ok := s.world.Account(p, username, c.now)
@@ -172,7 +173,7 @@ func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensemblePage is a part of an account's list: depth chunks from start_cursor on.
+// ensemblePage returns a part of an account's list: depth chunks that begin at start_cursor.
 func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
@@ -187,7 +188,7 @@ func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor str
 	return ids, next, depth, nil
 }
 
-// ensembleTikTokPosts answers with the list on the top level and the cursor beside it, unlike the other methods.
+// ensembleTikTokPosts returns the list at the top level with the cursor next to it, unlike the other methods.
 func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
 	if bad != nil {
@@ -210,7 +211,7 @@ func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 		return ensembleError(statusBadLink, "Invalid shortcode")
 	}
 	t, ok := s.world.Video(link.Instagram, q.Get("code"), c.now)
-	if bad := ensembleUnseen(t, ok); bad != nil {
+	if bad := ensembleUnavailable(t, ok); bad != nil {
 		return *bad
 	}
 	return ensembleOK(instagramWeb(t), 1)
@@ -232,7 +233,7 @@ func (s *Sandbox) ensembleInstagramProfile(c *call, q url.Values) reply {
 	return ensembleOK(instagramProfile(t), 1)
 }
 
-// ensembleInstagramReels takes the numeric id alone: a username must be looked up first.
+// ensembleInstagramReels accepts only a numeric id, not a username.
 func (s *Sandbox) ensembleInstagramReels(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("user_id")}
 	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
@@ -255,14 +256,14 @@ func (s *Sandbox) ensembleInstagramReels(c *call, q url.Values) reply {
 }
 
 func (s *Sandbox) ensembleFacebook(c *call, q url.Values) reply {
-	id, err := s.linked(link.Facebook, q.Get("url"))
+	id, err := s.linkedVideo(link.Facebook, q.Get("url"))
 	c.ids = []string{q.Get("url")}
 	if err != nil {
 		return ensembleError(statusBadLink, "Invalid post url")
 	}
 	c.ids = []string{id}
 	t, ok := s.world.Video(link.Facebook, id, c.now)
-	if bad := ensembleUnseen(t, ok); bad != nil {
+	if bad := ensembleUnavailable(t, ok); bad != nil {
 		return *bad
 	}
 	return ensembleOK(facebookPost(t), 1)
@@ -292,8 +293,8 @@ func (s *Sandbox) ensembleFacebookReels(c *call, q url.Values) reply {
 	return ensembleOK(data, units)
 }
 
-func ensembleVoice() voice {
-	return voice{
+func ensembleErrors() errorReplies {
+	return errorReplies{
 		rateLimited: func() reply { return ensembleError(http.StatusTooManyRequests, "Too many requests") },
 		quotaSpent: func() reply {
 			return ensembleError(statusUnitsSpent, "Reached max units limit for today")

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// creatorsMethod is one path of ScrapeCreators' API; one of the parameters must be there.
+// creatorsMethod is one path of ScrapeCreators' API. It needs one of the parameters in oneOf.
 type creatorsMethod struct {
 	platform link.Platform
 	oneOf    []string
@@ -30,18 +30,18 @@ var creatorsMethods = map[string]creatorsMethod{
 }
 
 const (
-	// creatorsPage is how many entries a page of a list has.
+	// creatorsPage is the number of entries on a page of a list.
 	creatorsPage = 10
-	// creatorsShort is how many entries of it are left on TikTok, as happens there though more follow.
+	// creatorsShort is the number of entries on a page of TikTok's list, which may be short although more pages follow.
 	creatorsShort = 9
 )
 
 func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path string) {
 	m, known := creatorsMethods[path]
-	if m.platform != link.YouTube { // that name means the official API in the call log
+	if m.platform != link.YouTube { // in the call log, the name youtube stands for the official API
 		c.platform = string(m.platform)
 	}
-	s.serve(w, c, creatorsVoice(), func(c *call) reply {
+	s.serve(w, c, creatorsErrors(), func(c *call) reply {
 		q, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch {
 		case !known || c.r.Method != http.MethodGet:
@@ -73,10 +73,11 @@ func creatorsOK(members object) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// creatorsVideo finds the video of a link. What is private or age restricted comes as success:false in a 200.
+// creatorsVideo returns the video in a link, or the reply if it is not available. A private or age-restricted video has the status 200 with
+// success:false.
 func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
-	id, err := s.linked(p, q.Get("url"))
+	id, err := s.linkedVideo(p, q.Get("url"))
 	if err != nil {
 		rep = creatorsError(http.StatusBadRequest, "Invalid url")
 		return VideoTruth{}, &rep
@@ -139,14 +140,15 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-// creatorsAccount turns a found account into one that can be shown. Lists of a private one cannot.
+// creatorsAccount returns the error for an account that is not available, or for the list of a private account. It returns nil if there is no
+// error.
 func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
 		rep = creatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
-		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // without error
+		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // this answer has no member error
 	default:
 		return nil
 	}
@@ -239,8 +241,8 @@ func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-func creatorsVoice() voice {
-	return voice{
+func creatorsErrors() errorReplies {
+	return errorReplies{
 		rateLimited: func() reply { return creatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },
 		quotaSpent: func() reply {
 			return creatorsError(http.StatusPaymentRequired, "You are out of credits")

@@ -15,7 +15,7 @@ import (
 
 const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
 
-// requireAweme compares a mobile object with the truth.
+// requireAweme compares an aweme with the true data of a video.
 func requireAweme(t *testing.T, truth VideoTruth, got any) {
 	t.Helper()
 	number := func(n int64) json.Number { return json.Number(decimal(n)) }
@@ -38,20 +38,20 @@ func requireAweme(t *testing.T, truth VideoTruth, got any) {
 	require.InDelta(t, truth.LengthSeconds*1000, float64(ms), 0.6)
 }
 
-func TestEnsembleData_givesTikTokVideos(t *testing.T) {
+func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	t.Run("by link, with the author whom the link names", func(t *testing.T) {
+	r := newTestServer(t)
+	t.Run("by link, with the author in the link", func(t *testing.T) {
 		t.Parallel()
 		a := r.ensemble(t, "tt/post/info", "url", scoutVideo+"?lang=en")
 		require.Equal(t, "1", a.Header.Get("units_charged"))
 		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 		require.Equal(t, "scout2015", truth.Account.Handle)
 		requireAweme(t, truth, at(t, a.json(t), "data", 0))
-		// Later calls that have the id alone find the same author.
+		// Later calls with only the id return the same author.
 		requireAweme(t, truth, at(t, r.ensemble(t, "tt/post/multi-info", "ids", "6718335390845095173").json(t), "data", 0))
 	})
-	t.Run("in a batch, without what cannot be seen", func(t *testing.T) {
+	t.Run("in a batch, without unavailable videos", func(t *testing.T) {
 		t.Parallel()
 		restricted := r.World().Find(link.TikTok, AgeRestricted)
 		list := at(t, r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;"+restricted+";7106594312292453675;123;7004270927972852994").json(t), "data").([]any)
@@ -59,12 +59,12 @@ func TestEnsembleData_givesTikTokVideos(t *testing.T) {
 		truth, _ := r.World().Video(link.TikTok, "7004270927972852994", testNow)
 		requireAweme(t, truth, list[1])
 	})
-	t.Run("in a batch with bare semicolons", func(t *testing.T) {
+	t.Run("in a batch with unencoded semicolons", func(t *testing.T) {
 		t.Parallel()
 		a := r.do(t, http.MethodGet, "/vendor/tt/post/multi-info?ids=7106594312292453675;7004270927972852994&token="+VendorKey, "")
 		require.Len(t, at(t, a.json(t), "data"), 2)
 	})
-	t.Run("with a shop's product", func(t *testing.T) {
+	t.Run("with a shop product", func(t *testing.T) {
 		t.Parallel()
 		id := r.World().Find(link.TikTok, ShopAd)
 		truth, _ := r.World().Video(link.TikTok, id, testNow)
@@ -79,7 +79,7 @@ func TestEnsembleData_givesTikTokVideos(t *testing.T) {
 		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, Photo)).json(t), "data", 0)
 		require.Equal(t, json.Number("0"), at(t, item, "video", "duration"))
 	})
-	t.Run("with closed comments", func(t *testing.T) {
+	t.Run("with disabled comments", func(t *testing.T) {
 		t.Parallel()
 		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, CommentsOff)).json(t), "data", 0)
 		require.Equal(t, json.Number("0"), at(t, item, "statistics", "comment_count"))
@@ -87,9 +87,9 @@ func TestEnsembleData_givesTikTokVideos(t *testing.T) {
 	})
 }
 
-func TestEnsembleData_answersWithItsStatusCodes(t *testing.T) {
+func TestEnsembleData_usesItsStatusCodes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	tiktok := func(c Category) string {
 		return "https://www.tiktok.com/@/video/" + r.World().Find(link.TikTok, c)
 	}
@@ -100,7 +100,7 @@ func TestEnsembleData_answersWithItsStatusCodes(t *testing.T) {
 		pairs      []string
 		status     int
 	}{
-		{"no such path", "tt/post", nil, 404},
+		{"an unknown path", "tt/post", nil, 404},
 		{"a missing parameter", "tt/post/info", nil, 422},
 		{"a missing depth", "tt/user/posts", []string{"username", "zachking"}, 422},
 		{"a wrong depth", "tt/user/posts", []string{"username", "zachking", "depth", "x"}, 422},
@@ -113,7 +113,7 @@ func TestEnsembleData_answersWithItsStatusCodes(t *testing.T) {
 		{"a private video", "tt/post/info", []string{"url", tiktok(TurnsPrivate)}, 472},
 		{"an age gate", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
 		{"an unknown user", "tt/user/info", []string{"username", handle(AccountGone)}, 473},
-		{"what is no user", "tt/user/info", []string{"username", "not a user"}, 473},
+		{"an unknown user", "tt/user/info", []string{"username", "not a user"}, 473},
 		{"a private user", "tt/user/info", []string{"username", handle(AccountPrivate)}, 200},
 		{"a private user's list", "tt/user/posts", []string{"username", handle(AccountPrivate), "depth", "1"}, 472},
 		{"an empty list", "tt/user/posts", []string{"username", handle(AccountEmpty), "depth", "1"}, 200},
@@ -141,9 +141,9 @@ func TestEnsembleData_answersWithItsStatusCodes(t *testing.T) {
 	})
 }
 
-func TestEnsembleData_listsAnAccount(t *testing.T) {
+func TestEnsembleData_returnsLists(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	t.Run("on TikTok", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.TikTok, "zachking", testNow)
@@ -181,7 +181,7 @@ func TestEnsembleData_listsAnAccount(t *testing.T) {
 		}
 		require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), ids)
 	})
-	t.Run("on Facebook, by name and by name and id", func(t *testing.T) {
+	t.Run("on Facebook, by handle and by handle with id", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.Facebook, "nasa", testNow)
 		for _, username := range []string{"nasa", "nasa~" + truth.ID, truth.ID} {
@@ -194,9 +194,9 @@ func TestEnsembleData_listsAnAccount(t *testing.T) {
 	})
 }
 
-func TestEnsembleData_givesInstagramPosts(t *testing.T) {
+func TestEnsembleData_returnsInstagramPosts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	truth, _ := r.World().Video(link.Instagram, "DOq6eV6iIgD", testNow)
 	post := r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD").json(t)["data"]
 	require.Equal(t, "DOq6eV6iIgD", at(t, post, "shortcode"))
@@ -211,9 +211,9 @@ func TestEnsembleData_givesInstagramPosts(t *testing.T) {
 	require.Equal(t, true, at(t, hidden, "like_and_view_counts_disabled"))
 }
 
-func TestScrapeCreators_givesVideosOfEveryPlatform(t *testing.T) {
+func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	t.Run("TikTok, also by short link", func(t *testing.T) {
 		t.Parallel()
 		a := r.creators(t, "v2/tiktok/video", "url", scoutVideo).json(t)
@@ -247,9 +247,9 @@ func TestScrapeCreators_givesVideosOfEveryPlatform(t *testing.T) {
 	})
 }
 
-func TestScrapeCreators_answersWithItsStatusCodes(t *testing.T) {
+func TestScrapeCreators_usesItsStatusCodes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	tiktok := func(c Category) string {
 		return "https://www.tiktok.com/@/video/" + r.World().Find(link.TikTok, c)
 	}
@@ -259,7 +259,7 @@ func TestScrapeCreators_answersWithItsStatusCodes(t *testing.T) {
 		pairs      []string
 		status     int
 	}{
-		{"no such path", "v1/tiktok", nil, 404},
+		{"an unknown path", "v1/tiktok", nil, 404},
 		{"a missing parameter", "v2/tiktok/video", nil, 400},
 		{"a bad link", "v2/tiktok/video", []string{"url", "x"}, 400},
 		{"a deleted video", "v2/tiktok/video", []string{"url", tiktok(TurnsDeleted)}, 404},
@@ -280,10 +280,10 @@ func TestScrapeCreators_answersWithItsStatusCodes(t *testing.T) {
 	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "", "x-api-key", "wrong").StatusCode)
 }
 
-func TestScrapeCreators_listsAnAccount(t *testing.T) {
+func TestScrapeCreators_returnsLists(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	// pages walks a list to its end; step gives a page's ids and the next cursor, "" at the end.
+	r := newTestServer(t)
+	// pages reads a list to its end. step returns the ids of a page and the next cursor, which is "" on the last page.
 	pages := func(step func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {
@@ -325,9 +325,9 @@ func TestScrapeCreators_listsAnAccount(t *testing.T) {
 	require.Equal(t, "nasa", at(t, r.creators(t, "v1/facebook/profile", "url", "https://www.facebook.com/nasa/").json(t), "username"))
 }
 
-func TestApify_runsTheActor(t *testing.T) {
+func TestApify_returnsTikTokVideos(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	gone := "https://www.tiktok.com/@x/video/" + r.World().Find(link.TikTok, AgeRestricted)
 	a := r.apify(t, fmt.Sprintf(`{"postURLs":[%q,%q],"profiles":["zachking"],"resultsPerPage":3,"shouldDownloadVideos":false}`, scoutVideo, gone))
 	require.Equal(t, http.StatusCreated, a.StatusCode)
@@ -349,9 +349,9 @@ func TestApify_runsTheActor(t *testing.T) {
 	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow)[0], at(t, items, 2, "id"))
 }
 
-func TestApify_givesInstagramPosts(t *testing.T) {
+func TestApify_returnsInstagramPosts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	hidden := "https://www.instagram.com/p/" + r.World().Find(link.Instagram, HiddenLikes) + "/"
 	restricted := "https://www.instagram.com/p/" + r.World().Find(link.Instagram, AgeRestricted) + "/"
 	a := r.do(t, http.MethodPost, "/vendor/acts/apify~instagram-scraper/run-sync-get-dataset-items",
@@ -367,9 +367,9 @@ func TestApify_givesInstagramPosts(t *testing.T) {
 	require.Equal(t, "not_found", at(t, items, 2, "error"))
 }
 
-func TestApify_refusesWhatApifyRefuses(t *testing.T) {
+func TestApify_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	const run = "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items"
 	for _, c := range []struct {
 		name, method, path, body string

@@ -2,9 +2,9 @@ package sandbox
 
 import "strconv"
 
-// instagramWeb is a post as Instagram's site has it ("xdt_shortcode_media"), with the counts in edges. A reel's views are
-// video_play_count; video_view_count is the older, smaller count of three seconds and more, which some vendors still
-// pass on: here three quarters of it. Hidden likes are -1 beside a flag that says why.
+// instagramWeb returns a post in the format of Instagram's site ("xdt_shortcode_media"), with the counts in edges. video_play_count are the views
+// of a reel. video_view_count is an older count of views of three seconds or more, which some vendors still return; here it is three quarters
+// of the views. Hidden likes are -1, and a flag says that they are hidden.
 func instagramWeb(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
@@ -24,7 +24,7 @@ func instagramWeb(t VideoTruth) object {
 	return media
 }
 
-// instagramApp is a reel as Instagram's application has it: what lists of reels are made of. Hidden likes are left out.
+// instagramApp returns a reel in the format of Instagram's app, which lists of reels use. It has no hidden likes.
 func instagramApp(t VideoTruth) object {
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",
@@ -38,7 +38,7 @@ func instagramApp(t VideoTruth) object {
 	return media
 }
 
-// instagramItem is an item of Apify's instagram-scraper. Hidden likes are -1.
+// instagramItem returns an item of Apify's instagram-scraper. Hidden likes are -1.
 func instagramItem(t VideoTruth) object {
 	item := object{
 		"id": mediaID(t.ID), "type": "Video", "productType": "clips", "shortCode": t.ID, "url": "https://www.instagram.com/p/" + t.ID + "/", "caption": t.Title,
@@ -53,18 +53,18 @@ func instagramItem(t VideoTruth) object {
 	return item
 }
 
-// mediaID is the number that a shortcode spells.
+// mediaID returns the number of a shortcode.
 func mediaID(code string) string {
 	n, _ := shortcodeNumber(publicShortcode(code))
 	return strconv.FormatUint(n, 10)
 }
 
-// instagramBrief is an account as a search has it: without a single count.
+// instagramBrief returns an account in the format of search results, without counts.
 func instagramBrief(t AccountTruth) object {
 	return object{"pk": t.ID, "id": t.ID, "username": t.Handle, "full_name": t.Name, "is_private": t.State == Private, "is_verified": false}
 }
 
-// instagramProfile is an account as Instagram's site has it.
+// instagramProfile returns an account in the format of Instagram's site.
 func instagramProfile(t AccountTruth) object {
 	return object{
 		"id": t.ID, "username": t.Handle, "full_name": t.Name, "biography": t.Bio, "external_url": t.BioLink,
@@ -74,7 +74,7 @@ func instagramProfile(t AccountTruth) object {
 	}
 }
 
-// facebookPost is a video as ScrapeCreators gives it. Hidden reactions are null.
+// facebookPost returns a video in the format of ScrapeCreators. Hidden reactions are null.
 func facebookPost(t VideoTruth) object {
 	return object{
 		"post_id": t.ID, "url": t.Link, "description": t.Title, "creation_time": isoTime(t.UploadedAt),
@@ -85,7 +85,7 @@ func facebookPost(t VideoTruth) object {
 	}
 }
 
-// facebookReel is an entry of an account's list of reels: no likes in it, nor comments.
+// facebookReel returns an entry of an account's list of reels, without likes and comments.
 func facebookReel(t VideoTruth) object {
 	return object{
 		"post_id": t.ID, "video_id": t.ID, "url": t.Link, "description": t.Title, "creation_time": isoTime(t.UploadedAt),

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tiktokMobile is the object of TikTok's mobile API, which vendors pass on as it is ("aweme").
+// tiktokMobile returns a video in the format of TikTok's mobile API ("aweme"), which vendors return unchanged.
 func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 	awemeType := 0
 	if t.Category == Photo {
@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// shopAnchor is the orange basket under a video. TikTok packs the product twice into a string: an anchor of type 35 whose
-// extra is a list of anchors of type 33, whose extra in turn is the product.
+// shopAnchor returns the shop link of a video. TikTok encodes the product twice as a string: the extra of an anchor of type 35 is a list of anchors
+// of type 33, and the extra of such an anchor is the product.
 func shopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
@@ -57,11 +57,11 @@ func shopAnchor(product string) object {
 }
 
 func jsonText(value any) string {
-	raw, _ := json.Marshal(value) // of our own making: it cannot fail
+	raw, _ := json.Marshal(value) // it cannot fail
 	return string(raw)
 }
 
-// tiktokWebUser is an account as TikTok's site has it: what vendors give for a profile.
+// tiktokWebUser returns an account in the format of TikTok's site, which vendors use for profiles.
 func tiktokWebUser(t AccountTruth) object {
 	user := object{
 		"id": t.ID, "uniqueId": t.Handle, "nickname": t.Name, "secUid": t.SecUID, "signature": t.Bio, "verified": false,
@@ -79,7 +79,7 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// tiktokClockworks is an item of the Apify actors of clockworks.
+// tiktokClockworks returns an item of clockworks' actors on Apify.
 func tiktokClockworks(t VideoTruth, author AccountTruth) object {
 	item := object{
 		"id": t.ID, "text": t.Title, "textLanguage": "en", "createTime": t.UploadedAt.Unix(), "createTimeISO": isoTime(t.UploadedAt),

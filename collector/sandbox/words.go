@@ -1,6 +1,6 @@
 package sandbox
 
-// The words of the world. No adjective begins with another one, so that a handle is read back in one way only.
+// The words of generated handles. No adjective begins with another one, so that a handle has only one number.
 var adjectives = [64]string{
 	"amber", "ancient", "arctic", "autumn", "basic", "bold", "brave", "breezy", "bright", "calm", "candid", "cheery", "clever", "cosmic", "cozy", "crisp",
 	"curious", "daily", "dapper", "deep", "dusty", "eager", "early", "easy", "electric", "epic", "fancy", "fearless", "fresh", "funky", "gentle", "giddy",
@@ -32,7 +32,7 @@ var hashtags = []string{
 	"cleantok", "drawing", "pottery", "vanlife", "coffee", "running", "dance", "comedy", "makeup", "skincare", "gaming", "music", "learnontiktok", "streetfood", "homedecor",
 }
 
-// Every one of them is outside the basic plane: four bytes in UTF-8.
+// Each emoji has at least one character that needs four bytes in UTF-8.
 var emoji = []string{"😂", "🔥", "🎉", "🧺", "🥞", "🐈", "🥁", "🌵", "🎨", "🏃", "🍜", "🛠", "🎧", "📚", "🏔", "🧶", "🤯", "💡", "🪴", "🙌🏽", "👩‍🍳"}
 
 var songs = [][2]string{ // title, artist

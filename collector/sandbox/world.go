@@ -13,42 +13,41 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// World is the truth behind the answers: for every platform, every id of the right shape and every handle. It is a pure
-// function of the seed, but for one thing that it remembers while it lives: names that requests bring, and handles that changed hands (see the package's
-// documentation). All methods may be called concurrently.
+// World has the true data of all invented accounts and videos. They depend only on the seed, except for names in requests and renamed handles,
+// which the world remembers until the process ends (see the package comment). All methods may be called concurrently.
 type World struct {
 	seed uint64
 
-	mu     sync.RWMutex
-	names  map[accountRef]foreign
-	owners map[videoRef]uint32
-	passed map[handleRef]bearer
+	mu      sync.RWMutex
+	names   map[accountRef]externalNames
+	owners  map[videoRef]uint32 // the claimed authors of videos
+	renamed map[handleRef]handleOwner
 }
 
 func newWorld(seed uint64) *World {
-	return &World{seed: seed, names: map[accountRef]foreign{}, owners: map[videoRef]uint32{}, passed: map[handleRef]bearer{}}
+	return &World{seed: seed, names: map[accountRef]externalNames{}, owners: map[videoRef]uint32{}, renamed: map[handleRef]handleOwner{}}
 }
 
-// State is what can be seen of a video or an account.
+// State is the visibility of a video or an account.
 type State string
 
-// The states.
+// The states of videos and accounts.
 const (
 	Public     State = "public"
-	Restricted State = "restricted" // behind an age gate; YouTube shows it to an API key all the same
+	Restricted State = "restricted" // for adults only; YouTube's API returns it all the same
 	Private    State = "private"
 	Deleted    State = "deleted"
 )
 
-// AccountName is an account as a video names it.
+// AccountName is the part of an account that its videos contain.
 type AccountName struct {
-	ID     string `json:"id"`     // the platform's own: channel id, numeric id
-	Handle string `json:"handle"` // folded, without "@"
+	ID     string `json:"id"`     // a channel id or a numeric id
+	Handle string `json:"handle"` // in lower case, without "@"
 	Name   string `json:"name"`
 	SecUID string `json:"sec_uid,omitempty"` // TikTok
 }
 
-// Song is the sound of a video.
+// Song is the song of a video.
 type Song struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
@@ -56,14 +55,14 @@ type Song struct {
 	Link   string `json:"link,omitempty"` // TikTok
 }
 
-// VideoTruth is everything about a video at one instant.
+// VideoTruth is the true data of a video at a time.
 type VideoTruth struct {
 	Platform      link.Platform `json:"platform"`
 	ID            string        `json:"id"`
 	Link          string        `json:"link"`
 	Category      Category      `json:"category"`
 	State         State         `json:"state"`
-	TurnsAt       *time.Time    `json:"turns_at"` // when it turns private, is deleted or falls; nil for other categories
+	TurnsAt       *time.Time    `json:"turns_at"` // when the video becomes private, is deleted or falls; nil for other categories
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
 	UploadedAt    time.Time     `json:"uploaded_at"`    // UTC, whole seconds
@@ -73,10 +72,10 @@ type VideoTruth struct {
 	HiddenStats   bool          `json:"hidden_stats"`
 	ShopAd        bool          `json:"shop_ad"`
 	ShopProductID string        `json:"shop_product_id,omitempty"`
-	Counts                      // whatever the state
+	Counts                      // set in every state
 }
 
-// AccountTruth is everything about an account at one instant.
+// AccountTruth is the true data of an account at a time.
 type AccountTruth struct {
 	AccountName
 	Platform  link.Platform   `json:"platform"`
@@ -86,35 +85,35 @@ type AccountTruth struct {
 	JoinedAt  time.Time       `json:"joined_at"`
 	Bio       string          `json:"bio"`
 	BioLink   string          `json:"bio_link"`
-	Followers *int64          `json:"followers"` // nil when hidden; three significant figures on YouTube
+	Followers *int64          `json:"followers"` // nil if hidden; three significant figures on YouTube
 	Following int64           `json:"following"`
-	Videos    int64           `json:"videos"` // public ones
-	Views     int64           `json:"views"`  // of them
-	Likes     int64           `json:"likes"`  // of them, hidden ones left out
+	Videos    int64           `json:"videos"` // the number of public videos
+	Views     int64           `json:"views"`  // of the public videos
+	Likes     int64           `json:"likes"`  // of the public videos, without hidden likes
 
 	self identity
 }
 
-// Point is a video's counts at an instant.
+// Point is the counts of a video at a time.
 type Point struct {
 	At time.Time `json:"at"`
 	Counts
 }
 
-// video is what does not change about a video.
+// video is the constant data of a video.
 type video struct {
 	platform link.Platform
 	id       string
-	account  uint32 // by its id
+	account  uint32 // the account in the id
 	uploaded int64
 	category Category
 	turnsAt  int64
 	fall     float64
-	state    State // of its account, or by a private shortcode; else Public
+	state    State // Public, unless the account or the shortcode is private or deleted
 	curve    curve
 }
 
-// video is false for an id of the wrong shape.
+// video returns the constant data of a video. It returns false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -126,11 +125,11 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 		key = id
 	}
 	if v.uploaded == 0 {
-		d := dice{keyed(w.seed, "uploaded", string(p), key)}
+		d := rng{hash(w.seed, "uploaded", string(p), key)}
 		v.uploaded = anchor(at) - int64(d.between(3600, block-day))
 	}
-	v.category = roll(shares(p), dice{keyed(w.seed, "category", string(p), key)}, Normal)
-	d := dice{keyed(w.seed, "turn", string(p), key)}
+	v.category = pickCategory(shares(p), rng{hash(w.seed, "category", string(p), key)}, Normal)
+	d := rng{hash(w.seed, "turn", string(p), key)}
 	v.turnsAt = v.uploaded + int64(d.between(10, 300)*day)
 	v.fall = d.between(0.12, 0.35)
 	switch w.accountCategory(p, by.account) {
@@ -146,6 +145,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	return v, true
 }
 
+// stateAt returns the state at a time.
 func (v *video) stateAt(at time.Time) State {
 	switch {
 	case v.state != Public:
@@ -160,14 +160,14 @@ func (v *video) stateAt(at time.Time) State {
 	return Public
 }
 
-// Video tells everything about a video at an instant; false when its id has not the platform's shape.
+// Video returns the true data of a video at a time. It returns false if the id is not valid.
 func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	v, ok := w.video(p, id, at)
 	if !ok {
 		return VideoTruth{}, false
 	}
 	owner := w.owner(p, id, origin{account: v.account})
-	d := dice{keyed(w.seed, "facts", string(p), id)}
+	d := rng{hash(w.seed, "facts", string(p), id)}
 	t := VideoTruth{
 		Platform: p, ID: id, Category: v.category, State: v.stateAt(at), Account: w.accountName(owner),
 		UploadedAt: time.Unix(v.uploaded, 0).UTC(),
@@ -188,9 +188,9 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth gives a video's counts at the end of every UTC day from the day of from to the day of to, the last at to
-// itself if that is earlier. Days before its upload and from the day on which it can no longer be seen are left out.
-// Hidden times (see schedule) are those of a clock that stands at to. Nil for an id of the wrong shape.
+// HistoryTruth returns the counts of a video at the end of each UTC day from from to to; the last point is at to if the day has not ended. It
+// leaves out days before the upload and days on which the video is not available. Times that the id does not contain are those for a clock at
+// to. HistoryTruth returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
 	v, ok := w.video(p, id, to)
 	if !ok {
@@ -210,9 +210,8 @@ func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []P
 	return points
 }
 
-// Account tells everything about an account at an instant. It takes a handle (any case, with or without "@", on Facebook
-// also with "~id") or the platform's own id of the account where that cannot be a handle: a channel id, or digits
-// on Instagram and Facebook. False when it is neither.
+// Account returns the true data of an account at a time. ref is a handle (in any case, with or without "@", on Facebook also with "~id"), a
+// channel id, or a numeric id on Instagram and Facebook. Account returns false if ref is not valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.identify(p, ref)
 	if !ok {
@@ -222,7 +221,7 @@ func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth
 }
 
 func (w *World) identify(p link.Platform, ref string) (identity, bool) {
-	if p == link.YouTube && channelShape.MatchString(ref) ||
+	if p == link.YouTube && channelPattern.MatchString(ref) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
 		return w.byID(p, ref)
 	}
@@ -231,8 +230,8 @@ func (w *World) identify(p link.Platform, ref string) (identity, bool) {
 
 func (w *World) account(i identity, at time.Time) AccountTruth {
 	s := w.schedule(i.platform, i.number, at)
-	d := dice{w.accountKey("profile", i.platform, i.number)}
-	scale := dice{w.accountKey("scale", i.platform, i.number)}
+	d := rng{w.accountKey("profile", i.platform, i.number)}
+	scale := rng{w.accountKey("scale", i.platform, i.number)}
 	t := AccountTruth{
 		AccountName: w.accountName(i), Platform: i.platform, Link: accountLink(i), State: Public, self: i,
 		Category: w.accountCategory(i.platform, i.number),
@@ -272,8 +271,8 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads lists the ids of an account's videos that can be seen at an instant, newest first; it takes what Account takes.
-// Nil when there is no such account or it lists nothing.
+// Uploads returns the ids of an account's available videos at a time, newest first. ref is as in Account. Uploads returns nil if ref is not
+// valid or there are no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	i, ok := w.identify(p, ref)
 	if !ok {
@@ -282,7 +281,7 @@ func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	return w.listed(i, at)
 }
 
-// listed are the uploads that a list shows: deleted and private ones are not in it.
+// listed returns the uploads in an account's list: without deleted and private videos.
 func (w *World) listed(i identity, at time.Time) []string {
 	var list []string
 	for _, id := range w.uploads(i, at) {
@@ -294,8 +293,9 @@ func (w *World) listed(i identity, at time.Time) []string {
 	return list
 }
 
-// Find gives the id of a video of a category, always the same one: a listed upload of an ordinary account. What turns private,
-// is deleted or falls does so in 2027, so that a clock can be set to either side of it. "" when the platform has no such category.
+// Find returns the id of a video of a category, always the same one: a listed video of an ordinary account. If the video becomes private, is
+// deleted or falls, this happens in 2027, so that a test can set the clock before or after it. Find returns "" if the platform does not have
+// the category.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""
@@ -316,7 +316,7 @@ func (w *World) Find(p link.Platform, c Category) string {
 	return ""
 }
 
-// FindAccount gives the handle of an account of a category, always the same one. "" when the platform has no such category.
+// FindAccount returns the handle of an account of a category, always the same one, or "" if the platform does not have the category.
 func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	if !slices.Contains(AccountCategories(p), c) {
 		return ""
@@ -329,7 +329,7 @@ func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	return ""
 }
 
-// findLimit ends a search that chance alone cannot make fail: the rarest share is 2 in a thousand.
+// findLimit is the number of accounts that Find and FindAccount search. Each category is much more frequent.
 const findLimit = 100_000
 
 func (w *World) accountName(i identity) AccountName {
@@ -340,7 +340,7 @@ func (w *World) accountName(i identity) AccountName {
 	return n
 }
 
-// displayName makes "Mellow Baker" of an own handle; a foreign handle is its own name.
+// displayName returns a name such as "Mellow Baker" for a generated handle, and the capitalised handle for any other one.
 func displayName(i identity) string {
 	if number, ok := numberOfHandle(i.platform, i.handle); ok && number == i.number {
 		return capital(adjectives[number>>26]) + " " + capital(nouns[number>>20&63])
@@ -353,7 +353,7 @@ func capital(s string) string {
 	return strings.ToUpper(s[:first]) + s[first:]
 }
 
-func (w *World) title(p link.Platform, d *dice) string {
+func (w *World) title(p link.Platform, d *rng) string {
 	title := pick(d, captions)
 	if d.unit() < 0.45 {
 		title += " " + pick(d, emoji)
@@ -367,7 +367,7 @@ func (w *World) title(p link.Platform, d *dice) string {
 	return title
 }
 
-func length(p link.Platform, c Category, d *dice) float64 {
+func length(p link.Platform, c Category, d *rng) float64 {
 	seconds := d.logBetween(6, 90)
 	if kind := d.unit(); p == link.YouTube && kind < 0.15 {
 		seconds = d.logBetween(200, 3*3600)
@@ -383,17 +383,17 @@ func length(p link.Platform, c Category, d *dice) float64 {
 	return math.Floor(seconds*1000) / 1000
 }
 
-func (w *World) song(p link.Platform, owner identity, d *dice) *Song {
+func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
 	if p == link.YouTube {
 		return nil
 	}
 	var s Song
 	if d.unit() < 0.4 {
-		own := dice{w.accountKey("song", p, owner.number)}
+		own := rng{w.accountKey("song", p, owner.number)}
 		s = Song{ID: songID(p, own.next()), Title: "original sound - " + owner.handle, Artist: displayName(owner)}
 	} else {
 		index := d.below(len(songs))
-		s = Song{ID: songID(p, keyed(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}
+		s = Song{ID: songID(p, hash(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}
 	}
 	if p == link.TikTok {
 		s.Link = "https://www.tiktok.com/music/x-" + s.ID
@@ -438,7 +438,7 @@ func accountLink(i identity) string {
 	}
 }
 
-// threeFigures cuts a number as YouTube cuts subscribers.
+// threeFigures rounds a number down to three significant figures, like YouTube's subscribers.
 func threeFigures(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 1000 {

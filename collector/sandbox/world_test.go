@@ -15,12 +15,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// testNow is the instant at which tests look at the world.
+// testNow is the current time of the tests.
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }
 
-// anyID draws an id of a platform's shape, as people paste them: no relation to the world.
+// anyID generates a valid id of a platform that the world did not generate.
 func anyID(p link.Platform) *rapid.Generator[string] {
 	switch p {
 	case link.TikTok:
@@ -46,7 +46,7 @@ func anyInstant() *rapid.Generator[time.Time] {
 	})
 }
 
-func TestWorld_isTheSameForOneSeed(t *testing.T) {
+func TestWorld_dependsOnSeedOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPlatform().Draw(t, "platform")
@@ -72,7 +72,7 @@ func TestWorld_countsGrow(t *testing.T) {
 		late := early.Add(time.Duration(rapid.Int64Range(0, 500*day).Draw(t, "later")) * time.Second)
 		before, _ := w.Video(p, id, early)
 		after, _ := w.Video(p, id, late)
-		require.False(t, before.UploadedAt.After(early), "a video is uploaded before it is seen")
+		require.False(t, before.UploadedAt.After(early), "a video must be uploaded before the time")
 		require.Equal(t, before.UploadedAt, after.UploadedAt)
 		require.Equal(t, before.Title, after.Title)
 		for _, v := range []VideoTruth{before, after} {
@@ -98,7 +98,7 @@ func TestWorld_countsGrow(t *testing.T) {
 	})
 }
 
-func TestWorld_nearlyEveryIDIsAnOrdinaryPublicVideo(t *testing.T) {
+func TestWorld_nearlyEveryIDIsOrdinary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -117,7 +117,7 @@ func TestWorld_nearlyEveryIDIsAnOrdinaryPublicVideo(t *testing.T) {
 	}
 }
 
-// exampleID is the i-th of a spread of foreign ids.
+// exampleID returns the i-th of a set of ids that the world did not generate.
 func exampleID(p link.Platform, i int) string {
 	n := mix(uint64(i) + 77)
 	switch p {
@@ -135,13 +135,13 @@ func exampleID(p link.Platform, i int) string {
 func TestWorld_uploadTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
-	t.Run("stands in a TikTok id", func(t *testing.T) {
+	t.Run("is in a TikTok id", func(t *testing.T) {
 		t.Parallel()
 		v, ok := w.Video(link.TikTok, "7106594312292453675", testNow)
 		require.True(t, ok)
 		require.Equal(t, time.Unix(7106594312292453675>>32, 0).UTC(), v.UploadedAt)
 	})
-	t.Run("stands in a shortcode", func(t *testing.T) {
+	t.Run("is in a shortcode", func(t *testing.T) {
 		t.Parallel()
 		n, ok := shortcodeNumber("DOq6eV6iIgD")
 		require.True(t, ok)
@@ -150,7 +150,7 @@ func TestWorld_uploadTime(t *testing.T) {
 		require.Equal(t, time.UnixMilli(int64(n>>23)+instagramEpoch).UTC().Truncate(time.Second), v.UploadedAt)
 		require.Equal(t, 2025, v.UploadedAt.Year())
 	})
-	t.Run("lies in the 400 days before the epoch otherwise", func(t *testing.T) {
+	t.Run("is otherwise in the 400 days before the epoch", func(t *testing.T) {
 		t.Parallel()
 		for _, p := range []link.Platform{link.YouTube, link.Facebook} {
 			for i := range 500 {
@@ -160,7 +160,7 @@ func TestWorld_uploadTime(t *testing.T) {
 			}
 		}
 	})
-	t.Run("is before a clock set long ago", func(t *testing.T) {
+	t.Run("is before an early clock", func(t *testing.T) {
 		t.Parallel()
 		long := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
 		for _, p := range link.Platforms {
@@ -171,7 +171,7 @@ func TestWorld_uploadTime(t *testing.T) {
 	})
 }
 
-func TestWorld_refusesIDsOfAnotherShape(t *testing.T) {
+func TestWorld_refusesInvalidIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for p, ids := range map[link.Platform][]string{
@@ -188,7 +188,7 @@ func TestWorld_refusesIDsOfAnotherShape(t *testing.T) {
 	}
 }
 
-func TestWorld_accountsOwnWhatTheyList(t *testing.T) {
+func TestWorld_listedVideosBelongToAccount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Uint64Range(0, 3).Draw(t, "seed"))
@@ -237,7 +237,7 @@ func TestWorld_listsGrowSteadily(t *testing.T) {
 	}
 }
 
-func TestWorld_findsAnAccountByItsNames(t *testing.T) {
+func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(0)
@@ -256,9 +256,9 @@ func TestWorld_findsAnAccountByItsNames(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, i, again)
 		}
-		require.Empty(t, w.names, "what the world itself says needs no memory")
+		require.Empty(t, w.names, "generated names need no memory")
 	})
-	t.Run("and remembers foreign ones", func(t *testing.T) {
+	t.Run("remembers other names", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(0)
 		first, _ := w.Account(link.YouTube, "MrBeast", testNow)
@@ -271,13 +271,13 @@ func TestWorld_findsAnAccountByItsNames(t *testing.T) {
 		byHandle, _ := w.Account(link.YouTube, foreign.Handle, testNow)
 		require.Equal(t, foreign, byHandle)
 	})
-	t.Run("and takes any script on YouTube", func(t *testing.T) {
+	t.Run("accepts any script on YouTube", func(t *testing.T) {
 		t.Parallel()
 		account, ok := newWorld(0).Account(link.YouTube, "@東京グルメ", testNow)
 		require.True(t, ok)
 		require.Equal(t, "東京グルメ", account.Handle)
 	})
-	t.Run("and refuses what is none", func(t *testing.T) {
+	t.Run("refuses invalid names", func(t *testing.T) {
 		t.Parallel()
 		for p, refs := range map[link.Platform][]string{
 			link.TikTok: {"", "a", "ends.", "has space", "x~1"}, link.Instagram: {"", strings.Repeat("a", 31), "ü"},
@@ -291,7 +291,7 @@ func TestWorld_findsAnAccountByItsNames(t *testing.T) {
 	})
 }
 
-func TestWorld_claimChangesTheAuthorAndNothingElse(t *testing.T) {
+func TestWorld_claimChangesAuthorOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
@@ -305,7 +305,7 @@ func TestWorld_claimChangesTheAuthorAndNothingElse(t *testing.T) {
 	require.Equal(t, before.Title, after.Title)
 }
 
-func TestWorld_findGivesEveryCategory(t *testing.T) {
+func TestWorld_findReturnsEveryCategory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -358,7 +358,7 @@ func TestWorld_findGivesEveryCategory(t *testing.T) {
 	require.Empty(t, w.Find(link.TikTok, HiddenLikes))
 }
 
-func TestWorld_viralVideosOutgrowTheirAccount(t *testing.T) {
+func TestWorld_viralVideosExceedOtherVideos(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	v, _ := w.video(link.TikTok, w.Find(link.TikTok, Viral), testNow)
@@ -374,7 +374,7 @@ func TestWorld_viralVideosOutgrowTheirAccount(t *testing.T) {
 	require.Greater(t, higher, len(others)/2)
 }
 
-func TestWorld_historyIsWhatEachDaySaw(t *testing.T) {
+func TestWorld_historyMatchesEachDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -400,7 +400,7 @@ func TestWorld_historyIsWhatEachDaySaw(t *testing.T) {
 			require.Equal(t, v.Counts, points[len(points)-1].Counts)
 		}
 	})
-	t.Run("and ends with the video", func(t *testing.T) {
+	t.Run("ends if the video is no longer available", func(t *testing.T) {
 		t.Parallel()
 		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, TurnsDeleted), testNow)
 		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.TurnsAt.AddDate(0, 0, 10))
@@ -410,7 +410,7 @@ func TestWorld_historyIsWhatEachDaySaw(t *testing.T) {
 	})
 }
 
-func TestWorld_titlesAreLikeRealOnes(t *testing.T) {
+func TestWorld_titlesLookReal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	wide := 0
@@ -426,10 +426,10 @@ func TestWorld_titlesAreLikeRealOnes(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, wide, 60, "four-byte characters are common")
+	require.Greater(t, wide, 60, "four-byte characters must be common")
 }
 
-func TestHandles_areReadBackInOneWay(t *testing.T) {
+func TestHandles_areUnambiguous(t *testing.T) {
 	t.Parallel()
 	for i, a := range adjectives {
 		for j, b := range adjectives {
@@ -441,7 +441,7 @@ func TestHandles_areReadBackInOneWay(t *testing.T) {
 	}
 }
 
-func TestScramble_isUndone(t *testing.T) {
+func TestUnscramble_reversesScramble(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Uint64().Draw(t, "key")

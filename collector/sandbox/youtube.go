@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// youtubeMethod is one method of the YouTube Data API v3 with what Google checks before it looks anything up.
+// youtubeMethod is a method of the YouTube Data API v3 with the data for the checks of requests.
 type youtubeMethod struct {
 	name   string
 	bucket string
-	params []string // single-valued ones, next to part and id
+	params []string // single-valued parameters besides part and id
 	parts  []string
-	owner  []string // parts that only the owner of the thing may ask for
+	owner  []string // parts that only the owner may request
 	answer func(*Sandbox, *call, youtubeRequest) reply
 }
 
@@ -60,28 +60,28 @@ var youtubeMethods = map[string]youtubeMethod{
 	},
 }
 
-// systemParams are known to every method of every Google API.
+// systemParams are the parameters that every method of every Google API accepts.
 var systemParams = []string{
 	"$.xgafv", "access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser", "uploadType", "upload_protocol",
 }
 
-// maxYouTubeIDs is how many ids one call takes.
+// maxYouTubeIDs is the largest number of ids in a call.
 const maxYouTubeIDs = 50
 
-// youtubeRequest is a request that has passed the checks that all methods share.
+// youtubeRequest is a request that passed the checks of all methods.
 type youtubeRequest struct {
 	parts  []string
-	ids    []string // in the order given, repeated ones once
+	ids    []string // in the given order, without repeated ids
 	values url.Values
 }
 
 func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
 
-// serveYouTube answers /youtube/youtube/v3/METHOD: what the official clients ask for when their endpoint is /youtube/.
+// serveYouTube answers /youtube/youtube/v3/METHOD, which the official clients request if their endpoint is /youtube/.
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
-	s.serve(w, c, youtubeVoice(), func(c *call) reply {
+	s.serve(w, c, youtubeErrors(), func(c *call) reply {
 		rep := s.youtube(c, name)
 		rep.pretty = c.r.URL.Query().Get("prettyPrint") != "false"
 		return rep
@@ -103,9 +103,9 @@ func (s *Sandbox) youtube(c *call, name string) reply {
 	for _, list := range values["id"] {
 		c.ids = append(c.ids, splitList(list)...)
 	}
-	// Every request of a known project costs a unit, a failed one too.
+	// Every request with a valid key costs a unit, even if it fails.
 	if !s.quota.charge(m.bucket, c.now) {
-		return youtubeVoice().quotaSpent()
+		return youtubeErrors().quotaSpent()
 	}
 	if err != nil {
 		return googleError(http.StatusBadRequest, "Request contains an invalid argument.", "badRequest", "global", "", "", "INVALID_ARGUMENT")
@@ -144,7 +144,7 @@ func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// check is what Google refuses whatever the method: unknown and repeated parameters, numbers out of range, parts.
+// check checks the parameters that all methods share: unknown and repeated parameters, numbers out of range, and parts.
 func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
@@ -192,7 +192,7 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 	return req, reply{}, true
 }
 
-// oneFilter demands exactly one of the parameters that select what is listed, as every list method does.
+// oneFilter returns the filter of a request. It returns an error unless the request has exactly one of the filters.
 func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string
 	for _, name := range filters {
@@ -211,7 +211,7 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTube applies the field mask and the entity tag to a good answer.
+// finishYouTube applies the field mask and adds the ETag to a good answer.
 func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep
@@ -232,7 +232,7 @@ func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 }
 
 func etag(body any) string {
-	raw, _ := json.Marshal(body) // of our own making: it cannot fail
+	raw, _ := json.Marshal(body) // it cannot fail
 	sum := sha256.Sum256(raw)
 	return base64.RawURLEncoding.EncodeToString(sum[:20])
 }
@@ -260,8 +260,8 @@ func youtubeBad(reason, message, location, locationType string) reply {
 	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
 }
 
-// googleError is the body of Google's errors. Location and status are left out when empty: YouTube's own errors have no
-// status, those of Google's front end have no location.
+// googleError returns an error in Google's format. Empty location and status are left out: YouTube's own errors have no status, and the errors of
+// Google's front end have no location.
 func googleError(code int, message, reason, domain, location, locationType, status string) reply {
 	entry := object{"message": message, "domain": domain, "reason": reason}
 	if location != "" {
@@ -274,8 +274,8 @@ func googleError(code int, message, reason, domain, location, locationType, stat
 	return reply{status: code, body: object{"error": e}}
 }
 
-func youtubeVoice() voice {
-	return voice{
+func youtubeErrors() errorReplies {
+	return errorReplies{
 		rateLimited: func() reply {
 			return googleError(http.StatusTooManyRequests, "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' of service 'youtube.googleapis.com'.",
 				"rateLimitExceeded", "global", "", "", "RESOURCE_EXHAUSTED")

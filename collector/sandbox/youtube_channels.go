@@ -46,7 +46,7 @@ func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
 		}
 	}
 	body := object{"kind": "youtube#channelListResponse", "pageInfo": object{"totalResults": len(items), "resultsPerPage": 5}}
-	if len(items) > 0 { // unlike videos.list, channels.list leaves the member out when nothing is found
+	if len(items) > 0 { // unlike videos.list, channels.list has no items if nothing is found
 		body["items"] = items
 		body["pageInfo"].(object)["resultsPerPage"] = max(5, len(items))
 	}
@@ -99,7 +99,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 		c.ids = append(c.ids, playlist)
 	}
 	switch playlist {
-	case "WL", "HL", "LL": // the private lists that everybody has
+	case "WL", "HL", "LL": // private lists that every account has
 		return googleError(http.StatusForbidden, "The request is not properly authorized to retrieve the requested playlist items.", "playlistItemsNotAccessible", "youtube.playlistItem", "", "", "")
 	}
 	suffix, isUploads := strings.CutPrefix(playlist, "UU")
@@ -108,13 +108,13 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 	if ok && isUploads && s.world.account(owner, c.now).State == Public {
 		ids = s.world.listed(owner, c.now)
 	}
-	if len(ids) == 0 { // a channel without videos has no such list either
+	if len(ids) == 0 { // a channel without videos has no uploads list
 		return googleError(http.StatusNotFound, "The playlist identified with the request's <code>playlistId</code> parameter cannot be found.",
 			"playlistNotFound", "youtube.playlistItem", "playlistId", "parameter", "")
 	}
 	size := 5
 	if given := q.values.Get("maxResults"); given != "" {
-		size, _ = strconv.Atoi(given) // its shape has been checked
+		size, _ = strconv.Atoi(given) // check has validated it
 	}
 	start := 0
 	if token := q.values.Get("pageToken"); token != "" {
@@ -173,8 +173,8 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time
 	return item
 }
 
-// pageToken spells an offset as YouTube does: a protocol buffer with a direction and "PT:" before a second buffer that
-// holds the offset. A client must take it as it is; a made-up one is refused.
+// pageToken returns a page token in YouTube's format: a protocol buffer with a direction and "PT:", followed by a second protocol buffer with the
+// offset. An invalid token is refused.
 func pageToken(offset int, forward bool) string {
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))
 	text := "PT:" + base64.RawStdEncoding.EncodeToString(inner)
@@ -201,6 +201,6 @@ func readPageToken(token string) (offset int, forward, ok bool) {
 		return 0, false, false
 	}
 	offset, forward = int(n), outer[1] == 0
-	// What does not come out the same was not made here.
+	// A token that pageToken does not return is not valid.
 	return offset, forward, pageToken(offset, forward) == token
 }

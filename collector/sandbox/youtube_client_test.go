@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// officialClient is Google's own client, pointed at the sandbox by the address that Settings gives. It is the proof that
-// the sandbox speaks the real format.
-func officialClient(t *testing.T, r rig, key string) *youtube.Service {
+// officialClient returns Google's own client with the base URL in Settings. The tests with this client show that the sandbox uses the real
+// format.
+func officialClient(t *testing.T, r testServer, key string) *youtube.Service {
 	t.Helper()
 	var endpoint string
 	for _, line := range r.Settings(r.base) {
@@ -32,7 +32,7 @@ func officialClient(t *testing.T, r rig, key string) *youtube.Service {
 
 func TestOfficialClient_readsVideos(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)
 	ids := []string{"dQw4w9WgXcQ", "jNQXAC9IVRw", r.World().Find(link.YouTube, HiddenLikes), r.World().Find(link.YouTube, AgeRestricted), r.World().Find(link.YouTube, Live)}
 	for name, call := range map[string]*youtube.VideosListCall{
@@ -71,7 +71,7 @@ func TestOfficialClient_readsVideos(t *testing.T) {
 
 func TestOfficialClient_readsStats(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	list, err := officialClient(t, r, YouTubeAPIKey).Videos.BatchGetStats().Part("id", "snippet", "statistics", "contentDetails").Id("dQw4w9WgXcQ", "jNQXAC9IVRw").Do()
 	require.NoError(t, err)
 	require.Equal(t, "youtube#batchGetStatsResponse", list.Kind)
@@ -86,7 +86,7 @@ func TestOfficialClient_readsStats(t *testing.T) {
 
 func TestOfficialClient_readsChannelsAndTheirUploads(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)
 	truth, _ := r.World().Account(link.YouTube, "veritasium", testNow)
 	channels, err := service.Channels.List([]string{"snippet", "statistics", "contentDetails"}).ForHandle("@Veritasium").Do()
@@ -127,8 +127,8 @@ func TestOfficialClient_readsChannelsAndTheirUploads(t *testing.T) {
 
 func TestOfficialClient_readsErrors(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	ask := func(service *youtube.Service) *googleapi.Error {
+	r := newTestServer(t)
+	request := func(service *youtube.Service) *googleapi.Error {
 		_, err := service.Videos.List([]string{"id"}).Id("dQw4w9WgXcQ").Do()
 		var failure *googleapi.Error
 		require.ErrorAs(t, err, &failure)
@@ -136,24 +136,24 @@ func TestOfficialClient_readsErrors(t *testing.T) {
 	}
 	service := officialClient(t, r, YouTubeAPIKey)
 
-	failure := ask(officialClient(t, r, "wrong"))
+	failure := request(officialClient(t, r, "wrong"))
 	require.Equal(t, http.StatusBadRequest, failure.Code)
 	require.Equal(t, "badRequest", failure.Errors[0].Reason)
 	require.Contains(t, failure.Details[0].(map[string]any)["reason"], "API_KEY_INVALID")
 
 	r.fault(t, `{"source":"youtube","fault":"quota_spent","count":1}`)
-	failure = ask(service)
+	failure = request(service)
 	require.Equal(t, http.StatusForbidden, failure.Code)
 	require.Equal(t, "quotaExceeded", failure.Errors[0].Reason)
 
 	r.fault(t, `{"source":"youtube","fault":"rate_limited","count":1,"retry_after":7}`)
-	failure = ask(service)
+	failure = request(service)
 	require.Equal(t, http.StatusTooManyRequests, failure.Code)
 	require.Equal(t, "rateLimitExceeded", failure.Errors[0].Reason)
 	require.Equal(t, "7", failure.Header.Get("Retry-After"))
 
 	r.fault(t, `{"source":"youtube","fault":"server_error","count":1}`)
-	failure = ask(service)
+	failure = request(service)
 	require.Equal(t, http.StatusServiceUnavailable, failure.Code)
 	require.Equal(t, "backendError", failure.Errors[0].Reason)
 
@@ -163,9 +163,9 @@ func TestOfficialClient_readsErrors(t *testing.T) {
 	require.Equal(t, "playlistNotFound", failure.Errors[0].Reason)
 }
 
-func TestOfficialClient_isToldThatNothingChanged(t *testing.T) {
+func TestOfficialClient_supportsETags(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)
 	list, err := service.Videos.List([]string{"statistics"}).Id("dQw4w9WgXcQ").Do()
 	require.NoError(t, err)
@@ -173,9 +173,9 @@ func TestOfficialClient_isToldThatNothingChanged(t *testing.T) {
 	require.True(t, googleapi.IsNotModified(err))
 }
 
-func TestOfficialClient_trimsFields(t *testing.T) {
+func TestOfficialClient_supportsFieldMasks(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	list, err := officialClient(t, r, YouTubeAPIKey).Videos.List([]string{"snippet", "statistics"}).Id("dQw4w9WgXcQ").Fields("items(id,statistics/viewCount)").Do()
 	require.NoError(t, err)
 	require.Empty(t, list.Kind)

@@ -16,9 +16,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestYouTube_videosHaveTheRealShape(t *testing.T) {
+func TestYouTube_videosHaveRealFormat(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	item := func(c Category, part string) object {
 		body := r.youtube(t, "videos", "part", part, "id", r.World().Find(link.YouTube, c)).json(t)
 		return at(t, body, "items", 0).(object)
@@ -31,7 +31,7 @@ func TestYouTube_videosHaveTheRealShape(t *testing.T) {
 		}
 		require.Equal(t, "0", statistics["favoriteCount"])
 	})
-	t.Run("only the parts asked for come", func(t *testing.T) {
+	t.Run("returns requested parts only", func(t *testing.T) {
 		t.Parallel()
 		require.Subset(t, []string{"kind", "etag", "id", "status"}, memberNames(item(Normal, "id,status")))
 	})
@@ -39,18 +39,18 @@ func TestYouTube_videosHaveTheRealShape(t *testing.T) {
 		t.Parallel()
 		require.NotContains(t, at(t, item(HiddenLikes, "statistics"), "statistics"), "likeCount")
 	})
-	t.Run("closed comments are absent", func(t *testing.T) {
+	t.Run("disabled comments are absent", func(t *testing.T) {
 		t.Parallel()
 		require.NotContains(t, at(t, item(CommentsOff, "statistics"), "statistics"), "commentCount")
 	})
-	t.Run("a live broadcast lasts P0D", func(t *testing.T) {
+	t.Run("a live broadcast has duration P0D", func(t *testing.T) {
 		t.Parallel()
 		require.Equal(t, "P0D", at(t, item(Live, "contentDetails"), "contentDetails", "duration"))
 		require.Equal(t, "live", at(t, item(Live, "snippet"), "snippet", "liveBroadcastContent"))
 	})
-	t.Run("what cannot be seen is left out without an error", func(t *testing.T) {
+	t.Run("unavailable videos are left out without an error", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t)
+		r := newTestServer(t)
 		gone, private := r.World().Find(link.YouTube, TurnsDeleted), r.World().Find(link.YouTube, TurnsPrivate)
 		list := func() []any {
 			return r.youtube(t, "videos", "part", "id", "id", gone+",dQw4w9WgXcQ,"+private+",not-an-id,dQw4w9WgXcQ").json(t)["items"].([]any)
@@ -61,7 +61,7 @@ func TestYouTube_videosHaveTheRealShape(t *testing.T) {
 		stats := r.youtube(t, "videos:batchGetStats", "part", "id", "id", gone+","+private).json(t)
 		require.Empty(t, stats["items"])
 	})
-	t.Run("a batch takes fifty", func(t *testing.T) {
+	t.Run("a batch has up to 50 ids", func(t *testing.T) {
 		t.Parallel()
 		var ids []string
 		for i := range 51 {
@@ -82,9 +82,9 @@ func memberNames(o object) []string {
 	return out
 }
 
-func TestYouTube_refusesWhatGoogleRefuses(t *testing.T) {
+func TestYouTube_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	const key = "&key=" + YouTubeAPIKey
 	for _, c := range []struct {
 		name, path string
@@ -131,7 +131,7 @@ func TestYouTube_refusesWhatGoogleRefuses(t *testing.T) {
 
 func TestYouTube_channelsOfEveryKind(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	channel := func(c AccountCategory) object {
 		return r.youtube(t, "channels", "part", "snippet,statistics", "forHandle", "@"+r.World().FindAccount(link.YouTube, c)).json(t)
 	}
@@ -140,7 +140,7 @@ func TestYouTube_channelsOfEveryKind(t *testing.T) {
 	require.Equal(t, true, hidden["hiddenSubscriberCount"])
 	require.NotContains(t, hidden, "subscriberCount")
 	gone := channel(AccountGone)
-	require.NotContains(t, gone, "items", "channels.list leaves the member out")
+	require.NotContains(t, gone, "items", "channels.list has no items if nothing is found")
 	require.Equal(t, json.Number("0"), at(t, gone, "pageInfo", "totalResults"))
 	for _, c := range []AccountCategory{AccountGone, AccountEmpty} {
 		truth, _ := r.World().Account(link.YouTube, r.World().FindAccount(link.YouTube, c), testNow)
@@ -151,7 +151,7 @@ func TestYouTube_channelsOfEveryKind(t *testing.T) {
 
 func TestYouTube_pagesForwardAndBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
 	list := "UU" + truth.ID[2:]
 	first := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2").json(t)
@@ -160,12 +160,12 @@ func TestYouTube_pagesForwardAndBack(t *testing.T) {
 	require.NotEqual(t, first["items"], second["items"])
 	back := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", second["prevPageToken"].(string)).json(t)
 	require.Equal(t, first["items"], back["items"])
-	require.Len(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", list).json(t)["items"], 5, "five a page when nothing is said")
+	require.Len(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", list).json(t)["items"], 5, "the default size of a page is 5")
 }
 
 func TestYouTube_newUploadsAppear(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
 	total := func() string {
 		return at(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).json(t), "pageInfo", "totalResults").(json.Number).String()
@@ -175,26 +175,26 @@ func TestYouTube_newUploadsAppear(t *testing.T) {
 	require.NotEqual(t, before, total())
 }
 
-func TestYouTube_quotaIsKeptByBucketAndPacificDay(t *testing.T) {
+func TestYouTube_quotaIsPerBucketAndPacificDay(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // 23:59 in California
 	s := New(Options{Now: func() time.Time { return clock }})
 	handler := s.Handler()
-	ask := func(method string) int {
+	request := func(method string) int {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/youtube/youtube/v3/"+method+"&key="+YouTubeAPIKey, nil))
 		return w.Code
 	}
 	for range dailyQuota {
-		ask("videos?part=wrong") // a failed request costs as much
+		request("videos?part=wrong") // a failed request costs a unit as well
 	}
-	require.Equal(t, http.StatusForbidden, ask("channels?part=id&forHandle=abc"))
-	require.Equal(t, http.StatusOK, ask("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
+	require.Equal(t, http.StatusForbidden, request("channels?part=id&forHandle=abc"))
+	require.Equal(t, http.StatusOK, request("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
 	clock = clock.Add(time.Minute)
-	require.Equal(t, http.StatusOK, ask("channels?part=id&forHandle=abc"))
+	require.Equal(t, http.StatusOK, request("channels?part=id&forHandle=abc"))
 }
 
-func TestYouTube_compressesWhenAsked(t *testing.T) {
+func TestYouTube_compressesIfAccepted(t *testing.T) {
 	t.Parallel()
 	handler := New(Options{}).Handler()
 	req := httptest.NewRequest(http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key="+YouTubeAPIKey, nil)
@@ -212,7 +212,7 @@ func TestYouTube_compressesWhenAsked(t *testing.T) {
 	require.True(t, json.Valid(w.Body.Bytes()))
 }
 
-func TestISODuration_spellsEveryLength(t *testing.T) {
+func TestISODuration_formatsLengths(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int64]string{
 		0: "P0D", 58: "PT58S", 951: "PT15M51S", 3600: "PT1H", day: "P1D", day + 2*3600 + 3: "P1DT2H3S", 60: "PT1M", 3*day + 61: "P3DT1M1S",
@@ -221,9 +221,9 @@ func TestISODuration_spellsEveryLength(t *testing.T) {
 	}
 }
 
-func TestPageToken_isReadBackAndNothingElseIs(t *testing.T) {
+func TestReadPageToken_acceptsOwnTokensOnly(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "as YouTube spells it")
+	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "YouTube's own token for this offset")
 	rapid.Check(t, func(t *rapid.T) {
 		offset, forward := rapid.IntRange(0, 5000).Draw(t, "offset"), rapid.Bool().Draw(t, "forward")
 		gotOffset, gotForward, ok := readPageToken(pageToken(offset, forward))
@@ -239,7 +239,7 @@ func TestPageToken_isReadBackAndNothingElseIs(t *testing.T) {
 	})
 }
 
-func TestFields_selectAsGoogleDoes(t *testing.T) {
+func TestFields_selectLikeGoogle(t *testing.T) {
 	t.Parallel()
 	body := decoded([]byte(`{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`))
 	for mask, want := range map[string]string{

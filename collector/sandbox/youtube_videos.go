@@ -24,7 +24,7 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}
 	items := []object{}
 	for _, id := range q.ids {
-		if t, ok := s.seen(link.YouTube, id, c.now); ok {
+		if t, ok := s.visible(link.YouTube, id, c.now); ok {
 			items = append(items, youtubeVideo(t, q))
 		}
 	}
@@ -34,8 +34,8 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// seen is a video that an outsider can see; one behind an age gate is among them.
-func (s *Sandbox) seen(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
+// visible returns a video, and true if it is public or age-restricted.
+func (s *Sandbox) visible(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
 }
@@ -95,7 +95,7 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 	return item
 }
 
-// youtubeStatistics leaves out what the creator hides.
+// youtubeStatistics returns the counts without the hidden ones.
 func youtubeStatistics(t VideoTruth) object {
 	statistics := object{"viewCount": decimal(t.Views)}
 	if t.Likes != nil {
@@ -113,7 +113,7 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 	}
 	items := []object{}
 	for _, id := range q.ids {
-		t, ok := s.seen(link.YouTube, id, c.now)
+		t, ok := s.visible(link.YouTube, id, c.now)
 		if !ok {
 			continue
 		}
@@ -133,16 +133,16 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: object{"kind": "youtube#batchGetStatsResponse", "items": items}}
 }
 
-// protobufDuration is the other spelling of a length: seconds, for one video in ten with the fraction that videos.list cuts.
+// protobufDuration returns a length in the protobuf format. One video in ten has a fraction of a second, which videos.list does not have.
 func protobufDuration(t VideoTruth) string {
-	d := dice{keyed(0, "fraction", t.ID)}
+	d := rng{hash(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.unit() < 0.1 {
 		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.below(999))
 	}
 	return fmt.Sprintf("%ds", int64(t.LengthSeconds))
 }
 
-// isoDuration spells a length as ISO 8601: PT58S, PT15M51S, PT1H, P1DT2H3S, and P0D for none.
+// isoDuration returns a length in ISO 8601: PT58S, PT15M51S, PT1H, P1DT2H3S, or P0D for 0.
 func isoDuration(seconds int64) string {
 	if seconds == 0 {
 		return "P0D"
@@ -172,7 +172,7 @@ func youtubeThumbnails(id string) object {
 	return object{"default": object{"url": "https://i.ytimg.com/vi/" + id + "/default.jpg", "width": 120, "height": 90}}
 }
 
-// tags are the hashtags of a title, without "#".
+// tags returns the hashtags of a title without "#".
 func tags(title string) []string {
 	out := []string{}
 	for word := range strings.FieldsSeq(title) {

@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The cases of an account, besides those that it shares with videos: OK with a list of at least two pages, Bare, Gone,
-// WrongTypes, Strings, Big, Foreign (somebody else's profile), RateLimited, QuotaSpent, AuthFailed and ServerError.
+// The cases that only accounts have. Accounts also use these cases of videos: OK with a list of at least two pages, Bare, Gone,
+// WrongTypes, Strings, Big, Foreign (the profile of another account), RateLimited, QuotaSpent, AuthFailed and ServerError.
 const (
-	PrivateAccount Case = "private account" // the platform says so, in the profile or for the list
+	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // an account without videos
-	Pinned         Case = "pinned"          // as OK, with an entry that comes twice
-	BrokenEntry    Case = "broken entry"    // as OK, with an entry more that has no id
+	Pinned         Case = "pinned"          // as OK, with an entry that is listed twice
+	BrokenEntry    Case = "broken entry"    // as OK, with an additional entry without an id
 	BrokenList     Case = "broken list"     // no entry of the list has an id
 )
 
@@ -34,37 +34,37 @@ type Reply struct {
 	Body   string // {{credential}} stands for Credential
 }
 
-// AccountAnswer is what the platform says of an account and what has to come of it.
+// AccountAnswer is the platform's answers about an account with the expected result.
 type AccountAnswer struct {
 	Profile Reply
-	// Pages of the list, in the order in which they are asked for; nil where none may be asked for.
+	// Pages are the pages of the list in the order of the requests. It is nil if the list must not be requested.
 	Pages []Reply
-	Class collector.Class // of the account; of a refusal as in Answer
-	// Account is compared exactly, where the class is OK; nil means that of the case OK.
-	Account *collector.AccountFacts
+	Class source.Class // of the account; for a refused call as in Answer
+	// Account is the exact result if Class is OK. nil means the account of the case OK.
+	Account *source.AccountFacts
 	// RetryAt and Bucket are as in Answer.
 	RetryAt time.Time
 	Bucket  string
 }
 
-// AccountHarness is a source to be tested with an account.
+// AccountHarness describes a source and an account to the suite.
 type AccountHarness struct {
-	New    func(t *testing.T, base string, client *fetch.Client) collector.Source
-	Target collector.Target
-	// IsList tells a request for a page of the list from that for the profile.
+	New    func(t *testing.T, base string, client *fetch.Client) source.Source
+	Target source.Target
+	// IsList returns true for a request for a page of the list, and false for the request for the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide tells a request that is for neither, such as for a token, which Side answers; nil when there are none.
+	// IsSide returns true for any other request, such as for a token. Side answers these requests. IsSide is nil if there are none.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccounts runs the suite for accounts: that everything the platform says arrives, that nothing is invented, that a
-// source that is in trouble says nothing of the account, and that no call goes beyond what was planned.
+// RunAccounts runs the suite for accounts. It checks that all facts are read, that no fact is invented, that a failure of the source says
+// nothing about the account, and that Fetch makes no more calls than planned.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
-		require.Contains(t, h.Answers, c, "the harness brings no answer for this case")
+		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
 	}
 	require.Greater(t, len(h.Answers[OK].Pages), 1, "the case ok must have several pages")
 	for _, c := range accountAnswered {
@@ -86,7 +86,7 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.server(nil))
-	if want.Class == collector.Temporary {
+	if want.Class == source.Temporary {
 		h.requireTemporary(t, got)
 		return
 	}
@@ -94,7 +94,7 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	r := got.results[0]
 	require.Equal(t, want.Class, r.Class, r.Detail)
 	require.False(t, r.Sandbox)
-	if r.Class != collector.OK {
+	if r.Class != source.OK {
 		return
 	}
 	account := want.Account
@@ -104,12 +104,12 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// runRefused has the source refuse the profile, and then the list of an account whose profile it gave.
+// runRefused refuses the request for the profile, then the requests for the first and the second page of the list.
 func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
 	ok, pages := h.Answers[OK], []Reply{want.Profile}
-	if c == AuthFailed { // a source whose tokens run out asks again with a new one
+	if c == AuthFailed { // a source with expiring tokens tries again with a new token
 		pages = append(pages, want.Profile)
 	}
 	for _, answer := range []AccountAnswer{
@@ -118,7 +118,7 @@ func (h AccountHarness) runRefused(t *testing.T, c Case) {
 		{Profile: ok.Profile, Pages: append([]Reply{ok.Pages[0]}, pages...)},
 	} {
 		got := h.fetch(t, answer.server(nil))
-		require.NotNil(t, got.failure, "the source is refused")
+		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
 		require.Equal(t, want.Bucket, got.failure.Bucket)
 		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "want %s, got %s", want.RetryAt, got.failure.RetryAt)
@@ -131,12 +131,12 @@ func (h AccountHarness) runBroken(t *testing.T) {
 		"garbage":              func(string) Reply { return Reply{Body: "\x00\xff\x1f\x8b garbage"} },
 		"an empty body":        func(string) Reply { return Reply{} },
 		"null":                 func(string) Reply { return Reply{Body: "null"} },
-		"an answer cut off":    func(body string) Reply { return Reply{Body: body[:len(body)/2]} },
-		"nesting without end":  func(string) Reply { return Reply{Body: strings.Repeat(`{"items":[`, 1<<19)} },
+		"a truncated answer":   func(body string) Reply { return Reply{Body: body[:len(body)/2]} },
+		"very deep nesting":    func(string) Reply { return Reply{Body: strings.Repeat(`{"items":[`, 1<<19)} },
 		"a page of HTML":       func(string) Reply { return Reply{Body: "<!DOCTYPE html><html></html>"} },
 		"a page of HTML, 502":  func(string) Reply { return Reply{Status: http.StatusBadGateway, Body: "<html></html>"} },
 		"a body of 10 MB":      func(body string) Reply { return Reply{Body: strings.Repeat(" ", 10<<20) + body} },
-		"a list without end":   func(string) Reply { return Reply{Body: `{"items":[` + strings.Repeat("0,", 1<<20) + "0]}"} },
+		"a very long list":     func(string) Reply { return Reply{Body: `{"items":[` + strings.Repeat("0,", 1<<20) + "0]}"} },
 		"another kind of JSON": func(string) Reply { return Reply{Body: `"ok"`} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,80 +145,81 @@ func (h AccountHarness) runBroken(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.server(nil)))
 		})
 	}
-	t.Run("an account of the sandbox", func(t *testing.T) {
+	t.Run("an answer of the sandbox", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, ok.server(http.Header{fetch.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)
-		require.True(t, got.results[0].Sandbox, "made-up numbers must not pass for real ones")
+		require.True(t, got.results[0].Sandbox, "the result must say that its numbers are invented")
 	})
-	t.Run("a list that never ends", func(t *testing.T) {
+	t.Run("an endless list", func(t *testing.T) {
 		t.Parallel()
-		// The first page again and again: a source stops by itself.
+		// The server returns the first page for every request. The source must stop by itself.
 		endless := AccountAnswer{Profile: ok.Profile}
 		for range 10_000 {
 			endless.Pages = append(endless.Pages, ok.Pages[0])
 		}
 		got := h.fetch(t, endless.server(nil))
 		require.NoError(t, got.err)
-		require.Equal(t, collector.OK, got.results[0].Class)
+		require.Equal(t, source.OK, got.results[0].Class)
 	})
 }
 
 func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	t.Helper()
 	if got.failure != nil {
-		require.Equal(t, collector.Temporary, got.failure.Class, got.failure.Detail)
+		require.Equal(t, source.Temporary, got.failure.Class, got.failure.Detail)
 		return
 	}
 	require.NoError(t, got.err)
-	require.Equal(t, collector.Temporary, got.results[0].Class, got.results[0].Detail)
+	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// runHostile takes the good answers apart at random. Each number and each video that comes out must stand in them.
+// runHostile changes the good answers at random. Each number and each video in the result must be in the changed answers.
 func (h AccountHarness) runHostile(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
-		var said atomic.Pointer[AccountAnswer]
+		var current atomic.Pointer[AccountAnswer]
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.route(said.Load().server(nil))(w, r)
+			h.route(current.Load().server(nil))(w, r)
 		}))
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
-		source := h.New(t, server.URL, client)
-		batch := []collector.Target{h.Target}
+		src := h.New(t, server.URL, client)
+		batch := []source.Target{h.Target}
 		rapid.Check(t, func(rt *rapid.T) {
 			ok := h.Answers[OK]
-			bent := AccountAnswer{Profile: ok.Profile, Pages: ok.Pages[:1]}
+			mutated := AccountAnswer{Profile: ok.Profile, Pages: ok.Pages[:1]}
 			if rapid.Bool().Draw(rt, "profile") {
-				bent.Profile.Body = string(mutate(rt, []byte(ok.Profile.Body)))
+				mutated.Profile.Body = string(mutate(rt, []byte(ok.Profile.Body)))
 			} else {
-				bent.Pages = []Reply{{Body: string(mutate(rt, []byte(ok.Pages[0].Body)))}} // and for every page
+				mutated.Pages = []Reply{{Body: string(mutate(rt, []byte(ok.Pages[0].Body)))}}
 			}
-			said.Store(&bent)
-			results, err := source.Fetch(t.Context(), batch, source.Plan(batch)[0])
+			current.Store(&mutated)
+			results, err := src.Fetch(t.Context(), batch, source.NewCallBudget(src.Plan(batch)[0]))
 			h.harness().check(rt, outcome{results: results, err: err})
 			if err != nil {
-				var f *collector.Failure
+				var f *source.Failure
 				require.ErrorAs(rt, err, &f)
-				require.Equal(rt, collector.Temporary, f.Class, f.Detail)
+				require.Equal(rt, source.Temporary, f.Class, f.Detail)
 				return
 			}
 			if a := results[0].Account; a != nil {
-				bent.requireSaid(rt, a)
+				mutated.requireContains(rt, a)
 			}
 		})
 	})
 }
 
-func (a AccountAnswer) requireSaid(t require.TestingT, f *collector.AccountFacts) {
+// requireContains checks that the numbers and the videos of f are in the answer.
+func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
 			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "%s were invented", name)
 		}
 	}
 	var pages strings.Builder
-	pages.WriteString(a.Profile.Body) // where the list may begin
+	pages.WriteString(a.Profile.Body) // which may contain the first page
 	for _, p := range a.Pages {
 		pages.WriteString(p.Body)
 	}
@@ -228,15 +229,15 @@ func (a AccountAnswer) requireSaid(t require.TestingT, f *collector.AccountFacts
 	}
 }
 
-// server answers the profile, and the pages in their order.
+// server returns a function that returns the handler for the profile, or for the next page if list is true.
 func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
-	var asked atomic.Int64
+	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
 		reply := a.Profile
 		if list {
-			n := int(asked.Add(1))
+			n := int(requested.Add(1))
 			if n > len(a.Pages) {
-				reply = Reply{Status: http.StatusTeapot, Body: `"a page that nobody planned was asked for"`}
+				reply = Reply{Status: http.StatusTeapot, Body: `"there are no more pages"`}
 			} else {
 				reply = a.Pages[n-1]
 			}
@@ -255,8 +256,8 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 	}
 }
 
-// fetch asks a server for the account, and checks what holds whatever the server does: also that no more calls are made
-// than the source had planned.
+// fetch runs Fetch against a server, and checks the general rules for outcomes. It also checks that the spent units are the calls that were
+// made.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64
@@ -268,15 +269,15 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 		answer(w, r)
 	}))
 	defer web.Close()
-	got := h.harness().ask(t, web.URL, fetch.Options{})
+	got := h.harness().fetchFrom(t, web.URL, fetch.Options{})
 	require.NotEmpty(t, got.spent)
 	for _, call := range got.spent {
-		require.Equal(t, calls.Load(), call.Units, "the plan is lowered to the calls that were made, and there are no more than it had")
+		require.Equal(t, calls.Load(), call.Units, "each call must spend one unit, and there must be no more calls than planned")
 	}
 	return got
 }
 
-// harness is what accounts have in common with videos.
+// harness returns a harness with the parts that videos and accounts share.
 func (h AccountHarness) harness() Harness {
-	return Harness{New: h.New, Targets: []collector.Target{h.Target}}
+	return Harness{New: h.New, Targets: []source.Target{h.Target}}
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runBroken serves what no platform means to send. None of it says anything of a video.
+// runBroken serves answers that no platform sends on purpose. They must not change the state of a video.
 func (h Harness) runBroken(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
@@ -56,26 +56,26 @@ func (h Harness) runBroken(t *testing.T) {
 	})
 	t.Run("a redirect", func(t *testing.T) {
 		t.Parallel()
-		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			t.Error("the redirect was followed")
 		}))
-		defer elsewhere.Close()
+		defer other.Close()
 		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect} {
-			h.requireTemporary(t, h.fetch(t, http.RedirectHandler(elsewhere.URL, status).ServeHTTP, fetch.Options{}))
+			h.requireTemporary(t, h.fetch(t, http.RedirectHandler(other.URL, status).ServeHTTP, fetch.Options{}))
 		}
 	})
-	t.Run("nobody listening", func(t *testing.T) {
+	t.Run("no server", func(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewServer(http.NotFoundHandler())
 		server.Close()
-		h.requireTemporary(t, h.ask(t, server.URL, fetch.Options{}))
+		h.requireTemporary(t, h.fetchFrom(t, server.URL, fetch.Options{}))
 	})
 	t.Run("an answer of the sandbox", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, h.Answers[OK].handler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)
 		for _, r := range got.results {
-			require.True(t, r.Sandbox, "made-up numbers must not pass for real ones")
+			require.True(t, r.Sandbox, "the result must say that its numbers are invented")
 		}
 	})
 }
@@ -83,16 +83,16 @@ func (h Harness) runBroken(t *testing.T) {
 func (h Harness) requireTemporary(t *testing.T, got outcome) {
 	t.Helper()
 	if got.failure != nil {
-		require.Equal(t, collector.Temporary, got.failure.Class, got.failure.Detail)
+		require.Equal(t, source.Temporary, got.failure.Class, got.failure.Detail)
 		return
 	}
 	require.NoError(t, got.err)
 	for _, r := range got.results {
-		require.Equal(t, collector.Temporary, r.Class, r.Detail)
+		require.Equal(t, source.Temporary, r.Class, r.Detail)
 	}
 }
 
-// runSlow has a server that never finishes.
+// runSlow tests servers that never finish an answer, and a cancelled call.
 func (h Harness) runSlow(t *testing.T) {
 	t.Run("a slow answer ends with the client's timeout", func(t *testing.T) {
 		t.Parallel()
@@ -110,7 +110,7 @@ func (h Harness) runSlow(t *testing.T) {
 		h.requireTemporary(t, got)
 		require.ErrorIs(t, got.err, fetch.ErrTimeout)
 	})
-	t.Run("a cancelled call is no verdict on the platform", func(t *testing.T) {
+	t.Run("a cancelled call is not a failure", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -121,11 +121,11 @@ func (h Harness) runSlow(t *testing.T) {
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
-		source := h.New(t, server.URL, client)
-		results, err := source.Fetch(ctx, h.Targets, source.Plan(h.Targets)[h.Way])
+		src := h.New(t, server.URL, client)
+		results, err := src.Fetch(ctx, h.Targets, source.NewCallBudget(src.Plan(h.Targets)[h.Plan]))
 		require.ErrorIs(t, err, context.Canceled)
-		var f *collector.Failure
-		require.NotErrorAs(t, err, &f, "a failure would count against the source")
+		var f *source.Failure
+		require.NotErrorAs(t, err, &f, "the source is not at fault")
 		h.check(t, outcome{results: results, err: err})
 	})
 }

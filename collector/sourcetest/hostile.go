@@ -14,12 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runHostile takes a good answer apart at random. Whatever is left of it, each count that comes out must stand in the
-// body, and nothing worse than a temporary failure may become of the source.
+// runHostile changes a good answer at random. Each count in a result must be in the changed answer, and a failure must be Temporary.
 func (h Harness) runHostile(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()
@@ -30,29 +29,30 @@ func (h Harness) runHostile(t *testing.T) {
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
-		source := h.New(t, server.URL, client)
-		way := source.Plan(h.Targets)[h.Way]
+		src := h.New(t, server.URL, client)
+		plan := src.Plan(h.Targets)[h.Plan]
 		rapid.Check(t, func(rt *rapid.T) {
 			sent := mutate(rt, []byte(h.Answers[OK].Body))
 			body.Store(&sent)
 			var got outcome
-			got.results, got.err = source.Fetch(t.Context(), h.Targets, way)
+			got.results, got.err = src.Fetch(t.Context(), h.Targets, source.NewCallBudget(plan))
 			h.check(rt, got)
-			var f *collector.Failure
+			var f *source.Failure
 			if got.err != nil {
 				require.ErrorAs(rt, got.err, &f)
-				require.Equal(rt, collector.Temporary, f.Class)
+				require.Equal(rt, source.Temporary, f.Class)
 			}
 			for _, r := range got.results {
 				if r.Facts != nil {
-					requireSaid(rt, slices.Concat(sent, []byte(h.SideSays)), r.Facts)
+					requireCounts(rt, slices.Concat(sent, []byte(h.SideCounts)), r.Facts)
 				}
 			}
 		})
 	})
 }
 
-func requireSaid(t require.TestingT, body []byte, f *collector.Facts) {
+// requireCounts checks that the counts of f are in body.
+func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
 	} {
@@ -64,7 +64,7 @@ func requireSaid(t require.TestingT, body []byte, f *collector.Facts) {
 	}
 }
 
-// mutate changes a few values of a JSON text, and now and then its bytes.
+// mutate changes up to four values of a JSON text. Sometimes it also truncates the text or changes a byte.
 func mutate(t *rapid.T, text []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -86,12 +86,12 @@ func mutate(t *rapid.T, text []byte) []byte {
 	return out
 }
 
-// mutateValue walks down a random path and replaces, drops, doubles or swaps what it ends at.
+// mutateValue replaces, removes, repeats or swaps a value at a random place inside v.
 func mutateValue(t *rapid.T, v any) any {
-	down := rapid.IntRange(0, 9).Draw(t, "down") > 0
+	descend := rapid.IntRange(0, 9).Draw(t, "descend") > 0
 	switch v := v.(type) {
 	case map[string]any:
-		if !down || len(v) == 0 {
+		if !descend || len(v) == 0 {
 			return replacement(t)
 		}
 		keys := make([]string, 0, len(v))
@@ -111,7 +111,7 @@ func mutateValue(t *rapid.T, v any) any {
 		}
 		return v
 	case []any:
-		if !down || len(v) == 0 {
+		if !descend || len(v) == 0 {
 			return replacement(t)
 		}
 		i := rapid.IntRange(0, len(v)-1).Draw(t, "index")

@@ -1,6 +1,3 @@
-// Package sourcetest is the one suite that every source passes. A source brings the bodies that its platform really
-// sends; the suite serves them over HTTP, adds what any server may do wrong, and checks that each target gets the
-// right class, that no fact is invented and that no credential leaks.
 package sourcetest
 
 import (
@@ -18,78 +15,78 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Credential is what a source under test is configured with. It needs escaping in a query.
+// Credential is the credential of the source under test. It needs escaping in a query.
 const Credential = "s3cret+Key/42"
 
-// Now is the time at which the suite runs, 07:30 in California.
+// Now is the current time of the tests: 07:30 in California.
 var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-// Case is something that a platform says in its own words.
+// Case is a kind of answer that each platform sends in its own format.
 type Case string
 
-// The cases for which a source brings an answer. All are answers to a call for Harness.Targets.
+// The cases for which each Harness has an answer to a call for Harness.Targets.
 const (
-	OK          Case = "ok"           // everything that the source can say of every target
-	Bare        Case = "bare"         // every target with no more than the platform always sends
+	OK          Case = "ok"           // all facts of all targets
+	Bare        Case = "bare"         // all targets with only the members that the platform always sends
 	Gone        Case = "gone"         // the first target does not exist
 	Private     Case = "private"      // the first target is private
-	Restricted  Case = "restricted"   // the first target is age-gated or the like
+	Restricted  Case = "restricted"   // the first target is restricted, for example by age
 	WrongTypes  Case = "wrong types"  // the first target has members of wrong types
-	Strings     Case = "strings"      // as OK, where the platform sends numbers as strings, and strings as numbers
+	Strings     Case = "strings"      // as OK, with numbers sent as strings and strings sent as numbers
 	Big         Case = "big"          // counts or ids beyond 2^53
-	Duplicates  Case = "duplicates"   // as OK, with a second item of other counts for the first target at the end
-	Foreign     Case = "foreign"      // as OK, with an item that was never asked for
-	Strangers   Case = "strangers"    // as Gone, with an item that was never asked for: somebody else's answer, perhaps
+	Duplicates  Case = "duplicates"   // as OK, with a second item for the first target at the end, which has other counts
+	Foreign     Case = "foreign"      // as OK, with an additional item that was not requested
+	GoneForeign Case = "gone foreign" // as Gone, with an item that was not requested: perhaps the answer to another request
 	RateLimited Case = "rate limited" // the whole call is refused; the suite adds Retry-After
-	QuotaSpent  Case = "quota spent"  // likewise
-	AuthFailed  Case = "auth failed"  // likewise; {{credential}} in the body stands for Credential
-	ServerError Case = "server error" // likewise
+	QuotaSpent  Case = "quota spent"  // the whole call is refused
+	AuthFailed  Case = "auth failed"  // the whole call is refused; {{credential}} in the body stands for Credential
+	ServerError Case = "server error" // the whole call fails; the suite adds Retry-After
 )
 
-var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, Big, Duplicates, Foreign, Strangers}
+var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, Big, Duplicates, Foreign, GoneForeign}
 var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
-// Answer is what the platform says and what has to come of it.
+// Answer is an answer of the platform with the expected result.
 type Answer struct {
-	Status  int               // 0 means 200
-	Body    string            // {{credential}} stands for Credential
-	Classes []collector.Class // one for each target; a single one stands for all. Not for refusals.
-	// Facts are compared exactly, one for each target, nil where the class is not OK. nil for all means that they are
-	// those of the case OK.
-	Facts []*collector.Facts
-	// RetryAt and Bucket are what a refusal has to carry when it has no Retry-After; Class is its class where the platform
-	// does not tell the case from another one.
+	Status  int            // 0 means 200
+	Body    string         // {{credential}} stands for Credential
+	Classes []source.Class // the class of each target, or one class for all targets; unused if the call is refused
+	// Facts are the exact facts of each target, nil for a target whose class is not OK. If Facts is nil, the facts of the case OK are
+	// expected.
+	Facts []*source.Facts
+	// RetryAt and Bucket are the expected fields of the failure if the answer has no Retry-After. Class is the expected class of the
+	// failure, if the platform does not distinguish the case from another one.
 	RetryAt time.Time
 	Bucket  string
-	Class   collector.Class
+	Class   source.Class
 }
 
-// Harness is a source to be tested, in one of its ways of asking.
+// Harness describes a source and one of its plans to the suite.
 type Harness struct {
-	// New makes the source: it asks base through client with Credential, and takes Now for the time.
-	New     func(t *testing.T, base string, client *fetch.Client) collector.Source
-	Targets []collector.Target // one batch
-	Way     int                // which of the source's plans for the batch is meant
-	// IsMain tells the request for the targets from others that the source makes besides, which Side answers; nil when
-	// there are no others.
+	// New returns the source. It sends its requests to base through client with Credential, and its clock returns Now.
+	New     func(t *testing.T, base string, client *fetch.Client) source.Source
+	Targets []source.Target // one batch
+	Plan    int             // the index of the tested plan in the plans of the source for the batch
+	// IsMain returns true for the request for the targets. Side answers all other requests of the source. IsMain is nil if there are no
+	// other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideSays is the text of those answers of Side that hold counts.
-	SideSays string
-	Answers  map[Case]Answer
-	// NotFound is the failure that a 404 without JSON means, where it is not Temporary.
-	NotFound collector.Class
+	// SideCounts is the text of the answers of Side that contain counts.
+	SideCounts string
+	Answers    map[Case]Answer
+	// NotFound is the class of the failure for a 404 without JSON. "" means Temporary.
+	NotFound source.Class
 }
 
 // Run runs the whole suite.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answered...), refused...) {
-		require.Contains(t, h.Answers, c, "the harness brings no answer for this case")
+		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
 	}
 	for _, c := range answered {
 		t.Run(string(c), func(t *testing.T) {
@@ -120,15 +117,15 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 			classes = append(classes, want.Classes[0])
 		}
 	}
-	require.Len(t, classes, len(h.Targets), "the harness names no class for some target")
-	require.Len(t, facts, len(h.Targets), "the harness names no facts for some target")
+	require.Len(t, classes, len(h.Targets), "the harness must have a class for each target")
+	require.Len(t, facts, len(h.Targets), "the harness must have facts for each target")
 
 	got := h.fetch(t, want.handler(nil), fetch.Options{})
 	require.NoError(t, got.err)
 	for i, r := range got.results {
 		require.Equal(t, classes[i], r.Class, "target %d: %s", i, r.Detail)
 		require.False(t, r.Sandbox)
-		if r.Class == collector.OK {
+		if r.Class == source.OK {
 			require.Equal(t, facts[i], r.Facts, "target %d", i)
 		}
 	}
@@ -137,34 +134,35 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 func (h Harness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
-	ask := func(t *testing.T, header http.Header) *collector.Failure {
+	refuse := func(t *testing.T, header http.Header) *source.Failure {
 		t.Helper()
 		got := h.fetch(t, want.handler(header), fetch.Options{})
-		require.NotNil(t, got.failure, "the whole call is refused")
+		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
 		require.Equal(t, want.Bucket, got.failure.Bucket)
 		return got.failure
 	}
-	f := ask(t, nil)
+	f := refuse(t, nil)
 	require.True(t, want.RetryAt.Equal(f.RetryAt), "want %s, got %s", want.RetryAt, f.RetryAt)
 	if c == RateLimited || c == ServerError {
-		f = ask(t, http.Header{"Retry-After": {"120"}})
+		f = refuse(t, http.Header{"Retry-After": {"120"}})
 		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
-		f = ask(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
+		f = refuse(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
 		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
 	}
 }
 
-// classOf is the class of a refusal: the case's own unless another is given.
-func classOf(c Case, given collector.Class) collector.Class {
+// classOf returns the expected class of a refused call: given, or the class of the case if given is "".
+func classOf(c Case, given source.Class) source.Class {
 	if given != "" {
 		return given
 	}
-	return map[Case]collector.Class{
-		RateLimited: collector.RateLimited, QuotaSpent: collector.QuotaSpent, AuthFailed: collector.AuthFailed, ServerError: collector.Temporary,
+	return map[Case]source.Class{
+		RateLimited: source.RateLimited, QuotaSpent: source.QuotaSpent, AuthFailed: source.AuthFailed, ServerError: source.Temporary,
 	}[c]
 }
 
+// handler returns a handler that sends the answer with additional headers.
 func (a Answer) handler(header http.Header) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
@@ -176,26 +174,26 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome is what a fetch returned: either results, or an error, which is a failure or the end of the context.
+// outcome is what Fetch returned: results, or an error that is a failure or the error of the context.
 type outcome struct {
-	results []collector.Result
+	results []source.Result
 	err     error
-	failure *collector.Failure
+	failure *source.Failure
 	logs    string
-	spent   []collector.Call // what Fetch left of the plan
+	spent   []source.Call // the units that Fetch spent
 }
 
-// fetch asks a server with the handler for the targets, and checks what holds whatever the server does.
+// fetch runs Fetch against a new server with the given handler, and checks the general rules for outcomes.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.route(main))
 	defer server.Close()
-	return h.ask(t, server.URL, o)
+	return h.fetchFrom(t, server.URL, o)
 }
 
 func (h Harness) route(main http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A server notices that the client has gone only after it has read the request's body.
+		// The server notices a closed connection only after it has read the body of the request.
 		_, _ = io.Copy(io.Discard, r.Body)
 		if h.IsMain == nil || h.IsMain(r) {
 			main.ServeHTTP(w, r)
@@ -205,58 +203,60 @@ func (h Harness) route(main http.Handler) http.Handler {
 	})
 }
 
-func (h Harness) ask(t *testing.T, base string, o fetch.Options) outcome {
+// fetchFrom runs Fetch against the server at base, and checks the general rules for outcomes.
+func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	client := fetch.New(o)
 	defer client.Close()
-	source := h.New(t, base, client)
+	src := h.New(t, base, client)
 	for _, target := range h.Targets {
-		batch, ok := source.Serves(target)
+		batch, ok := src.Serves(target)
 		require.True(t, ok, "the source does not serve %+v", target)
 		require.GreaterOrEqual(t, batch, len(h.Targets))
 	}
-	plans := source.Plan(h.Targets)
-	require.Greater(t, len(plans), h.Way)
+	plans := src.Plan(h.Targets)
+	require.Greater(t, len(plans), h.Plan)
 
 	var got outcome
-	got.spent = plans[h.Way]
-	got.results, got.err = source.Fetch(t.Context(), h.Targets, got.spent)
+	budget := source.NewCallBudget(plans[h.Plan])
+	got.results, got.err = src.Fetch(t.Context(), h.Targets, budget)
+	got.spent = budget.Spent()
 	got.logs = logs.String()
 	h.check(t, got)
-	got.failure, _ = errors.AsType[*collector.Failure](got.err)
+	got.failure, _ = errors.AsType[*source.Failure](got.err)
 	return got
 }
 
-// check is what holds for every outcome.
+// check checks the rules that hold for every outcome.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {
-		require.Nil(t, got.results, "an error and results at once")
+		require.Nil(t, got.results, "Fetch must not return both results and an error")
 		texts = append(texts, got.err.Error())
-		if f, ok := errors.AsType[*collector.Failure](got.err); ok {
-			require.Contains(t, []collector.Class{
-				collector.RateLimited, collector.QuotaSpent, collector.AuthFailed, collector.BadRequest, collector.Temporary,
-			}, f.Class, "a class of one target stands for a whole call")
+		if f, ok := errors.AsType[*source.Failure](got.err); ok {
+			require.Contains(t, []source.Class{
+				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
+			}, f.Class, "the class of a failure must concern the whole source")
 			require.NotEmpty(t, f.Detail)
 		}
 	} else {
 		require.Len(t, got.results, len(h.Targets), "one result for each target")
 	}
 	for i, r := range got.results {
-		require.Equal(t, h.Targets[i], r.Target, "results in the order of the targets")
+		require.Equal(t, h.Targets[i], r.Target, "the results must be in the order of the targets")
 		facts, others := r.Facts != nil, r.Account != nil
-		if h.Targets[i].Kind == collector.KindAccount {
+		if h.Targets[i].Kind == source.KindAccount {
 			facts, others = others, facts
 		}
-		require.Equal(t, r.Class == collector.OK, facts, "facts exactly when the class is ok, not with %q", r.Class)
-		require.False(t, others, "facts of another kind than the target's")
+		require.Equal(t, r.Class == source.OK, facts, "a result must have facts if its class is ok, and no facts otherwise: class %q", r.Class)
+		require.False(t, others, "a result must not have facts of another kind than its target")
 		texts = append(texts, r.Detail)
 	}
 	for _, text := range texts {
 		for _, form := range []string{Credential, url.QueryEscape(Credential), url.PathEscape(Credential)} {
-			require.NotContains(t, text, form, "a credential leaked")
+			require.NotContains(t, text, form, "a credential is in an error or a log")
 		}
 	}
 }

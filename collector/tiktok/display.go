@@ -10,60 +10,62 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 // DisplayName is the name of the source in logs, metrics and provenance.
 const DisplayName = "tiktok_display"
 
-// BudgetRequests is the budget of either source that counts calls: of Display in a minute, of Research in a day.
+// BudgetRequests is the name of the budget that counts requests, per minute in Display and per day in Research.
 const BudgetRequests = "requests"
 
 const (
-	displayBatch = 20 // ids a call, and videos a page
-	// displayLimit is half of what TikTok allows of each method in any sixty seconds: two windows of the budget may fall into them.
+	displayBatch = 20 // ids in a call, and videos on a page
+	// displayLimit is half of TikTok's limit for each method in any 60 seconds, because 60 seconds may overlap two windows of the budget.
 	displayLimit  = 300
 	displayFields = "id,create_time,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
-	// usernameLife is for how long the account's own name is believed.
-	usernameLife = time.Hour
+	// usernameTTL is how long the handle of the own account is cached.
+	usernameTTL = time.Hour
 )
 
-// DisplayOptions of the source.
+// DisplayOptions configure Display.
 type DisplayOptions struct {
-	Name                    string // "" means DisplayName; several accounts need a name each
-	BaseURL                 string // "" means DefaultBaseURL; may have a path prefix
+	Name                    string // "" means DisplayName; with several accounts, each source needs its own name
+	BaseURL                 string // may have a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // of the operator's app
-	// RefreshToken is the one that the account's login gave. It is used once; from then on, Tokens has its successors.
+	// RefreshToken is the refresh token from the account's login. It is used once; then Tokens has the newer tokens.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore
 	Now          func() time.Time
-	Logger       *slog.Logger // nil means none
-	// Limit is how many calls a minute may be made; 0 means 300, and less than 0 no known limit.
+	Logger       *slog.Logger // nil disables logging
+	// Limit is the number of calls a minute. 0 means 300, and a negative number means that the limit is not known.
 	Limit int64
 }
 
-// Display asks TikTok's Display API for the videos of the one account that has logged in. It gives views, likes, comments and
-// shares; bookmarks, songs, and whether a video is private or not safe are not to be had there. What belongs to another account is
-// Unsupported, so that the next source is asked.
+// Display fetches the videos of one account, which has logged in, from TikTok's Display API. The API returns views, likes, comments and
+// shares. It does not return bookmarks, songs and flags. A video of another account is Unsupported, so that the next source is asked.
 type Display struct {
 	app
 	name   string
 	tokens *userTokens
-	budget []collector.Budget
+	budget []source.Budget
 
 	mu         sync.Mutex
-	username   string // of the account, "" while it is not known
-	usernameAt time.Time
-	sourceID   string // of the account, "" while it is not known
+	username   string    // the handle of the own account; "" if it is not known
+	usernameAt time.Time // when username was read
+	sourceID   string    // the id of the own account; "" if it is not known
 }
 
-var _ collector.Source = (*Display)(nil)
+var (
+	_ source.Source           = (*Display)(nil)
+	_ source.NetworkSource    = (*Display)(nil)
+	_ source.OwnAccountSource = (*Display)(nil)
+)
 
-// NewDisplay makes the source. It returns an error when a credential is missing or the base address is no http or https
-// address.
+// NewDisplay returns a Display. It returns an error if a credential is missing or the base URL is not an http or https URL.
 func NewDisplay(o DisplayOptions) (*Display, error) {
 	a, err := newApp("tiktok display", o.BaseURL, o.ClientKey, o.ClientSecret, o.Client, o.Now)
 	switch {
@@ -77,7 +79,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Display{app: a, name: o.Name, budget: []collector.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minute}}}
+	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minute}}}
 	if d.name == "" {
 		d.name = DisplayName
 	}
@@ -85,65 +87,74 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	return d, err
 }
 
-// Name returns DisplayName, or the name that was chosen.
+// Name returns the name in the options, or DisplayName.
 func (d *Display) Name() string { return d.name }
 
-// Patience is the client's.
-func (d *Display) Patience() time.Duration { return d.api.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
 
-// Budgets lists the calls of a minute.
-func (d *Display) Budgets() []collector.Budget { return d.budget }
+// Concurrency returns 4: with calls of about a second, four at a time nearly reach the 300 calls a minute.
+func (d *Display) Concurrency() int { return 4 }
 
-// Serves takes any TikTok video, 20 a call, since only TikTok knows whose it is, and accounts by their handle, one a call,
-// unless it is known to be another's. A target without an id stands for all of its kind.
-func (d *Display) Serves(t collector.Target) (int, bool) {
+// Group returns "": a batch may mix all targets of a kind.
+func (d *Display) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: TikTok finds videos by their ids.
+func (d *Display) AsksByHandle(source.Target) bool { return false }
+
+// Budgets returns the budget of the calls per minute.
+func (d *Display) Budgets() []source.Budget { return d.budget }
+
+// Serves returns true for any TikTok video, in batches of 20, because only TikTok knows which account a video belongs to. It returns true
+// for an account with a possible handle, unless the account is known to be another one than the own account.
+func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return displayBatch, true
-	case t.Kind == collector.KindAccount && t.ExternalID == "":
+	case t.Kind == source.KindAccount && t.ExternalID == "":
 		return 1, true
-	case t.Kind == collector.KindAccount:
-		own, known := d.knownUsername()
+	case t.Kind == source.KindAccount:
+		own, known := d.ownUsername()
 		handle := handleOf(t)
-		return 1, handle != "" && (!known || handle == own || t.SourceID != "" && t.SourceID == d.knownID())
+		return 1, handle != "" && (!known || handle == own || t.SourceID != "" && t.SourceID == d.ownID())
 	}
 	return 0, false
 }
 
-// OwnAlone is so: TikTok shows it the videos of the account that has logged in.
-func (d *Display) OwnAlone() bool { return true }
+// OwnAccountsOnly returns true: the Display API shows only the videos of the account that has logged in.
+func (d *Display) OwnAccountsOnly() bool { return true }
 
-// Plan counts a call for videos, and for an account the profile and every page of its list, with some to spare, since
-// TikTok's pages may be short.
-func (d *Display) Plan(batch []collector.Target) [][]collector.Call {
+// Plan counts one call for videos. For an account, it counts the profile and every page of the list, and some more pages, because TikTok's
+// pages may be short.
+func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)
-	if len(batch) > 0 && batch[0].Kind == collector.KindAccount {
+	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		units = 0
 		for _, t := range batch {
 			units += 1 + maxPages(t)
 		}
 	}
-	return [][]collector.Call{{{Bucket: BudgetRequests, Units: units}}}
+	return [][]source.Call{{{Bucket: BudgetRequests, Units: units}}}
 }
 
-// Fetch asks video/query for up to 20 videos, or user/info and video/list for one account.
-func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
-	if len(batch) > displayBatch || account && len(batch) > 1 || len(plan) != 1 {
-		return nil, &collector.Failure{Class: collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Display API takes up to %d videos or one account in one", len(batch), len(plan), displayBatch)}
+// Fetch calls video/query for up to 20 videos, or user/info and video/list for one account.
+func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
+	if len(batch) > displayBatch || account && len(batch) > 1 || len(calls) != 1 {
+		return nil, &source.Failure{Class: source.BadRequest,
+			Detail: fmt.Sprintf("%d targets and %d calls in one batch: the Display API accepts up to %d videos or one account, and 1 call", len(batch), len(calls), displayBatch)}
 	}
 	if account {
-		ctx, settle := collector.Paying(ctx, plan)
-		defer settle()
-		r, err := d.fetchAccount(ctx, batch[0])
+		budget.Meter()
+		r, err := d.fetchAccount(ctx, budget, batch[0])
 		if err != nil {
 			return nil, err
 		}
 		r.Target = batch[0]
-		return []collector.Result{r}, nil
+		return []source.Result{r}, nil
 	}
 	ids := make([]string, 0, len(batch))
 	for _, t := range batch {
@@ -151,89 +162,91 @@ func (d *Display) Fetch(ctx context.Context, batch []collector.Target, plan []co
 			ids = append(ids, t.ExternalID)
 		}
 	}
-	var said videos
+	var found videos
 	if len(ids) > 0 {
 		type filters struct {
 			VideoIDs []string `json:"video_ids"`
 		}
-		got, err := d.ask(ctx, d.tokens, request{path: "v2/video/query/", fields: displayFields, body: struct {
+		got, err := d.callWithToken(ctx, budget, d.tokens, request{path: "v2/video/query/", fields: displayFields, body: struct {
 			Filters filters `json:"filters"`
 		}{filters{ids}}})
 		if err != nil {
 			return nil, err
 		}
-		if said, err = decodeVideos(got, ids, d.now()); err != nil {
+		if found, err = decodeVideos(got, ids, d.now()); err != nil {
 			return nil, err
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		r, ok := said.result(t)
+		r, ok := found.result(t)
 		switch {
 		case !isVideo(t):
-			r = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a TikTok video"}
+			r = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video"}
 		case !ok:
 			var err error
-			if r.Class, r.Detail, err = d.leftOut(ctx, t, said); err != nil {
+			if r.Class, r.Detail, err = d.missingVideo(ctx, budget, t, found); err != nil {
 				return nil, err
 			}
 		case r.Facts != nil:
-			d.learn(&collector.AccountFacts{Username: r.Facts.Username})
+			d.rememberAccount(&source.AccountFacts{Username: r.Facts.Username})
 		}
 		results[i] = r
 	}
 	return results, nil
 }
 
-// leftOut returns the class of a video that the answer does not contain. If the handle is not that of the account that has logged in, the
-// class is Unsupported. Otherwise it is Missing for a confirmed handle and Unconfirmed for a handle that only a caller's link names.
-func (d *Display) leftOut(ctx context.Context, t collector.Target, said videos) (collector.Class, string, error) {
-	if said.strange != "" {
-		return collector.Temporary, said.strange, nil
+// missingVideo returns the class and the detail of a video that is missing from the answer, whose videos are found. The class is Unsupported if
+// the video's handle is
+// not that of the own account. Otherwise it is Missing for a confirmed handle, and Unconfirmed for a handle that only a caller's link names.
+func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, found videos) (source.Class, string, error) {
+	if found.incomplete != "" {
+		return source.Temporary, found.incomplete, nil
 	}
-	const another = "not among the public videos of the account that has logged in"
+	const notOwn = "not among the public videos of the account that has logged in"
 	handle := fetch.Handle(&t.Handle)
 	if handle == nil {
-		return collector.Unsupported, another, nil
+		return source.Unsupported, notOwn, nil
 	}
-	own, known := d.knownUsername()
+	own, known := d.ownUsername()
 	if !known {
-		_, err := d.profile(ctx)
-		failure, failed := errors.AsType[*collector.Failure](err)
+		_, err := d.profile(ctx, budget)
+		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != collector.AuthFailed: // without the scope, the name is never known
-			return collector.Temporary, "whose it is cannot be told: " + failure.Detail, nil
+		case failed && failure.Class != source.AuthFailed: // without the scope, the handle is never known
+			return source.Temporary, "the account of the video cannot be verified: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err
 		}
-		own, _ = d.knownUsername()
+		own, _ = d.ownUsername()
 	}
 	switch {
 	case own == "" || !strings.EqualFold(*handle, own):
-		return collector.Unsupported, another, nil
-	case said.unlisted:
-		return collector.Temporary, "left out of an answer without a list", nil
+		return source.Unsupported, notOwn, nil
+	case found.noList:
+		return source.Temporary, "missing from an answer without a list", nil
 	case t.HandleClaimed:
-		return collector.Unconfirmed, another + ", which a caller's link alone names", nil
+		return source.Unconfirmed, notOwn + ", and only a caller's link names this account", nil
 	}
-	return collector.Missing, "left out of TikTok's answer: deleted, made private, or not of the account that the link names", nil
+	return source.Missing, "missing from TikTok's answer: the video is deleted or private, or belongs to another account than its link says", nil
 }
 
-// knownUsername is the account's own handle; false when it is not known, or no longer believed.
-func (d *Display) knownUsername() (string, bool) {
+// ownUsername returns the handle of the own account. It returns false if the handle is not known or the cached one has expired.
+func (d *Display) ownUsername() (string, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.username, d.username != "" && d.now().Before(d.usernameAt.Add(usernameLife))
+	return d.username, d.username != "" && d.now().Before(d.usernameAt.Add(usernameTTL))
 }
 
-func (d *Display) knownID() string {
+// ownID returns the id of the own account, or "" if it is not known.
+func (d *Display) ownID() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sourceID
 }
 
-// learn notes what an answer says of who has logged in.
-func (d *Display) learn(f *collector.AccountFacts) {
+// rememberAccount caches the handle and the id of the own account.
+func (d *Display) rememberAccount(f *source.AccountFacts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if f.Username != nil {

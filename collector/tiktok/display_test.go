@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
@@ -36,17 +36,17 @@ const (
 
 var midnight = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-func target(id, handle string, details bool) collector.Target {
-	return collector.Target{Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: handle,
+func target(id, handle string, details bool) source.Target {
+	return source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: handle,
 		Link: "https://www.tiktok.com/@" + handle + "/video/" + id, NeedDetails: details}
 }
 
-func accountTarget(handle string, depth int) collector.Target {
-	return collector.Target{Platform: link.TikTok, Kind: collector.KindAccount, ExternalID: "@" + handle, Handle: handle,
+func accountTarget(handle string, depth int) source.Target {
+	return source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@" + handle, Handle: handle,
 		Link: "https://www.tiktok.com/@" + handle, Depth: depth}
 }
 
-// ok wraps data as TikTok does.
+// ok returns the body of a successful answer with the given data.
 func ok(data string) string {
 	return `{"data":` + data + `,"error":{"code":"ok","message":"","log_id":"202611211530000102231234560A0B0C0D"}}`
 }
@@ -72,7 +72,7 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// side answers what a source asks besides: tokens and the profile.
+// side answers all other requests of a source: for tokens and for the profile.
 func side(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
@@ -102,7 +102,7 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// anotherLogin makes a source of an account that has just logged in.
+// anotherLogin configures an account that has just logged in.
 func anotherLogin(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
@@ -116,10 +116,10 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-func TestDisplay_asksForVideos(t *testing.T) {
+func TestDisplay_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	first := collector.Facts{
+	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(311)),
 		Title: new("Leek soup 🥣"), Username: new(owner), UploadedAt: new(time.Date(2025, 12, 26, 21, 0, 0, 0, time.UTC)), LengthSeconds: new(58.0), HiddenStats: new(false),
 	}
@@ -127,30 +127,30 @@ func TestDisplay_asksForVideos(t *testing.T) {
 	second.Views, second.Likes, second.Comments, second.Shares = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0))
 	big := first
 	big.Views = new(int64(9007199254740993))
-	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
-	both := []*collector.Facts{&first, &second}
-	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	both := []*source.Facts{&first, &second}
+	good, gone, doubtful := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}, []source.Class{source.Temporary, source.OK}
 
 	answers := refusals()
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
-		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // which TikTok does not tell apart
+		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok does not distinguish private and deleted videos
 		sourcetest.Restricted: {Body: list(item(soup, counts), item(kite, counts2)), Classes: good},
 		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
 		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
 			item(kite, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(item(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), item(kite, counts2)), Classes: good, Facts: []*collector.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
-		sourcetest.Foreign:    {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
-		sourcetest.Strangers:  {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
+		sourcetest.Big:         {Body: list(item(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), item(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: list(item(soup, counts), item(kite, counts2), item(soup, counts2)), Classes: good},
+		sourcetest.Foreign:     {Body: list(item(foreign, counts), item(soup, counts), item(kite, counts2)), Classes: good},
+		sourcetest.GoneForeign: {Body: list(item(foreign, counts), item(kite, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newDisplay(t, db, base, client, anotherLogin)
 		},
-		Targets: []collector.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
+		Targets: []source.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(side),
 		Answers: answers,
@@ -163,12 +163,12 @@ func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
 }
 
-func TestDisplay_findsItsAccount(t *testing.T) {
+func TestDisplay_fetchesOwnAccount(t *testing.T) {
 	t.Parallel()
 	const new1, old1 = int64(1766782800), int64(1700000000)
-	full := collector.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
+	full := source.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
 	full.Videos = found(soup, new1, kite, old1)
-	bare := collector.AccountFacts{Username: new(owner), Listed: true}
+	bare := source.AccountFacts{Username: new(owner), Listed: true}
 	empty, big := full, full
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
 	whole := sourcetest.Reply{Body: ok(profile)}
@@ -178,26 +178,26 @@ func TestDisplay_findsItsAccount(t *testing.T) {
 		return sourcetest.Reply{Body: strings.Replace(whole.Body, from, to, 1)}
 	}
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK:         {Profile: whole, Pages: pages, Class: collector.OK, Account: &full},
-		sourcetest.Bare:       {Profile: sourcetest.Reply{Body: ok(`{"user":{"username":"soup.season"}}`)}, Pages: none, Class: collector.OK, Account: &bare},
-		sourcetest.Gone:       {Profile: with("Soup.Season", "somebody.else"), Class: collector.Unsupported},
-		sourcetest.WrongTypes: {Profile: with("1230000", `["1230000"]`), Class: collector.Temporary},
-		sourcetest.Strings:    {Profile: with("1230000", `"1230000"`), Pages: pages, Class: collector.OK},
-		sourcetest.Big:        {Profile: with("1230000", "9007199254740993"), Pages: pages, Class: collector.OK, Account: &big},
-		sourcetest.Foreign:    {Profile: with("Soup.Season", "kite.club"), Class: collector.Unsupported},
-		// TikTok shows an account its own profile and its public videos, whether it is private or not.
-		sourcetest.PrivateAccount: {Profile: whole, Pages: none, Class: collector.OK, Account: &empty},
-		sourcetest.Empty:          {Profile: whole, Pages: none, Class: collector.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: whole, Pages: []sourcetest.Reply{pages[0], page(false, 0, entry(kite, old1), entry(soup, new1))}, Class: collector.OK},
-		sourcetest.BrokenEntry:    {Profile: whole, Pages: []sourcetest.Reply{page(true, new1*1000, entry(soup, new1), `{"id":7}`), pages[1]}, Class: collector.OK},
-		sourcetest.BrokenList:     {Profile: whole, Pages: []sourcetest.Reply{page(false, 0, `{"id":["x"]}`)}, Class: collector.Temporary},
+		sourcetest.OK:         {Profile: whole, Pages: pages, Class: source.OK, Account: &full},
+		sourcetest.Bare:       {Profile: sourcetest.Reply{Body: ok(`{"user":{"username":"soup.season"}}`)}, Pages: none, Class: source.OK, Account: &bare},
+		sourcetest.Gone:       {Profile: with("Soup.Season", "somebody.else"), Class: source.Unsupported},
+		sourcetest.WrongTypes: {Profile: with("1230000", `["1230000"]`), Class: source.Temporary},
+		sourcetest.Strings:    {Profile: with("1230000", `"1230000"`), Pages: pages, Class: source.OK},
+		sourcetest.Big:        {Profile: with("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:    {Profile: with("Soup.Season", "kite.club"), Class: source.Unsupported},
+		// TikTok returns the profile and the public videos of the own account even if the account is private.
+		sourcetest.PrivateAccount: {Profile: whole, Pages: none, Class: source.OK, Account: &empty},
+		sourcetest.Empty:          {Profile: whole, Pages: none, Class: source.OK, Account: &empty},
+		sourcetest.Pinned:         {Profile: whole, Pages: []sourcetest.Reply{pages[0], page(false, 0, entry(kite, old1), entry(soup, new1))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: whole, Pages: []sourcetest.Reply{page(true, new1*1000, entry(soup, new1), `{"id":7}`), pages[1]}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: whole, Pages: []sourcetest.Reply{page(false, 0, `{"id":["x"]}`)}, Class: source.Temporary},
 	}
 	for c, r := range refusals() {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt, Bucket: r.Bucket}
 	}
 	db := storetest.New(t, "sqlite")
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newDisplay(t, db, base, client, anotherLogin)
 		},
 		Target: accountTarget(owner, 30), Answers: answers,
@@ -206,22 +206,22 @@ func TestDisplay_findsItsAccount(t *testing.T) {
 	})
 }
 
-// asked is a request as a server saw it.
-type asked struct{ line, auth, kind, body string }
+// request is a request that a server received.
+type request struct{ line, auth, contentType, body string }
 
-// watch answers as a handler does and tells what was asked.
-func watch(t *testing.T, h http.HandlerFunc) (base string, requests func() []asked) {
+// recordRequests serves requests with a handler and records them.
+func recordRequests(t *testing.T, h http.HandlerFunc) (base string, requests func() []request) {
 	t.Helper()
-	log := make(chan asked, 64)
+	log := make(chan request, 64)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		log <- asked{r.Method + " " + r.RequestURI, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(body)}
+		log <- request{r.Method + " " + r.RequestURI, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(body)}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		h(w, r)
 	}))
 	t.Cleanup(web.Close)
-	return web.URL, func() []asked {
-		var all []asked
+	return web.URL, func() []request {
+		var all []request
 		for len(log) > 0 {
 			all = append(all, <-log)
 		}
@@ -229,9 +229,9 @@ func watch(t *testing.T, h http.HandlerFunc) (base string, requests func() []ask
 	}
 }
 
-func TestDisplay_asksAsDocumented(t *testing.T) {
+func TestDisplay_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/video/query/"):
 			_, _ = io.WriteString(w, list(item(soup, counts)))
@@ -242,32 +242,32 @@ func TestDisplay_asksAsDocumented(t *testing.T) {
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base+"/prefix/", nil, nil)
-	batch := []collector.Target{target(soup, "", true), target(kite, "", false), target(soup, "", false)}
-	results, err := d.Fetch(t.Context(), batch, d.Plan(batch)[0])
+	batch := []source.Target{target(soup, "", true), target(kite, "", false), target(soup, "", false)}
+	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, results[0].Facts, results[2].Facts)
 	require.NotSame(t, results[0].Facts, results[2].Facts)
-	require.Equal(t, collector.Unsupported, results[1].Class, "without a name in the link it is nobody's yet: the next source is asked")
+	require.Equal(t, source.Unsupported, results[1].Class, "a video without a handle may belong to another account")
 	const bearer, js = "Bearer " + sourcetest.Credential, "application/json"
-	require.Equal(t, []asked{
+	require.Equal(t, []request{
 		{"POST /prefix/v2/oauth/token/", "", "application/x-www-form-urlencoded",
 			"client_key=aw1234&client_secret=s3cret%2BKey%2F42&grant_type=refresh_token&refresh_token=s3cret%2BKey%2F42"},
 		{"POST /prefix/v2/video/query/?fields=id%2Ccreate_time%2Cshare_url%2Cvideo_description%2Cduration%2Ctitle%2Clike_count%2Ccomment_count%2Cshare_count%2Cview_count",
 			bearer, js, `{"filters":{"video_ids":["` + soup + `","` + kite + `"]}}`},
 	}, requests())
 
-	account := []collector.Target{accountTarget(owner, 5)}
-	_, err = d.Fetch(t.Context(), account, d.Plan(account)[0])
+	account := []source.Target{accountTarget(owner, 5)}
+	_, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []asked{
+	require.Equal(t, []request{
 		{"GET /prefix/v2/user/info/?fields=open_id%2Cdisplay_name%2Cusername%2Cbio_description%2Cfollower_count%2Cfollowing_count", bearer, "", ""},
 		{"POST /prefix/v2/video/list/?fields=id%2Ccreate_time%2Cshare_url", bearer, js, `{"max_count":20}`},
 	}, requests())
 }
 
-func TestDisplay_leavesOthersToTheNextSource(t *testing.T) {
+func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	t.Parallel()
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/query/") {
 			_, _ = io.WriteString(w, ok(`{}`))
 			return
@@ -275,31 +275,31 @@ func TestDisplay_leavesOthersToTheNextSource(t *testing.T) {
 		side(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	batch := []collector.Target{target(soup, "somebody.else", true), target(kite, "", true), target(foreign, owner, true), target("123", owner, true)}
-	results, err := d.Fetch(t.Context(), batch, d.Plan(batch)[0])
+	batch := []source.Target{target(soup, "somebody.else", true), target(kite, "", true), target(foreign, owner, true), target("123", owner, true)}
+	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Class{collector.Unsupported, collector.Unsupported, collector.Temporary, collector.Unsupported}, classes(results),
-		"an answer without a list does not make a video of its own disappear")
-	require.Len(t, requests(), 3, "the account's name is asked for once")
+	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
+		"a video of the own account is not gone if the answer has no list")
+	require.Len(t, requests(), 3, "the profile is requested once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
-	require.False(t, ok, "by now it is known whose account this is")
+	require.False(t, ok, "this is not the own account, whose handle is known now")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
-	_, ok = d.Serves(collector.Target{Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: soup})
+	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
 	require.False(t, ok)
 }
 
-func classes(results []collector.Result) []collector.Class {
-	out := make([]collector.Class, len(results))
+func classes(results []source.Result) []source.Class {
+	out := make([]source.Class, len(results))
 	for i, r := range results {
 		out[i] = r.Class
 	}
 	return out
 }
 
-func TestDisplay_doesWithoutScopes(t *testing.T) {
+func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
 	t.Parallel()
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
 			_, _ = io.WriteString(w, strings.Replace(tokens, "user.info.profile,user.info.stats,", "", 1))
@@ -310,24 +310,24 @@ func TestDisplay_doesWithoutScopes(t *testing.T) {
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	batch := []collector.Target{target(soup, owner, true)}
-	results, err := d.Fetch(t.Context(), batch, d.Plan(batch)[0])
+	batch := []source.Target{target(soup, owner, true)}
+	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Class{collector.Unsupported}, classes(results), "whose it is cannot be told")
-	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "no field is asked for that the owner did not agree to")
-	account := []collector.Target{accountTarget(owner, 1)}
-	results, err = d.Fetch(t.Context(), account, d.Plan(account)[0])
+	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "the own handle is not known")
+	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes are requested")
+	account := []source.Target{accountTarget(owner, 1)}
+	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
-	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Equal(t, source.Unsupported, results[0].Class)
 	require.Contains(t, results[0].Detail, "user.info.profile")
 }
 
-func TestDisplay_readsShortPages(t *testing.T) {
+func TestDisplay_continuesAfterShortPages(t *testing.T) {
 	t.Parallel()
 	pages := []string{
 		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
-	} // as many as the plan has
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	} // as many pages as are planned
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/list/") {
 			_, _ = io.WriteString(w, pages[0])
 			pages = pages[1:]
@@ -336,10 +336,10 @@ func TestDisplay_readsShortPages(t *testing.T) {
 		side(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	account := []collector.Target{accountTarget(owner, 25)}
-	results, err := d.Fetch(t.Context(), account, d.Plan(account)[0])
+	account := []source.Target{accountTarget(owner, 25)}
+	results, err := d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
-	require.Equal(t, collector.Temporary, results[0].Class, "a list that was not read to its end says nothing: %s", results[0].Detail)
+	require.Equal(t, source.Temporary, results[0].Class, "the list was not read to its end: %s", results[0].Detail)
 	var cursors []string
 	for _, r := range requests()[2:] {
 		cursors = append(cursors, r.body)
@@ -347,25 +347,25 @@ func TestDisplay_readsShortPages(t *testing.T) {
 	require.Equal(t, []string{`{"max_count":20}`, `{"max_count":20,"cursor":300}`, `{"max_count":20,"cursor":200}`, `{"max_count":20,"cursor":100}`}, cursors)
 
 	pages = []string{page(true, 300, entry(soup, 1766782800)).Body}
-	short := []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 2}}
-	results, err = d.Fetch(t.Context(), account, short)
+	budget := source.NewCallBudget([]source.Call{{Bucket: tiktok.BudgetRequests, Units: 2}})
+	results, err = d.Fetch(t.Context(), account, budget)
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, results[0].Class, "the budget never has more: %s", results[0].Detail)
+	require.Equal(t, source.OK, results[0].Class, "the budget has no more units: %s", results[0].Detail)
 	require.Len(t, results[0].Account.Videos, 1)
-	require.EqualValues(t, 2, short[0].Units)
+	require.EqualValues(t, 2, budget.Spent()[0].Units)
 }
 
-func TestNewDisplay_refuses(t *testing.T) {
+func TestNewDisplay_checksOptions(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	client := fetch.New(fetch.Options{})
 	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Queue, Now: time.Now}
 	for want, change := range map[string]func(*tiktok.DisplayOptions){
-		"the client key and the client secret are both needed": func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
-		"the refresh token is missing":                         func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
-		"Tokens is required":                                   func(o *tiktok.DisplayOptions) { o.Tokens = nil },
-		"Client and Now are required":                          func(o *tiktok.DisplayOptions) { o.Now = nil },
-		`address without query, not "https://x/?a=REDACTED"`:   func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
+		"the client key or the client secret is missing":     func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
+		"the refresh token is missing":                       func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
+		"Tokens is required":                                 func(o *tiktok.DisplayOptions) { o.Tokens = nil },
+		"Client and Now are required":                        func(o *tiktok.DisplayOptions) { o.Now = nil },
+		`address without query, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
 	} {
 		o := good
 		change(&o)
@@ -378,12 +378,12 @@ func TestNewDisplay_refuses(t *testing.T) {
 	window, ends := d.Budgets()[0].Window(sourcetest.Now.Add(59 * time.Second))
 	require.Equal(t, "2026-11-21T15:30", window)
 	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
-	all := []collector.Target{accountTarget(owner, 5000)}
-	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "a minute's budget is enough for the longest list")
-	_, err = d.Fetch(t.Context(), make([]collector.Target, 21), d.Plan(nil)[0])
-	var f *collector.Failure
+	all := []source.Target{accountTarget(owner, 5000)}
+	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "the budget of a minute must be enough for the longest list")
+	_, err = d.Fetch(t.Context(), make([]source.Target, 21), source.NewCallBudget(d.Plan(nil)[0]))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.BadRequest, f.Class)
+	require.Equal(t, source.BadRequest, f.Class)
 }
 
 func found(pairs ...any) []ingest.FoundVideo {

@@ -9,60 +9,63 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 // ResearchName is the name of the source in logs, metrics and provenance.
 const ResearchName = "tiktok_research"
 
-// BudgetRecords is the budget of Research that counts the rows of answers, in a day.
+// BudgetRecords is the name of Research's budget that counts the rows of answers per day.
 const BudgetRecords = "records"
 
 const (
-	researchBatch    = 100 // rows an answer
+	researchBatch    = 100 // rows in an answer
 	researchRequests = 1_000
 	researchRecords  = 100_000
 	researchFields   = "id,create_time,username,video_description,video_duration,music_id,view_count,like_count,comment_count,share_count,favorites_count"
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
-	// researchSpan is how many days apart the ends of a query may be.
+	// researchSpan is the longest time between the start and the end of a query, in days.
 	researchSpan = 30
-	// idsToSpare is for how many ids of a batch a request is planned for a further page: TikTok's may be short though there are more.
-	idsToSpare = 50
-	// indexedWithin is how long a new video may take to be found; until then, its absence says nothing.
-	indexedWithin = 10 * 24 * time.Hour
+	// idsPerExtraRequest is the number of ids for which one additional request is planned, because a page may be short although more
+	// pages follow.
+	idsPerExtraRequest = 50
+	// indexingDelay is the longest time until the API finds a new video.
+	indexingDelay = 10 * 24 * time.Hour
 )
 
-// ResearchOptions of the source.
+// ResearchOptions configure Research.
 type ResearchOptions struct {
-	BaseURL                 string // "" means DefaultBaseURL; may have a path prefix
+	BaseURL                 string // may have a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	// What may be spent in a UTC day; 0 means 1,000 requests and 100,000 records, and less than 0 no known limit.
+	// Requests and Records are the limits per UTC day. 0 means 1,000 requests and 100,000 records. A negative number means that the limit
+	// is not known.
 	Requests, Records int64
 }
 
-// Research asks TikTok's Research API for anybody's public videos and for profiles. It gives views, likes, comments, shares,
-// bookmarks and the song's id; its numbers lag behind by days, so that it is asked last, and never sets a count back. It does
-// not list the videos of an account.
+// Research fetches public videos and profiles of any account from TikTok's Research API. The API returns views, likes, comments, shares,
+// bookmarks and the song's id. Its numbers are days old, so that its results have Lags. It does not list the videos of an account.
 type Research struct {
 	app
 	tokens  *clientTokens
-	budgets []collector.Budget
+	budgets []source.Budget
 }
 
-var _ collector.Source = (*Research)(nil)
+var (
+	_ source.Source        = (*Research)(nil)
+	_ source.NetworkSource = (*Research)(nil)
+)
 
-// NewResearch makes the source. It returns an error when a credential is missing or the base address is no http or https
-// address.
+// NewResearch returns a Research. It returns an error if a credential is missing or the base URL is not an http or https URL.
 func NewResearch(o ResearchOptions) (*Research, error) {
 	a, err := newApp("tiktok research", o.BaseURL, o.ClientKey, o.ClientSecret, o.Client, o.Now)
 	if err != nil {
 		return nil, err
 	}
-	return &Research{app: a, tokens: &clientTokens{app: a, turn: newTurn()}, budgets: []collector.Budget{
+	return &Research{app: a, tokens: &clientTokens{app: a, ctxMutex: newCtxMutex()}, budgets: []source.Budget{
 		{Name: BudgetRequests, Limit: limit(o.Requests, researchRequests), Window: utcDay},
 		{Name: BudgetRecords, Limit: limit(o.Records, researchRecords), Window: utcDay},
 	}}, nil
@@ -71,30 +74,39 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
-// Patience is the client's.
-func (r *Research) Patience() time.Duration { return r.api.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
-// Budgets lists the requests and the records of a UTC day.
-func (r *Research) Budgets() []collector.Budget { return r.budgets }
+// Concurrency returns 2: a query answers for 100 videos, and the 1,000 requests of a day are spent within minutes anyway.
+func (r *Research) Concurrency() int { return 2 }
 
-// Serves takes TikTok videos whose id carries a time, 100 at once, since a query needs the days of upload, and accounts by their
-// handle, one a call, as long as no other source knows them by an id: its answers have none, so that whoever took over a handle
-// would pass for them. A target without an id stands for all of its kind.
-func (r *Research) Serves(t collector.Target) (int, bool) {
+// Group returns "": a batch may mix all targets of a kind.
+func (r *Research) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: TikTok finds videos by their ids.
+func (r *Research) AsksByHandle(source.Target) bool { return false }
+
+// Budgets returns the budgets of the requests and the records per UTC day.
+func (r *Research) Budgets() []source.Budget { return r.budgets }
+
+// Serves returns true for TikTok videos whose id contains an upload time, in batches of 100, because a query needs the days of upload. It
+// returns true for an account with a handle whose ids are not known. The API's profiles have no id, so that a reused handle would not be
+// noticed.
+func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
-	case t.Kind == collector.KindVideo:
+	case t.Kind == source.KindVideo:
 		_, ok := r.uploaded(t)
 		return researchBatch, ok || t.ExternalID == ""
-	case t.Kind == collector.KindAccount:
+	case t.Kind == source.KindAccount:
 		return 1, t.ExternalID == "" || handleOf(t) != "" && t.AccountID == "" && t.SourceID == ""
 	}
 	return 0, false
 }
 
-// uploaded is the time that a video's id carries.
-func (r *Research) uploaded(t collector.Target) (time.Time, bool) {
+// uploaded returns the upload time in a video's id.
+func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	if !isVideo(t) {
 		return time.Time{}, false
 	}
@@ -102,15 +114,15 @@ func (r *Research) uploaded(t collector.Target) (time.Time, bool) {
 	return at, ok && at.Before(r.now().Add(24*time.Hour))
 }
 
-// query is one call: ids that were uploaded within a month.
+// query is a query for videos that were uploaded within 30 days.
 type query struct {
 	from, to time.Time
 	ids      []string
 }
 
-// queries parts a batch into as few calls as its days of upload allow. A day's margin on either side allows for an id that
-// was drawn before midnight.
-func (r *Research) queries(batch []collector.Target) []query {
+// queries splits a batch into as few queries as its upload times allow. Each query has a margin of one day at both ends, because the time
+// in an id may differ a little from the upload time.
+func (r *Research) queries(batch []source.Target) []query {
 	type upload struct {
 		id string
 		at time.Time
@@ -135,41 +147,42 @@ func (r *Research) queries(batch []collector.Target) []query {
 	return out
 }
 
-// Plan counts a request for each month of uploads, with some to spare for answers that go on, and for each account, and a record for
-// each target.
-func (r *Research) Plan(batch []collector.Target) [][]collector.Call {
+// Plan counts one request for each query, and additional requests for further pages. For an account, it counts one request. It also
+// counts one record for each target.
+func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
-	if len(batch) > 0 && batch[0].Kind == collector.KindVideo {
-		requests = int64(max(1, len(r.queries(batch)))) + int64((len(batch)+idsToSpare-1)/idsToSpare)
+	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
+		requests = int64(max(1, len(r.queries(batch)))) + int64((len(batch)+idsPerExtraRequest-1)/idsPerExtraRequest)
 	}
-	return [][]collector.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
+	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
-// Fetch asks for up to 100 videos in as many queries as their upload days need, or for one profile. If a query fails after others were
-// answered, its targets get the result collector.Unanswered.
-func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	account := len(batch) > 0 && batch[0].Kind == collector.KindAccount
-	if len(batch) > researchBatch || account && len(batch) > 1 || len(plan) != 2 {
-		return nil, &collector.Failure{Class: collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: the Research API takes up to %d videos or one account in two", len(batch), len(plan), researchBatch)}
+// Fetch requests up to 100 videos with as many queries as their upload times need, or one profile. If a query fails after another one was
+// answered, its targets get the result source.Unanswered.
+func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
+	if len(batch) > researchBatch || account && len(batch) > 1 || len(calls) != 2 {
+		return nil, &source.Failure{Class: source.BadRequest,
+			Detail: fmt.Sprintf("%d targets and %d calls in one batch: the Research API accepts up to %d videos or one account, and 2 calls", len(batch), len(calls), researchBatch)}
 	}
 	if account {
-		got, err := r.profile(ctx, batch[0])
+		got, err := r.profile(ctx, budget, batch[0])
 		got.Target = batch[0]
 		if err != nil {
 			return nil, err
 		}
-		return []collector.Result{got}, nil
+		return []source.Result{got}, nil
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a TikTok video, or one whose id carries no time"}
+		results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video whose id contains an upload time"}
 	}
 	queries := r.queries(batch)
-	left := plan[0].Units
+	left := calls[0].Units
 	for i, q := range queries {
-		said, asked, err := r.videos(ctx, q, left-int64(len(queries)-i-1))
-		left -= asked
+		found, requests, err := r.videos(ctx, budget, q, left-int64(len(queries)-i-1))
+		left -= requests
 		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
 		}
@@ -177,18 +190,18 @@ func (r *Research) Fetch(ctx context.Context, batch []collector.Target, plan []c
 			switch {
 			case !slices.Contains(q.ids, t.ExternalID):
 			case err != nil:
-				results[j] = collector.Unanswered(t, err)
+				results[j] = source.Unanswered(t, err)
 			default:
-				results[j] = r.result(t, said)
+				results[j] = r.result(t, found)
 			}
 		}
 	}
 	return results, nil
 }
 
-// videos makes one query and follows its pages until all ids are found or there are no more, so many requests at the most. When a
-// further page fails, what came before it stays.
-func (r *Research) videos(ctx context.Context, q query, most int64) (all videos, asked int64, err error) {
+// videos runs a query and reads its pages until all ids are found, the pages end, or maxRequests is reached. It makes at least one request,
+// and returns the number of requests. If a page after the first one fails, videos returns the videos of the pages before.
+func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q query, maxRequests int64) (all videos, requests int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`
 		Field     string   `json:"field_name"`
@@ -203,108 +216,108 @@ func (r *Research) videos(ctx context.Context, q query, most int64) (all videos,
 		SearchID  fetch.ID               `json:"search_id,omitempty"`
 	}{Query: map[string][]condition{"and": {{"IN", "video_id", q.ids}}}, StartDate: q.from.Format("20060102"), EndDate: q.to.Format("20060102"), MaxCount: researchBatch}
 	for {
-		asked++
-		said, next, err := r.page(ctx, q, body)
+		requests++
+		found, next, err := r.page(ctx, budget, q, body)
 		switch {
-		case err != nil && (asked == 1 || ctx.Err() != nil):
-			return videos{}, asked, r.bucket(err)
+		case err != nil && (requests == 1 || ctx.Err() != nil):
+			return videos{}, requests, r.withBucket(err)
 		case err != nil:
-			all.strange = "left out before a further page failed: " + err.Error()
-			return all, asked, nil //nolint:nilerr // the targets that are left say so
-		case asked == 1:
-			all = said
+			all.incomplete = "missing from the pages before one that failed: " + err.Error()
+			return all, requests, nil //nolint:nilerr // the results of the missing videos contain the error
+		case requests == 1:
+			all = found
 		default:
-			all.add(said)
+			all.add(found)
 		}
-		again := body.Cursor != nil && next.Cursor.Value() != nil && *body.Cursor == *next.Cursor.Value()
-		if !all.more || len(all.byID) == len(q.ids) || asked >= most || again || next.Cursor.Value() == nil || next.SearchID == "" {
-			return all, asked, nil
+		sameCursor := body.Cursor != nil && next.Cursor.Value() != nil && *body.Cursor == *next.Cursor.Value()
+		if !all.more || len(all.byID) == len(q.ids) || requests >= maxRequests || sameCursor || next.Cursor.Value() == nil || next.SearchID == "" {
+			return all, requests, nil
 		}
 		body.Cursor, body.SearchID = next.Cursor.Value(), next.SearchID
 	}
 }
 
-// further is by what the next page of a query is asked for.
-type further struct {
+// nextPage has the parameters for the next page of a query.
+type nextPage struct {
 	Cursor   fetch.Count `json:"cursor"`
 	SearchID fetch.ID    `json:"search_id"`
 }
 
-// page makes one request of a query.
-func (r *Research) page(ctx context.Context, q query, body any) (said videos, next further, err error) {
-	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
+// page requests one page of a query.
+func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query, body any) (found videos, next nextPage, err error) {
+	got, err := r.callWithToken(ctx, budget, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
 	if err != nil {
-		return videos{}, further{}, err
+		return videos{}, nextPage{}, err
 	}
-	if said, err = decodeVideos(got, q.ids, r.now()); err == nil && json.Unmarshal(got.data, &next) != nil {
-		next = further{} // of a shape in which nothing can be asked for
+	if found, err = decodeVideos(got, q.ids, r.now()); err == nil && json.Unmarshal(got.data, &next) != nil {
+		next = nextPage{} // malformed, so that there is no next page
 	}
-	return said, next, err
+	return found, next, err
 }
 
-// result is what a query's answer says of a target.
-func (r *Research) result(t collector.Target, said videos) collector.Result {
-	got, ok := said.result(t)
+// result returns the result for a target of a query. found are the videos in the answers to the query.
+func (r *Research) result(t source.Target, found videos) source.Result {
+	got, ok := found.result(t)
 	got.Lags = true
 	if ok {
 		return got
 	}
 	at, _ := r.uploaded(t)
 	switch {
-	case said.strange != "":
-		got.Class, got.Detail = collector.Temporary, said.strange
-	case said.unlisted:
-		got.Class, got.Detail = collector.Temporary, "left out of an answer without a list"
-	case said.more:
-		got.Class, got.Detail = collector.Temporary, "left out of an answer that goes on"
-	case r.now().Before(at.Add(indexedWithin)):
-		got.Class, got.Detail = collector.Temporary, "not found yet: research data lag behind by days"
+	case found.incomplete != "":
+		got.Class, got.Detail = source.Temporary, found.incomplete
+	case found.noList:
+		got.Class, got.Detail = source.Temporary, "missing from an answer without a list"
+	case found.more:
+		got.Class, got.Detail = source.Temporary, "missing from the pages that were read, but more pages follow"
+	case r.now().Before(at.Add(indexingDelay)):
+		got.Class, got.Detail = source.Temporary, "not found yet: the Research API finds new videos only after some days"
 	default:
-		got.Class, got.Detail = collector.Missing, "left out of TikTok's answer: deleted, private or not open to research"
+		got.Class, got.Detail = source.Missing, "missing from TikTok's answer: the video is deleted or private, or excluded from research"
 	}
 	return got
 }
 
-// bucket names the budget that a spent quota concerns.
-func (r *Research) bucket(err error) error {
-	if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.QuotaSpent {
+// withBucket sets the budget in a failure of class QuotaSpent.
+func (r *Research) withBucket(err error) error {
+	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests
 	}
 	return err
 }
 
-// profile asks for an account by its handle.
-func (r *Research) profile(ctx context.Context, t collector.Target) (collector.Result, error) {
+// profile requests an account by its handle.
+func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
-		return collector.Result{Class: collector.Unsupported, Detail: "not a TikTok account with a handle"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil
 	}
-	got, err := r.ask(ctx, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
-	if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.BadRequest {
-		// So TikTok answers for a name that it does not find, and for one that cannot be: it says nothing of the source.
-		return collector.Result{Class: collector.Unsupported, Detail: f.Detail}, nil
+	got, err := r.callWithToken(ctx, budget, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
+	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.BadRequest {
+		// TikTok returns this error for a handle that does not exist. It does not concern the source.
+		return source.Result{Class: source.Unsupported, Detail: f.Detail}, nil
 	}
 	if err != nil {
-		return collector.Result{}, r.bucket(err)
+		return source.Result{}, r.withBucket(err)
 	}
 	return decodeProfile(got, handle), nil
 }
 
-func decodeProfile(a answer, handle string) collector.Result {
+func decodeProfile(a answer, handle string) source.Result {
 	var data struct {
 		DisplayName *string     `json:"display_name"`
 		Bio         *string     `json:"bio_description"`
 		Followers   fetch.Count `json:"follower_count"`
 		Following   fetch.Count `json:"following_count"`
 	}
-	res := collector.Result{Class: collector.Temporary, Detail: errShape.Error(), Sandbox: a.sandbox, Lags: true}
+	res := source.Result{Class: source.Temporary, Detail: errFormat.Error(), Sandbox: a.sandbox, Lags: true}
 	switch {
 	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
-	case data.Followers.Wrong() || data.Following.Wrong():
-		res.Detail = "the profile has a count that is no whole number"
+	case data.Followers.Invalid() || data.Following.Invalid():
+		res.Detail = "the profile has a count that is not a whole number"
 	default:
-		res.Class, res.Detail = collector.OK, ""
-		res.Account = &collector.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
+		res.Class, res.Detail = source.OK, ""
+		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
 			Followers: data.Followers.Value(), Following: data.Following.Value()}
 	}
 	return res

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 )
@@ -33,19 +33,19 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row is a video of the Research API: its ids are numbers.
+// row returns an item of the Research API, whose ids are numbers.
 func row(id, more string) string {
 	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is an id of the same month as soup's.
+// near is the id of a video that was uploaded in the same month as soup.
 const near = "7588213403351190999"
 
-func TestResearch_asksForVideos(t *testing.T) {
+func TestResearch_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	first := collector.Facts{
+	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(311)), Bookmarks: new(int64(77)),
 		Title: new("Leek soup, slowly"), Username: new(owner), UploadedAt: new(time.Date(2025, 12, 26, 21, 0, 0, 0, time.UTC)), LengthSeconds: new(58.0),
 		SongLink: new("https://www.tiktok.com/music/x-7050000000000000001"), HiddenStats: new(false),
@@ -54,9 +54,9 @@ func TestResearch_asksForVideos(t *testing.T) {
 	second.Views, second.Likes, second.Comments, second.Shares, second.Bookmarks = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0)), nil
 	big.Bookmarks = new(int64(9007199254740993))
 	british.Bookmarks = new(int64(77))
-	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
-	both := []*collector.Facts{&first, &second}
-	good, gone, doubtful := []collector.Class{collector.OK}, []collector.Class{collector.Missing, collector.OK}, []collector.Class{collector.Temporary, collector.OK}
+	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	both := []*source.Facts{&first, &second}
+	good, gone, doubtful := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}, []source.Class{source.Temporary, source.OK}
 
 	answers := refusals()
 	spent := answers[sourcetest.QuotaSpent]
@@ -64,31 +64,31 @@ func TestResearch_asksForVideos(t *testing.T) {
 	answers[sourcetest.QuotaSpent] = spent
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
-		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*collector.Facts{bare, bare}},
+		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // which TikTok does not tell apart
-		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*collector.Facts{&british, &second}},
+		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok does not distinguish private and deleted videos
+		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
 		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
-		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*collector.Facts{&big, &second}},
+		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
 		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
-		// A float64 would take the one for the other.
-		sourcetest.Strangers: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
+		// The two ids are equal as float64.
+		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New: func(t *testing.T, base string, client *fetch.Client) collector.Source {
+		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newResearch(t, base, client)
 		},
-		Targets: []collector.Target{target(soup, owner, true), target(near, "", true)},
+		Targets: []source.Target{target(soup, owner, true), target(near, "", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, clientToken) }),
 		Answers: answers,
 	})
 }
 
-// at is an id that was uploaded at a time.
-func at(day string, n int) string {
+// idOf returns the id of video n that was uploaded on a day.
+func idOf(day string, n int) string {
 	when, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		panic(err)
@@ -96,39 +96,39 @@ func at(day string, n int) string {
 	return strconv.FormatInt(when.Add(12*time.Hour).Unix()<<32|int64(n), 10)
 }
 
-func TestResearch_asksByMonthsOfUpload(t *testing.T) {
+func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	t.Parallel()
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
 		}
-		_, _ = io.WriteString(w, list(row(at("2026-03-28", 3), counts)))
+		_, _ = io.WriteString(w, list(row(idOf("2026-03-28", 3), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []collector.Target{
-		target(at("2026-03-01", 1), "", false), target(at("2026-03-30", 2), "", false), target(at("2026-03-28", 3), "", false), target(at("2024-12-31", 4), "", false),
-		target(at("2026-03-28", 3), "", false), target("1000000000000000", "", false),
+	batch := []source.Target{
+		target(idOf("2026-03-01", 1), "", false), target(idOf("2026-03-30", 2), "", false), target(idOf("2026-03-28", 3), "", false), target(idOf("2024-12-31", 4), "", false),
+		target(idOf("2026-03-28", 3), "", false), target("1000000000000000", "", false),
 	}
 	plan := s.Plan(batch)[0]
-	require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
-	results, err := s.Fetch(t.Context(), batch, plan)
+	require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Class{
-		collector.Missing, collector.Temporary, collector.OK, collector.Temporary, collector.OK, collector.Unsupported,
+	require.Equal(t, []source.Class{
+		source.Missing, source.Temporary, source.OK, source.Temporary, source.OK, source.Unsupported,
 	}, classes(results), "an answer about others is doubted")
 	require.True(t, results[2].Lags)
 	all := requests()
-	require.Equal(t, asked{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])
+	require.Equal(t, request{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])
 	require.Len(t, all, 4)
 	const path = "POST /v2/research/video/query/?fields=id%2Ccreate_time%2Cusername%2Cvideo_description%2Cvideo_duration%2Cmusic_id%2Cview_count%2Clike_count%2Ccomment_count%2Cshare_count%2Cfavorites_count"
 	for i, want := range []struct {
 		from, to string
 		ids      []string
 	}{
-		{"20241230", "20250101", []string{at("2024-12-31", 4)}},
-		{"20260228", "20260329", []string{at("2026-03-01", 1), at("2026-03-28", 3)}},
-		{"20260329", "20260331", []string{at("2026-03-30", 2)}},
+		{"20241230", "20250101", []string{idOf("2024-12-31", 4)}},
+		{"20260228", "20260329", []string{idOf("2026-03-01", 1), idOf("2026-03-28", 3)}},
+		{"20260329", "20260331", []string{idOf("2026-03-30", 2)}},
 	} {
 		require.Equal(t, path, all[i+1].line)
 		ids, err := json.Marshal(want.ids)
@@ -138,10 +138,10 @@ func TestResearch_asksByMonthsOfUpload(t *testing.T) {
 	}
 }
 
-func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
+func TestResearch_waitsForIndexing(t *testing.T) {
 	t.Parallel()
 	reply := list()
-	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -149,30 +149,30 @@ func TestResearch_believesInNoAbsenceTooSoon(t *testing.T) {
 		_, _ = io.WriteString(w, reply)
 	})
 	s := newResearch(t, base, nil)
-	old, fresh := target(at("2026-03-01", 1), owner, false), target(at("2026-11-15", 1), owner, false)
-	fetchClass := func(of collector.Target) collector.Class {
-		batch := []collector.Target{of}
-		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	old, fresh := target(idOf("2026-03-01", 1), owner, false), target(idOf("2026-11-15", 1), owner, false)
+	fetchClass := func(of source.Target) source.Class {
+		batch := []source.Target{of}
+		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		return results[0].Class
 	}
-	require.Equal(t, collector.Missing, fetchClass(old))
-	require.Equal(t, collector.Temporary, fetchClass(fresh), "it may not have been indexed yet")
+	require.Equal(t, source.Missing, fetchClass(old))
+	require.Equal(t, source.Temporary, fetchClass(fresh), "the video may not be indexed yet")
 	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
-		require.Equal(t, collector.Temporary, fetchClass(old), reply)
+		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
-	_, serves := s.Serves(target(at("2026-11-23", 1), owner, false))
-	require.False(t, serves, "an id of tomorrow")
+	_, serves := s.Serves(target(idOf("2026-11-23", 1), owner, false))
+	require.False(t, serves, "an id with a future upload time")
 	_, serves = s.Serves(target("1000000000000000", owner, false))
-	require.False(t, serves, "an id without a time")
+	require.False(t, serves, "an id without an upload time")
 	_, serves = s.Serves(accountTarget(owner, 1))
 	require.True(t, serves)
 }
 
-func TestResearch_keepsWhatCameBeforeAFailure(t *testing.T) {
+func TestResearch_keepsVideosBeforeFailure(t *testing.T) {
 	t.Parallel()
 	n := 0
-	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -182,34 +182,34 @@ func TestResearch_keepsWhatCameBeforeAFailure(t *testing.T) {
 			_, _ = io.WriteString(w, refusal("daily_quota_limit_exceeded", "x"))
 			return
 		}
-		_, _ = io.WriteString(w, list(row(at("2024-12-31", 4), counts)))
+		_, _ = io.WriteString(w, list(row(idOf("2024-12-31", 4), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []collector.Target{target(at("2026-03-01", 1), "", false), target(at("2024-12-31", 4), "", false)}
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	batch := []source.Target{target(idOf("2026-03-01", 1), "", false), target(idOf("2024-12-31", 4), "", false)}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []collector.Class{collector.Temporary, collector.OK}, classes(results))
+	require.Equal(t, []source.Class{source.Temporary, source.OK}, classes(results))
 }
 
-func TestResearch_asksForProfiles(t *testing.T) {
+func TestResearch_fetchesProfiles(t *testing.T) {
 	t.Parallel()
 	const known = `{"display_name":"Soup Season","bio_description":"Soup","follower_count":9007199254740993,"following_count":7,"likes_count":1,"video_count":2,"is_verified":false}`
 	for name, c := range map[string]struct {
 		status  int
 		body    string
-		class   collector.Class
-		account *collector.AccountFacts
+		class   source.Class
+		account *source.AccountFacts
 	}{
-		"everything": {200, ok(known), collector.OK,
-			&collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
-		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), collector.OK, &collector.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
-		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), collector.Temporary, nil},
-		"nothing":     {200, ok(`{}`), collector.Temporary, nil},
-		"nobody":      {400, refusal("invalid_params", "username is invalid: cannot find the user"), collector.Unsupported, nil},
+		"all members": {200, ok(known), source.OK,
+			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
+		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
+		"no members":  {200, ok(`{}`), source.Temporary, nil},
+		"no account":  {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+			base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 					_, _ = io.WriteString(w, clientToken)
 					return
@@ -218,15 +218,15 @@ func TestResearch_asksForProfiles(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			})
 			s := newResearch(t, base, nil)
-			batch := []collector.Target{accountTarget(owner, 30)}
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			batch := []source.Target{accountTarget(owner, 30)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, c.class, results[0].Class, results[0].Detail)
 			require.Equal(t, c.account, results[0].Account)
 			require.JSONEq(t, `{"username":"soup.season"}`, requests()[1].body)
 		})
 	}
-	base, _ := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -235,14 +235,14 @@ func TestResearch_asksForProfiles(t *testing.T) {
 		_, _ = io.WriteString(w, refusal("scope_not_authorized", "The project is not approved."))
 	})
 	s := newResearch(t, base, nil)
-	batch := []collector.Target{accountTarget(owner, 30)}
-	_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-	var f *collector.Failure
+	batch := []source.Target{accountTarget(owner, 30)}
+	_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestResearch_countsUTCDays(t *testing.T) {
+func TestResearch_countsQuotaPerUTCDay(t *testing.T) {
 	t.Parallel()
 	for _, b := range newResearch(t, "https://research.example", nil).Budgets() {
 		id, ends := b.Window(time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC))

@@ -10,17 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// paged is a Research API whose pages have so many rows; fails says of which page on it fails. A page is asked for by what the last one said.
-func paged(t *testing.T, rows, fails int) (s *tiktok.Research, requests func() []asked) {
+// paged returns a source whose Research API has pages of the given number of rows. If failingPage is not 0, this page and all later pages
+// fail. A request for a later page must have the cursor and the search id of the page before.
+func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
-	base, requests := watch(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
 			_, _ = io.WriteString(w, clientToken)
 			return
@@ -40,7 +41,7 @@ func paged(t *testing.T, rows, fails int) (s *tiktok.Research, requests func() [
 			_, _ = io.WriteString(w, refusal("invalid_params", "cursor without search_id"))
 			return
 		}
-		if fails > 0 && in.Cursor >= fails*rows {
+		if failingPage > 0 && in.Cursor >= failingPage*rows {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, refusal("internal_error", "x"))
 			return
@@ -56,63 +57,63 @@ func paged(t *testing.T, rows, fails int) (s *tiktok.Research, requests func() [
 	return newResearch(t, base, nil), requests
 }
 
-func TestResearch_followsPages(t *testing.T) {
+func TestResearch_readsFurtherPages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		days                string // of upload, of which the second half is another month's
+		days                string // of upload; the second half of the ids uses the second day
 		rows, fails         int
 		planned, made, lost int
 	}{
-		"one page":                                      {"2026-03-01", 100, 0, 3, 1, 0},
-		"two pages":                                     {"2026-03-01", 60, 0, 3, 2, 0},
-		"as many as are planned":                        {"2026-03-01", 34, 0, 3, 3, 0},
-		"more than are planned":                         {"2026-03-01", 30, 0, 3, 3, 10},
-		"a further page that fails":                     {"2026-03-01", 40, 1, 3, 2, 60},
-		"two queries, each of two pages":                {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
-		"two queries, pages enough for the first alone": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
+		"one page":                                     {"2026-03-01", 100, 0, 3, 1, 0},
+		"two pages":                                    {"2026-03-01", 60, 0, 3, 2, 0},
+		"as many pages as planned":                     {"2026-03-01", 34, 0, 3, 3, 0},
+		"more pages than planned":                      {"2026-03-01", 30, 0, 3, 3, 10},
+		"a later page fails":                           {"2026-03-01", 40, 1, 3, 2, 60},
+		"two queries, each of two pages":               {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
+		"two queries, enough requests for one of them": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, requests := paged(t, tt.rows, tt.fails)
 			days := strings.Fields(tt.days)
-			var batch []collector.Target
+			var batch []source.Target
 			for i := range 100 {
-				batch = append(batch, target(at(days[i*len(days)/100], i), "", false))
+				batch = append(batch, target(idOf(days[i*len(days)/100], i), "", false))
 			}
 			plan := s.Plan(batch)[0]
-			require.Equal(t, []collector.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
-			results, err := s.Fetch(t.Context(), batch, plan)
+			require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
 			lost := 0
 			for i, r := range results {
 				require.Equal(t, batch[i], r.Target)
-				if r.Class == collector.OK {
+				if r.Class == source.OK {
 					continue
 				}
-				require.Equal(t, collector.Temporary, r.Class, "never missing: %s", r.Detail)
+				require.Equal(t, source.Temporary, r.Class, "the class must not be missing: %s", r.Detail)
 				lost++
 			}
 			require.Equal(t, tt.lost, lost)
-			require.Len(t, requests(), 1+tt.made, "a token, and what was paid")
+			require.Len(t, requests(), 1+tt.made, "one request for a token, and the planned requests")
 		})
 	}
 }
 
-func TestSandbox_researchIsReadToTheEnd(t *testing.T) {
+func TestSandbox_researchReadsAllPages(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	old := sourcetest.Now.AddDate(0, -3, 0)
-	var batch []collector.Target
+	var batch []source.Target
 	for i := range 100 {
-		id := at(old.Format("2006-01-02"), i)
+		id := idOf(old.Format("2006-01-02"), i)
 		_, known := s.box.World().Video(link.TikTok, id, sourcetest.Now.Add(-sandbox.ResearchLag))
 		require.True(t, known)
 		batch = append(batch, target(id, "", false))
 	}
 	there := 0
 	for _, r := range fetchAll(t, s.research, batch) {
-		require.Contains(t, []collector.Class{collector.OK, collector.Missing}, r.Class, r.Detail) // a few are private or deleted
-		if r.Class == collector.OK {
+		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // a few are private or deleted
+		if r.Class == source.OK {
 			there++
 		}
 	}

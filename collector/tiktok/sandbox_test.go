@@ -9,27 +9,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// stage is a sandbox with both sources made for it, Display from the settings that it prints.
-type stage struct {
+// sandboxed is a running sandbox with both sources. Display uses the settings of the sandbox.
+type sandboxed struct {
 	box      *sandbox.Sandbox
 	base     string
 	display  *tiktok.Display
 	research *tiktok.Research
 }
 
-func play(t *testing.T) stage {
+func startSandbox(t *testing.T) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -40,7 +40,7 @@ func play(t *testing.T) stage {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: settings["REELTALLY_TIKTOK_CLIENT_KEY"],
@@ -50,13 +50,13 @@ func play(t *testing.T) stage {
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})
 	require.NoError(t, err)
-	return stage{box, web.URL, display, research}
+	return sandboxed{box, web.URL, display, research}
 }
 
-// fetchAll asks for a batch as the collector would.
-func fetchAll(t *testing.T, s collector.Source, batch []collector.Target) []collector.Result {
+// fetchAll fetches a batch like the collector.
+func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Result {
 	t.Helper()
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Len(t, results, len(batch))
 	return results
@@ -73,23 +73,23 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
+func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	handle, world := s.box.TikTokAccount(), s.box.World()
 	uploads := world.Uploads(link.TikTok, handle, sourcetest.Now)
 	require.Greater(t, len(uploads), 3)
 	stranger := world.Find(link.TikTok, sandbox.Normal)
-	batch := []collector.Target{target(stranger, "", true)}
+	batch := []source.Target{target(stranger, "", true)}
 	for _, id := range uploads[:min(19, len(uploads))] {
 		batch = append(batch, target(id, handle, true))
 	}
 	results := fetchAll(t, s.display, batch)
-	require.Equal(t, collector.Unsupported, results[0].Class)
+	require.Equal(t, source.Unsupported, results[0].Class)
 	for i, r := range results[1:] {
 		truth, ok := world.Video(link.TikTok, batch[i+1].ExternalID, sourcetest.Now)
 		require.True(t, ok)
-		require.Equal(t, collector.OK, r.Class, r.Detail)
+		require.Equal(t, source.OK, r.Class, r.Detail)
 		require.True(t, r.Sandbox)
 		f := r.Facts
 		require.Equal(t, truth.Views, *f.Views)
@@ -103,8 +103,8 @@ func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
 		require.Nil(t, f.Private)
 	}
 
-	account := fetchAll(t, s.display, []collector.Target{accountTarget(handle, 5000)})[0]
-	require.Equal(t, collector.OK, account.Class, account.Detail)
+	account := fetchAll(t, s.display, []source.Target{accountTarget(handle, 5000)})[0]
+	require.Equal(t, source.OK, account.Class, account.Detail)
 	truth, ok := world.Account(link.TikTok, handle, sourcetest.Now)
 	require.True(t, ok)
 	require.Equal(t, truth.Followers, account.Account.Followers)
@@ -119,32 +119,32 @@ func TestSandbox_showsAnAccountItsVideos(t *testing.T) {
 		require.Equal(t, known.UploadedAt, v.UploadedAt.Time())
 		listed = append(listed, v.ID)
 	}
-	require.Equal(t, uploads, listed, "all of them, over short pages too")
-	other := fetchAll(t, s.display, []collector.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
-	require.Equal(t, collector.Unsupported, other.Class)
+	require.Equal(t, uploads, listed, "the list must be complete, although some pages are short")
+	other := fetchAll(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
+	require.Equal(t, source.Unsupported, other.Class)
 
 	control(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
-			batch = []collector.Target{target(id, handle, true)}
+			batch = []source.Target{target(id, handle, true)}
 		}
 	}
-	require.Equal(t, collector.OK, fetchAll(t, s.display, batch)[0].Class, "with a new token: the old one has run out over there")
+	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
 }
 
-func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
+func TestSandbox_researchFetchesOldNumbers(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := startSandbox(t)
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
-	var batch []collector.Target
+	var batch []source.Target
 	for _, category := range sandbox.Categories(link.TikTok) {
 		batch = append(batch, target(world.Find(link.TikTok, category), "", true))
 	}
 	for i, r := range fetchAll(t, s.research, batch) {
 		truth, ok := world.Video(link.TikTok, batch[i].ExternalID, then)
 		require.True(t, ok)
-		require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+		require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 		require.True(t, r.Sandbox)
 		require.True(t, r.Lags)
 		f := r.Facts
@@ -156,45 +156,45 @@ func TestSandbox_showsResearchersWhatItWasDaysAgo(t *testing.T) {
 		require.Equal(t, truth.UploadedAt, *f.UploadedAt)
 	}
 	handle := world.Handle(link.TikTok, 7)
-	r := fetchAll(t, s.research, []collector.Target{accountTarget(handle, 30)})[0]
+	r := fetchAll(t, s.research, []source.Target{accountTarget(handle, 30)})[0]
 	truth, ok := world.Account(link.TikTok, handle, then)
 	require.True(t, ok)
-	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Equal(t, truth.Followers, r.Account.Followers)
-	require.False(t, r.Account.Listed, "it does not list videos, so that no videos says nothing")
-	r = fetchAll(t, s.research, []collector.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
-	require.Equal(t, collector.Unsupported, r.Class)
+	require.False(t, r.Account.Listed, "the Research API does not list videos")
+	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
+	require.Equal(t, source.Unsupported, r.Class)
 
 	control(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-	gone := []collector.Target{target(world.Find(link.TikTok, sandbox.TurnsDeleted), "", true), target(world.Find(link.TikTok, sandbox.TurnsPrivate), "", true)}
+	gone := []source.Target{target(world.Find(link.TikTok, sandbox.TurnsDeleted), "", true), target(world.Find(link.TikTok, sandbox.TurnsPrivate), "", true)}
 	for _, r := range fetchAll(t, s.research, gone) {
-		require.Equal(t, collector.Missing, r.Class)
+		require.Equal(t, source.Missing, r.Class)
 	}
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, sourcetest.Now.Add(time.Minute)},
-		"quota spent":                      {`"quota_spent"`, collector.QuotaSpent, midnight},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(time.Minute)},
+		"quota spent":                      {`"quota_spent"`, source.QuotaSpent, midnight},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t)
+			s := startSandbox(t)
 			handle := s.box.TikTokAccount()
-			batch := []collector.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
-			for source, of := range map[string]collector.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
-				control(t, s.base, "faults", `{"source":"`+source+`","fault":`+tt.fault+`}`)
+			batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
+			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
+				control(t, s.base, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
-					_, err := of.Fetch(t.Context(), batch, of.Plan(batch)[0])
-					var f *collector.Failure
+					_, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
+					var f *source.Failure
 					require.ErrorAs(t, err, &f)
 					require.Equal(t, tt.class, f.Class, f.Detail)
 					require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -204,27 +204,27 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s := play(t)
+		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
-		batch := []collector.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
+		batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
 		control(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
-		for at, of := range map[time.Time]collector.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
+		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
-			for range hostileTurns {
-				results, err := of.Fetch(t.Context(), batch, of.Plan(batch)[0])
-				var f *collector.Failure
+			for range hostileVariants {
+				results, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
+				var f *source.Failure
 				if err != nil {
 					require.ErrorAs(t, err, &f)
-					require.Equal(t, collector.Temporary, f.Class, f.Detail)
+					require.Equal(t, source.Temporary, f.Class, f.Detail)
 					continue
 				}
 				r := results[0]
-				require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+				require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 				if r.Facts == nil {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // true, though perhaps in another's place, which no source can see
+					if count != nil { // a source cannot notice if the platform swaps two counts
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

@@ -10,12 +10,12 @@ import (
 	"errors"
 )
 
-// seal encrypts what is kept in the database by AES-256-GCM, under a key derived from the app's client secret: that one is
-// needed for every exchange and stands in no database, so that a copy of the database alone opens nothing.
+// seal encrypts credentials for the database with AES-256-GCM. Its key is derived from the app's client secret, which is not in the
+// database. A copy of the database is therefore not enough to decrypt the credentials.
 type seal struct {
 	aead cipher.AEAD
-	// of is what a sealed text belongs to: it opens nowhere else.
-	of []byte
+	// context is authenticated with the text: source and account. A text cannot be decrypted with another context.
+	context []byte
 }
 
 func newSeal(secret, source, account string) (seal, error) {
@@ -31,6 +31,7 @@ func newSeal(secret, source, account string) (seal, error) {
 	return seal{aead, []byte(source + "\n" + account)}, err
 }
 
+// close encrypts credentials.
 func (s seal) close(c credentials) ([]byte, error) {
 	plain, err := json.Marshal(c)
 	if err != nil {
@@ -40,16 +41,17 @@ func (s seal) close(c credentials) ([]byte, error) {
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return s.aead.Seal(nonce, nonce, plain, s.of), nil
+	return s.aead.Seal(nonce, nonce, plain, s.context), nil
 }
 
-var errSealed = errors.New("the stored token was sealed with another client secret")
+var errSealed = errors.New("the stored token was encrypted with another client secret")
 
+// open decrypts credentials.
 func (s seal) open(sealed []byte) (credentials, error) {
 	if len(sealed) < s.aead.NonceSize() {
 		return credentials{}, errSealed
 	}
-	plain, err := s.aead.Open(nil, sealed[:s.aead.NonceSize()], sealed[s.aead.NonceSize():], s.of)
+	plain, err := s.aead.Open(nil, sealed[:s.aead.NonceSize()], sealed[s.aead.NonceSize():], s.context)
 	if err != nil {
 		return credentials{}, errSealed
 	}

@@ -9,56 +9,58 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const (
-	// exchangeWithin is how long an exchange of tokens may take.
-	exchangeWithin = 20 * time.Second
-	// assumedLife is that of an access token of which TikTok does not say how long it lives.
-	assumedLife = 10 * time.Minute
-	longestLife = 400 * 24 * time.Hour
-	// lastMoments of a token are not begun a call with.
-	lastMoments = 30 * time.Second
+	// exchangeTimeout is the timeout of an exchange of tokens.
+	exchangeTimeout = 20 * time.Second
+	// defaultLifetime is the lifetime of an access token if TikTok does not report it.
+	defaultLifetime = 10 * time.Minute
+	maxLifetime     = 400 * 24 * time.Hour
+	// minRemaining is the shortest remaining lifetime with which a token is still used for a new call.
+	minRemaining = 30 * time.Second
 )
 
-// credentials are what the exchange of tokens gives. They are kept sealed; see seal.
+// credentials are the tokens from an exchange. They are stored encrypted; see seal.
 type credentials struct {
 	Access  string    `json:"access,omitempty"`
-	RenewAt time.Time `json:"renew_at,omitzero"` // a new one is worth having, while this one still works
+	RenewAt time.Time `json:"renew_at,omitzero"` // when a new token should be requested, before this one expires
 	Expires time.Time `json:"expires,omitzero"`
 	Refresh string    `json:"refresh,omitempty"`
-	Scope   string    `json:"scope,omitempty"` // separated by commas; "" when it is not known
+	Scope   string    `json:"scope,omitempty"` // separated by commas; "" if it is not known
 }
 
-// works says whether the access token can be used, and is not the one that was refused.
-func (c credentials) works(now time.Time, refused string) bool {
-	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-lastMoments))
+// usable returns true if the access token has not expired and is not the refused one.
+func (c credentials) usable(now time.Time, refused string) bool {
+	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }
 
+// fresh returns true if the access token is usable and need not be renewed yet.
 func (c credentials) fresh(now time.Time, refused string) bool {
-	return c.works(now, refused) && now.Before(c.RenewAt)
+	return c.usable(now, refused) && now.Before(c.RenewAt)
 }
 
-// granted says whether the account's owner agreed to a scope.
+// granted returns true if the account's owner has granted a scope, or if the scopes are not known.
 func (c credentials) granted(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// exchange asks the token endpoint, whose errors have a form of their own: {"error":"invalid_grant","error_description":…}.
+// exchange calls the token endpoint. Its errors have another format than those of the API:
+// {"error":"invalid_grant","error_description":…}.
 func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
-	res, err := a.api.Do(collector.Unpaid(ctx), fetch.Request{
-		Method: http.MethodPost, URL: a.Address() + pathToken, Body: []byte(form.Encode()), Timeout: exchangeWithin,
+	res, err := a.api.Do(ctx, fetch.Request{
+		Method: http.MethodPost, URL: a.Address() + tokenPath, Body: []byte(form.Encode()), Timeout: exchangeTimeout,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Secrets: secrets,
 	})
 	if err != nil {
 		return credentials{}, err
 	}
-	var said struct {
+	var body struct {
 		Access      string          `json:"access_token"`
 		ExpiresIn   fetch.Count     `json:"expires_in"`
 		Refresh     string          `json:"refresh_token"`
@@ -66,33 +68,33 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		Error       json.RawMessage `json:"error"`
 		Description string          `json:"error_description"`
 	}
-	broken := fetch.CheckJSON(res.Body)
-	if broken == nil && json.Unmarshal(res.Body, &said) != nil {
-		broken = errShape
+	jsonErr := fetch.CheckJSON(res.Body)
+	if jsonErr == nil && json.Unmarshal(res.Body, &body) != nil {
+		jsonErr = errFormat
 	}
-	class := fetch.ClassOf(res.Status, broken == nil)
-	if class == collector.OK && len(said.Error) == 0 && said.Access != "" {
-		life := assumedLife
-		if s := said.ExpiresIn.Value(); s != nil {
-			life = time.Duration(min(*s, int64(longestLife/time.Second))) * time.Second
+	class := fetch.ClassOf(res.Status, jsonErr == nil)
+	if class == source.OK && len(body.Error) == 0 && body.Access != "" {
+		lifetime := defaultLifetime
+		if s := body.ExpiresIn.Value(); s != nil {
+			lifetime = time.Duration(min(*s, int64(maxLifetime/time.Second))) * time.Second
 		}
 		now := a.now()
-		return credentials{Access: said.Access, RenewAt: now.Add(life * 3 / 4), Expires: now.Add(life), Refresh: said.Refresh, Scope: said.Scope}, nil
+		return credentials{Access: body.Access, RenewAt: now.Add(lifetime * 3 / 4), Expires: now.Add(lifetime), Refresh: body.Refresh, Scope: body.Scope}, nil
 	}
-	f := &collector.Failure{Class: class, RetryAt: fetch.RetryAfter(res.Header, a.now()), Detail: fmt.Sprintf("token endpoint: HTTP %d", res.Status)}
+	f := &source.Failure{Class: class, RetryAt: fetch.RetryAfter(res.Header, a.now()), Detail: fmt.Sprintf("token endpoint: HTTP %d", res.Status)}
 	var name string
 	switch {
-	case broken != nil:
-		f.Detail += ": " + broken.Error()
-	case json.Unmarshal(said.Error, &name) == nil && name != "":
+	case jsonErr != nil:
+		f.Detail += ": " + jsonErr.Error()
+	case json.Unmarshal(body.Error, &name) == nil && name != "":
 		f.Class = tokenClassOf(name, class)
-		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+said.Description, ": "), secrets...)
+		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+body.Description, ": "), secrets...)
 	}
-	f.OfSource = true // the call names no target
+	f.OfSource = true // the call does not concern a target
 	switch f.Class {
-	case collector.OK, collector.BadRequest, collector.QuotaSpent:
-		f.Class = collector.Temporary // nothing that it could mean elsewhere
-	case collector.RateLimited:
+	case source.OK, source.BadRequest, source.QuotaSpent:
+		f.Class = source.Temporary // these classes have no meaning for the token endpoint
+	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)
 		}
@@ -101,47 +103,47 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	return credentials{}, f
 }
 
-// tokenClassOf is what an error of the token endpoint means; of an unknown one, what its status does.
-func tokenClassOf(name string, byStatus collector.Class) collector.Class {
+// tokenClassOf returns the class of an error of the token endpoint, or classOfStatus if the error is unknown.
+func tokenClassOf(name string, classOfStatus source.Class) source.Class {
 	switch name {
 	case "server_error", "temporarily_unavailable", "internal_error":
-		return collector.Temporary
+		return source.Temporary
 	case "invalid_grant", "invalid_client", "unauthorized_client", "invalid_request", "invalid_scope", "unsupported_grant_type", "access_denied":
-		return collector.AuthFailed
+		return source.AuthFailed
 	case "rate_limit_exceeded":
-		return collector.RateLimited
+		return source.RateLimited
 	}
-	return byStatus
+	return classOfStatus
 }
 
-// turn lets one caller at a time through, and nobody who has given up.
-type turn chan struct{}
+// ctxMutex is a mutex whose lock can be cancelled by a context.
+type ctxMutex chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
-func (t turn) take(ctx context.Context) error {
+func (m ctxMutex) lock(ctx context.Context) error {
 	select {
-	case t <- struct{}{}:
+	case m <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for an access token: %w", context.Cause(ctx))
 	}
 }
 
-func (t turn) pass() { <-t }
+func (m ctxMutex) unlock() { <-m }
 
-// clientTokens are those of the app itself: each process has its own, and none is kept.
+// clientTokens provides access tokens of the app itself. Each process has its own tokens and does not store them.
 type clientTokens struct {
 	app
-	turn
+	ctxMutex
 	known credentials
 }
 
 func (c *clientTokens) token(ctx context.Context, refused string) (string, error) {
-	if err := c.take(ctx); err != nil {
+	if err := c.lock(ctx); err != nil {
 		return "", err
 	}
-	defer c.pass()
+	defer c.unlock()
 	if c.known.fresh(c.now(), refused) {
 		return c.known.Access, nil
 	}
@@ -149,7 +151,7 @@ func (c *clientTokens) token(ctx context.Context, refused string) (string, error
 	switch {
 	case err == nil:
 		c.known = got
-	case !c.known.works(c.now(), refused):
+	case !c.known.usable(c.now(), refused):
 		return "", err
 	}
 	return c.known.Access, nil

@@ -17,21 +17,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// issuer is a platform that takes each refresh token once, and only its newest access token.
+// issuer is a platform that accepts each refresh token once, and only the newest access token.
 type issuer struct {
 	*httptest.Server
 	mu        sync.Mutex
-	refresh   string // the one that is good now
+	refresh   string // the valid refresh token
 	made      int
 	exchanges int
-	reply     func(w http.ResponseWriter) bool // in place of the next exchange's answer, once it has been made
+	reply     func(w http.ResponseWriter) bool // replaces the answer of the next exchange
 }
 
 func newIssuer(t *testing.T, first string) *issuer {
@@ -75,7 +75,7 @@ func (i *issuer) count() int {
 	return i.exchanges
 }
 
-// revoke makes the newest access token worthless.
+// revoke invalidates the newest access token.
 func (i *issuer) revoke() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -84,8 +84,8 @@ func (i *issuer) revoke() {
 
 const firstToken = "rft.secret.first"
 
-// collectorOf is a source as a process of its own has it.
-func collectorOf(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
+// newCollector returns a source with its own store, like a source in another process.
+func newCollector(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
 	t.Helper()
 	return newDisplay(t, db, i.URL, nil, func(o *tiktok.DisplayOptions) {
 		o.RefreshToken, o.Now, o.Tokens = firstToken, db.Clock.Now, db.Open(t).Queue
@@ -97,26 +97,26 @@ func collectorOf(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, chang
 }
 
 func fetchOnce(ctx context.Context, d *tiktok.Display) error {
-	batch := []collector.Target{target(soup, "", true)}
-	results, err := d.Fetch(ctx, batch, d.Plan(batch)[0])
-	if err == nil && results[0].Class != collector.OK {
+	batch := []source.Target{target(soup, "", true)}
+	results, err := d.Fetch(ctx, batch, source.NewCallBudget(d.Plan(batch)[0]))
+	if err == nil && results[0].Class != source.OK {
 		err = errors.New(results[0].Detail)
 	}
 	return err
 }
 
-func TestTokens_rotateAndOutliveTheProcess(t *testing.T) {
+func TestTokens_areStoredForNextProcess(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-		for n := range 4 { // each time another process, with the first token still in its settings
-			d := collectorOf(t, db, i, log, nil)
+		for n := range 4 { // each time a new process, whose settings still have the first token
+			d := newCollector(t, db, i, log, nil)
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
-			require.Equal(t, n+1, i.count(), "the access token is used while it is good")
-			db.Clock.Advance(100 * time.Minute) // of its 120: it is renewed before it runs out
+			require.Equal(t, n+1, i.count(), "the access token is used while it is valid")
+			db.Clock.Advance(100 * time.Minute) // of 120 minutes, so that the token must be renewed
 		}
-		require.NotContains(t, log.String(), "secret", "no token is logged")
+		require.NotContains(t, log.String(), "secret", "no token may be in the log")
 		sealed := storetest.Column[[]byte](t, db, "SELECT sealed FROM source_tokens")
 		require.Len(t, sealed, 1)
 		require.NotContains(t, string(sealed[0]), "secret")
@@ -124,14 +124,14 @@ func TestTokens_rotateAndOutliveTheProcess(t *testing.T) {
 	})
 }
 
-func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
+func TestTokens_areExchangedByOneCollector(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		i := newIssuer(t, firstToken)
 		const collectors = 6
 		all := make([]*tiktok.Display, collectors)
 		for n := range all {
-			all[n] = collectorOf(t, db, i, io.Discard, nil)
+			all[n] = newCollector(t, db, i, io.Discard, nil)
 		}
 		for round := range 3 {
 			var wg sync.WaitGroup
@@ -140,8 +140,8 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 				for range 2 {
 					wg.Go(func() {
 						err := fetchOnce(t.Context(), d)
-						if f, ok := errors.AsType[*collector.Failure](err); ok && f.Class == collector.RateLimited {
-							waited.Add(1) // for the one that is exchanging
+						if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.RateLimited {
+							waited.Add(1) // because another collector was exchanging
 						} else if err != nil {
 							t.Errorf("fetch: %v", err)
 						}
@@ -149,7 +149,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			require.Equal(t, round+1, i.count(), "a second exchange would have been refused")
+			require.Equal(t, round+1, i.count(), "only one collector may exchange the token")
 			require.Less(t, waited.Load(), int64(2*collectors))
 			for _, d := range all {
 				require.NoError(t, fetchOnce(t.Context(), d))
@@ -159,47 +159,47 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 	})
 }
 
-func TestTokens_areRenewedWhenTheyAreRefused(t *testing.T) {
+func TestTokens_areRenewedIfRefused(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
-	d := collectorOf(t, db, i, io.Discard, nil)
+	d := newCollector(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	i.revoke()
-	require.NoError(t, fetchOnce(t.Context(), d), "long before it runs out")
+	require.NoError(t, fetchOnce(t.Context(), d), "the refused token must be renewed although it has not expired")
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_areStoredAlsoWhenTheCallerGivesUp(t *testing.T) {
+func TestTokens_areStoredIfCallerCancels(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
 	ctx, cancel := context.WithCancel(t.Context())
 	i.reply = func(http.ResponseWriter) bool { cancel(); return false }
-	require.ErrorIs(t, fetchOnce(ctx, collectorOf(t, db, i, io.Discard, nil)), context.Canceled)
-	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, io.Discard, nil)))
+	require.ErrorIs(t, fetchOnce(ctx, newCollector(t, db, i, io.Discard, nil)), context.Canceled)
+	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, io.Discard, nil)))
 	require.Equal(t, 1, i.count())
 }
 
-func TestTokens_ofADeadCollectorAreTakenOver(t *testing.T) {
+func TestTokens_areReleasedIfCollectorIsKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
-	d := collectorOf(t, db, i, io.Discard, nil)
+	d := newCollector(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	db.Clock.Advance(3 * time.Hour)
-	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // killed while it exchanged
+	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // as if a collector was killed during an exchange
 
 	err := fetchOnce(t.Context(), d)
-	var f *collector.Failure
+	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, collector.RateLimited, f.Class)
-	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "soon again, the targets unharmed")
+	require.Equal(t, source.RateLimited, f.Class)
+	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "the retry must be soon")
 	db.Clock.Advance(time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
 }
 
-// flaky is a database that is away now and then.
+// flaky is a store whose writes can be made to fail.
 type flaky struct {
 	tiktok.TokenStore
 	away atomic.Bool
@@ -212,100 +212,100 @@ func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sea
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
 }
 
-func TestTokens_waitForADatabaseThatIsAway(t *testing.T) {
+func TestTokens_areKeptWhileDatabaseFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	kept := &flaky{TokenStore: db.Queue}
+	kept := &flaky{TokenStore: db.Store}
 	kept.away.Store(true)
-	d := collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
-	require.NoError(t, fetchOnce(t.Context(), d), "what was got is used")
+	d := newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
+	require.NoError(t, fetchOnce(t.Context(), d), "the new token must be used although it is not stored")
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	require.Equal(t, 1, i.count(), "and not exchanged again before it is stored")
+	require.Equal(t, 1, i.count(), "no further exchange before the token is stored")
 	kept.away.Store(false)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	require.Equal(t, 2, i.count())
-	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)), "others have it now")
+	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "other collectors can use the stored token")
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_sayWhenTheAccountHasToLogInAgain(t *testing.T) {
+func TestTokens_askForNewLogin(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
-	d := collectorOf(t, db, i, log, nil)
-	var f *collector.Failure
+	d := newCollector(t, db, i, log, nil)
+	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
-	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; the account has to log in again, and REELTALLY_TIKTOK_REFRESH_TOKEN be set to its new refresh token", f.Detail)
+	require.Equal(t, source.AuthFailed, f.Class)
+	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token", f.Detail)
 	require.NotContains(t, log.String(), "secret")
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "the hold was given back")
+	require.Equal(t, source.AuthFailed, f.Class, "the hold must be released after the failure")
 
-	d = collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
-	require.NoError(t, fetchOnce(t.Context(), d), "a new login is another token")
+	d = newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
+	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
 }
 
-func TestTokens_ofAnotherClientSecretAreNotOpened(t *testing.T) {
+func TestTokens_needSameClientSecret(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)))
-	d := collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
-	var f *collector.Failure
+	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)))
+	d := newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
+	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, collector.AuthFailed, f.Class, "the first token has been used up")
-	require.Contains(t, log.String(), "cannot be opened")
-	require.NoError(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, nil)), "what is stored stays as it is")
+	require.Equal(t, source.AuthFailed, f.Class, "the first refresh token is no longer valid")
+	require.Contains(t, log.String(), "cannot be decrypted")
+	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "the stored token must not be changed")
 
-	// A sealed text that is put where another's belongs opens nothing.
-	d = collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
+	// The encrypted token of one login cannot be decrypted for another login.
+	d = newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
 	require.Error(t, fetchOnce(t.Context(), d))
 	db.Exec(t, "UPDATE source_tokens SET sealed = (SELECT s.sealed FROM source_tokens s WHERE s.version > 1)")
-	require.ErrorAs(t, fetchOnce(t.Context(), collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
-	require.Equal(t, collector.AuthFailed, f.Class)
+	require.ErrorAs(t, fetchOnce(t.Context(), newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })), &f)
+	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestTokens_survivePoorAnswers(t *testing.T) {
+func TestTokens_classifyBadAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		class  collector.Class
+		class  source.Class
 	}{
-		"a fault of TikTok's":    {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, collector.Temporary},
-		"too many":               {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, collector.RateLimited},
-		"a wrong secret":         {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, collector.AuthFailed},
-		"an envelope":            {http.StatusOK, refusal("internal_error", "x"), collector.Temporary},
-		"no token":               {http.StatusOK, `{"expires_in":7200}`, collector.Temporary},
-		"a token of wrong type":  {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, collector.Temporary},
-		"HTML":                   {http.StatusOK, `<html></html>`, collector.Temporary},
-		"HTML with 403":          {http.StatusForbidden, `<html></html>`, collector.Temporary},
-		"nothing":                {http.StatusOK, ``, collector.Temporary},
-		"a form that is refused": {http.StatusBadRequest, `{"error":"what_is_this"}`, collector.Temporary},
+		"a server error":        {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
+		"a rate limit":          {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
+		"a wrong secret":        {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
+		"an envelope":           {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
+		"no token":              {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
+		"a token of wrong type": {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
+		"HTML":                  {http.StatusOK, `<html></html>`, source.Temporary},
+		"HTML with 403":         {http.StatusForbidden, `<html></html>`, source.Temporary},
+		"an empty body":         {http.StatusOK, ``, source.Temporary},
+		"an unknown error":      {http.StatusBadRequest, `{"error":"what_is_this"}`, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, requests := watch(t, func(w http.ResponseWriter, _ *http.Request) {
+			base, requests := recordRequests(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, c.body)
 			})
 			d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-			var f *collector.Failure
+			var f *source.Failure
 			require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 			require.Equal(t, c.class, f.Class, f.Detail)
-			require.Len(t, requests(), 1, "without a token nothing else is asked")
+			require.Len(t, requests(), 1, "no other request may be sent without a token")
 		})
 	}
 }
 
-func TestTokens_areUsedToTheirEndWhileTheyCannotBeRenewed(t *testing.T) {
+func TestTokens_areUsedUntilExpiryIfRenewalFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
-	d := collectorOf(t, db, i, io.Discard, nil)
+	d := newCollector(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	i.mu.Lock()
 	good := i.refresh
@@ -315,7 +315,7 @@ func TestTokens_areUsedToTheirEndWhileTheyCannotBeRenewed(t *testing.T) {
 	for range 3 {
 		require.NoError(t, fetchOnce(t.Context(), d))
 	}
-	require.Equal(t, 2, i.count(), "and the renewal is not tried at every call")
+	require.Equal(t, 2, i.count(), "not every call may try the renewal")
 	i.mu.Lock()
 	i.refresh = good
 	i.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TokenStore keeps tokens that change with their use, for all collectors; *store.Queue is one.
+// TokenStore stores tokens that change with each use, for all collectors. *store.Store implements it.
 type TokenStore interface {
 	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
 	HoldSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
@@ -24,65 +24,66 @@ type TokenStore interface {
 var _ TokenStore = (*queue.Queue)(nil)
 
 const (
-	tokenSource = "tiktok"
-	// holdFor is longer than an exchange can take, so that nobody exchanges a token that somebody alive is exchanging.
-	holdFor = 3 * exchangeWithin
-	// heldPause is how long calls wait that need the token which another collector is just exchanging.
-	heldPause = 2 * time.Second
+	storedSource = "tiktok"
+	// holdFor is how long a collector holds a token for an exchange. It is longer than an exchange can take, so that two collectors never
+	// exchange the same token.
+	holdFor = 3 * exchangeTimeout
+	// heldRetry is the pause of calls that need a token while another collector exchanges it.
+	heldRetry = 2 * time.Second
 )
 
-// userTokens are those of an account that has logged in to the app. Each exchange gives a new refresh token and makes the
-// old one worthless, so that one collector exchanges at a time, and a new pair is used only once it is stored, or, while
-// the database is away, kept here until it can be. What cannot be helped is a process that is killed between TikTok's answer and the
-// database's: the account has to log in again if TikTok then refuses the old token.
+// userTokens provides access tokens of an account that has logged in to the app. Each exchange returns a new refresh token and invalidates
+// the old one. Therefore only one collector exchanges a token at a time, and stores the new tokens at once. If the database is not
+// available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed between TikTok's answer
+// and the write to the database, the account may have to log in again.
 type userTokens struct {
 	app
-	turn
+	ctxMutex
 	store   TokenStore
 	log     *slog.Logger
-	account string // names the login: a hash of its first refresh token
+	account string // the id of the login: a hash of its first refresh token
 	first   credentials
 	seal    seal
 
-	known    credentials
-	unsaved  *unsaved
-	calmTill time.Time // after an exchange that failed, while the old access token still works
+	known      credentials
+	unsaved    *unsavedTokens
+	retryRenew time.Time // when to renew again after a failed exchange, while the old access token is usable
 }
 
-// unsaved is a pair that could not be stored yet.
-type unsaved struct {
+// unsavedTokens are new tokens that are not stored yet.
+type unsavedTokens struct {
 	row    queue.SourceToken
 	sealed []byte
 }
 
 func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + refresh))
-	u := &userTokens{app: a, turn: newTurn(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}
+	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}
 	var err error
-	u.seal, err = newSeal(a.secret, tokenSource, u.account)
+	u.seal, err = newSeal(a.secret, storedSource, u.account)
 	return u, err
 }
 
-// granted says whether the owner agreed to a scope, as far as is known.
+// granted returns true if the owner has granted a scope, or if the scopes are not known.
 func (u *userTokens) granted(ctx context.Context, scope string) bool {
-	if u.take(ctx) != nil {
+	if u.lock(ctx) != nil {
 		return false
 	}
-	defer u.pass()
+	defer u.unlock()
 	return u.known.granted(scope)
 }
 
 func (u *userTokens) token(ctx context.Context, refused string) (string, error) {
-	if err := u.take(ctx); err != nil {
+	if err := u.lock(ctx); err != nil {
 		return "", err
 	}
-	defer u.pass()
-	unsaved := u.save(ctx)
-	if u.known.fresh(u.now(), refused) || u.known.works(u.now(), refused) && (unsaved != nil || u.now().Before(u.calmTill)) {
+	defer u.unlock()
+	saveErr := u.save(ctx)
+	if u.known.fresh(u.now(), refused) || u.known.usable(u.now(), refused) && (saveErr != nil || u.now().Before(u.retryRenew)) {
 		return u.known.Access, nil
 	}
-	if unsaved != nil {
-		return "", unsaved // what is stored is older than what is known
+	if saveErr != nil {
+		return "", saveErr // the stored tokens are older than the known ones
 	}
 	row, err := u.load(ctx)
 	if err != nil {
@@ -98,44 +99,44 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	case ok:
 		err = u.renew(ctx, held)
 	default:
-		// Not a fault, but all that a source can say for "ask me again in a moment".
-		err = &collector.Failure{Class: collector.RateLimited, RetryAt: u.now().Add(heldPause), Detail: "another collector is renewing the access token"}
+		// The class RateLimited makes the collector try again soon.
+		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(heldRetry), Detail: "another collector is renewing the access token"}
 	}
 	switch {
 	case err == nil:
-	case u.known.works(u.now(), refused):
-		u.calmTill = u.now().Add(ratePause)
+	case u.known.usable(u.now(), refused):
+		u.retryRenew = u.now().Add(ratePause)
 	default:
 		return "", err
 	}
 	return u.known.Access, nil
 }
 
-// load brings what is known up to what any collector has stored.
+// load reads the tokens that any collector has stored last.
 func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.close(u.first)
 	if err != nil {
 		return queue.SourceToken{}, err
 	}
-	row, err := u.store.KeepSourceToken(ctx, tokenSource, u.account, sealed)
+	row, err := u.store.KeepSourceToken(ctx, storedSource, u.account, sealed)
 	if err != nil {
 		return queue.SourceToken{}, err
 	}
 	if u.known, err = u.seal.open(row.Sealed); err != nil {
-		u.log.WarnContext(ctx, "TikTok token cannot be opened; the configured one is tried", "error", err, "login", u.account)
+		u.log.WarnContext(ctx, "stored TikTok token cannot be decrypted; the configured refresh token is used", "error", err, "login", u.account)
 		u.known = u.first
 	}
 	return row, nil
 }
 
-// renew exchanges the held token. Once asked, TikTok's answer is waited for and stored, whoever gives up meanwhile.
+// renew exchanges the held token. It waits for TikTok's answer and stores the new tokens even if ctx is cancelled meanwhile.
 func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
 	got, err := u.exchange(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)
 	if err != nil {
-		if failure, ok := errors.AsType[*collector.Failure](err); ok && failure.Class == collector.AuthFailed {
-			failure.Detail += "; the account has to log in again, and REELTALLY_TIKTOK_REFRESH_TOKEN be set to its new refresh token"
+		if failure, ok := errors.AsType[*source.Failure](err); ok && failure.Class == source.AuthFailed {
+			failure.Detail += "; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token"
 		}
 		u.log.WarnContext(ctx, "TikTok token not renewed", "error", err, "login", u.account)
 		return errors.Join(err, u.store.ReleaseSourceToken(ctx, held))
@@ -150,12 +151,12 @@ func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	if err != nil {
 		return err
 	}
-	u.known, u.unsaved = got, &unsaved{held, sealed}
-	_ = u.save(ctx) // logged, and tried again by the next call
+	u.known, u.unsaved = got, &unsavedTokens{held, sealed}
+	_ = u.save(ctx) // save logs its error, and the next call tries again
 	return nil
 }
 
-// save stores a new pair, or leaves it for the next call.
+// save stores new tokens that are not stored yet. If it fails, the next call tries again.
 func (u *userTokens) save(ctx context.Context) error {
 	if u.unsaved == nil {
 		return nil
@@ -163,12 +164,12 @@ func (u *userTokens) save(ctx context.Context) error {
 	ok, err := u.store.ReplaceSourceToken(context.WithoutCancel(ctx), u.unsaved.row, u.unsaved.sealed)
 	switch {
 	case err != nil:
-		u.log.ErrorContext(ctx, "TikTok token renewed but not stored yet: do not stop this collector before it is", "error", err, "login", u.account)
+		u.log.ErrorContext(ctx, "TikTok token renewed but not stored yet: do not stop this collector until it is stored", "error", err, "login", u.account)
 		return err
 	case ok:
 		u.log.InfoContext(ctx, "TikTok token renewed", "login", u.account, "expires", u.known.Expires)
 	default:
-		u.log.WarnContext(ctx, "TikTok token was renewed by another collector as well, whose token stays", "login", u.account)
+		u.log.WarnContext(ctx, "TikTok token was also renewed by another collector; the token of that collector is kept", "login", u.account)
 	}
 	u.unsaved = nil
 	return nil

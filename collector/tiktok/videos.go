@@ -8,21 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// videoID is the shape of an id: 19 digits today.
+// videoID matches the ids of videos, which currently have 19 digits.
 var videoID = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 
-func isVideo(t collector.Target) bool {
-	return t.Platform == link.TikTok && t.Kind == collector.KindVideo && videoID.MatchString(t.ExternalID)
+func isVideo(t source.Target) bool {
+	return t.Platform == link.TikTok && t.Kind == source.KindVideo && videoID.MatchString(t.ExternalID)
 }
 
-// handleOf is the handle by which an account can be asked for, "" when there is none.
-func handleOf(t collector.Target) string {
-	handle := fetch.Handle(&t.Handle) // which may be a later one than the target is called by
+// handleOf returns the handle of an account target, or "" if it has no valid handle.
+func handleOf(t source.Target) string {
+	handle := fetch.Handle(&t.Handle) // may be newer than the handle in ExternalID
 	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
 		handle = fetch.Handle(&t.ExternalID)
 	}
@@ -32,41 +32,40 @@ func handleOf(t collector.Target) string {
 	return *handle
 }
 
-// videos is what an answer says, by video id.
+// videos is a decoded answer.
 type videos struct {
-	byID map[string]collector.Result // without Target
-	// strange is why what is left out says nothing at all, "" when the answer can be believed.
-	strange string
-	// unlisted is true for an answer without a list, not even an empty one.
-	unlisted bool
-	more     bool // there are more rows than the answer holds
-	sandbox  bool
+	byID map[string]source.Result // without Target
+	// incomplete is the reason why a missing video may still exist. It is "" if the answer is complete.
+	incomplete string
+	noList     bool // the answer has no list
+	more       bool // more pages follow
+	sandbox    bool
 }
 
-// add puts in what a further page says.
+// add adds the videos of the next page.
 func (v *videos) add(page videos) {
 	for id, r := range page.byID {
 		if _, twice := v.byID[id]; !twice {
 			v.byID[id] = r
 		}
 	}
-	v.strange = cmp.Or(v.strange, page.strange)
-	v.unlisted, v.more = v.unlisted || page.unlisted, page.more
+	v.incomplete = cmp.Or(v.incomplete, page.incomplete)
+	v.noList, v.more = v.noList || page.noList, page.more
 }
 
-// result is what the answer says of a target; false when it leaves the target out.
-func (v videos) result(t collector.Target) (collector.Result, bool) {
+// result returns the result for a target, and false if the target is missing from the answer.
+func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
-		own := *r.Facts // a target may stand in a batch twice
-		r.Facts = &own
+		facts := *r.Facts // a copy, because a batch may contain a target twice
+		r.Facts = &facts
 	}
 	r.Target, r.Sandbox = t, v.sandbox
 	return r, ok
 }
 
-// video is an item of either interface. Display says title, duration and share_url, Research video_duration, username,
-// favorites_count and music_id. Research's ids are numbers beyond 2^53. One page of its documentation spells favourites.
+// video is an item of either API. Display has title, duration and share_url. Research has video_duration, username, favorites_count and
+// music_id, and its ids are numbers above 2^53. One page of its documentation spells favourites_count.
 type video struct {
 	Views         fetch.Count `json:"view_count"`
 	Likes         fetch.Count `json:"like_count"`
@@ -84,18 +83,18 @@ type video struct {
 	MusicID       fetch.ID    `json:"music_id"`
 }
 
-// decodeVideos reads a list of videos of which asked were asked for. A broken item costs that item alone; an item
-// without an id, or with one that was not asked for, makes what is left out say nothing.
-func decodeVideos(a answer, asked []string, now time.Time) (videos, error) {
+// decodeVideos decodes a list of videos. A malformed item affects only itself. If an item has no id or an id that is not in requested, missing
+// videos do not count as gone.
+func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
-		Videos *fetch.Items `json:"videos"` // nil when there is none, not even an empty one
+		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
 		More   bool         `json:"has_more"`
 	}
 	if json.Unmarshal(a.data, &data) != nil {
-		return videos{}, &collector.Failure{Class: collector.Temporary, Detail: errShape.Error()}
+		return videos{}, &source.Failure{Class: source.Temporary, Detail: errFormat.Error()}
 	}
-	out := videos{byID: map[string]collector.Result{}, unlisted: data.Videos == nil, more: data.More, sandbox: a.sandbox}
-	if out.unlisted {
+	out := videos{byID: map[string]source.Result{}, noList: data.Videos == nil, more: data.More, sandbox: a.sandbox}
+	if out.noList {
 		return out, nil
 	}
 	for _, raw := range *data.Videos {
@@ -106,8 +105,8 @@ func decodeVideos(a answer, asked []string, now time.Time) (videos, error) {
 		if json.Unmarshal(raw, &item) == nil {
 			id = string(item.ID)
 		}
-		if !slices.Contains(asked, id) {
-			out.strange = "left out of an answer with an item that nobody asked for"
+		if !slices.Contains(requested, id) {
+			out.incomplete = "missing from an answer with an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[id]; !twice {
@@ -117,38 +116,38 @@ func decodeVideos(a answer, asked []string, now time.Time) (videos, error) {
 	return out, nil
 }
 
-func decodeVideo(raw []byte, id string, now time.Time) collector.Result {
+func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	for _, c := range []fetch.Count{v.Views, v.Likes, v.Comments, v.Shares, v.Favorites, v.Favourites} {
-		if c.Wrong() {
-			return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
+		if c.Invalid() {
+			return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
 		}
 	}
-	if l, ok := v.shared(); ok && l.ID != id {
-		return collector.Result{Class: collector.Temporary, Detail: "the item's link is another video's"}
+	if l, ok := v.shareLink(); ok && l.ID != id {
+		return source.Result{Class: source.Temporary, Detail: "the link in the item belongs to another video"}
 	}
-	f := &collector.Facts{
+	f := &source.Facts{
 		Views: v.Views.Value(), Likes: v.Likes.Value(), Comments: v.Comments.Value(), Shares: v.Shares.Value(), Bookmarks: v.Favorites.Value(),
 	}
 	if f.Bookmarks == nil {
 		f.Bookmarks = v.Favourites.Value()
 	}
 	if f.Views == nil && f.Likes == nil && f.Comments == nil && f.Shares == nil && f.Bookmarks == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no counts"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no counts"}
 	}
 	if f.Views != nil {
 		hidden := f.Likes == nil
 		f.HiddenStats = &hidden
 	}
 	v.describe(f, now)
-	return collector.Result{Class: collector.OK, Facts: f}
+	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe fills in what is no count. What cannot be understood stays nil.
-func (v video) describe(f *collector.Facts, now time.Time) {
+// describe sets all facts that are not counts. A malformed member stays nil.
+func (v video) describe(f *source.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {
 		if f.Title = fetch.Text(v.Description); f.Title == nil {
@@ -164,7 +163,7 @@ func (v video) describe(f *collector.Facts, now time.Time) {
 		}
 	}
 	if f.Username = fetch.Handle(v.Username); f.Username == nil {
-		if l, ok := v.shared(); ok && l.Handle != "" {
+		if l, ok := v.shareLink(); ok && l.Handle != "" {
 			f.Username = &l.Handle
 		}
 	}
@@ -174,8 +173,8 @@ func (v video) describe(f *collector.Facts, now time.Time) {
 	}
 }
 
-// shared is the link that TikTok gives for sharing, when it is one of a video.
-func (v video) shared() (link.Link, bool) {
+// shareLink returns the link for sharing, and false if it is missing or not the link of a video.
+func (v video) shareLink() (link.Link, bool) {
 	if v.ShareURL == nil {
 		return link.Link{}, false
 	}

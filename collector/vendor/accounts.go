@@ -9,29 +9,29 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func areAccounts(batch []collector.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == collector.KindAccount
+func areAccounts(batch []source.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wanted is how many of an account's newest entries are asked for at the least.
+// wanted returns the number of an account's newest entries that are requested at least.
 func (l *List) wanted(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units is how many units of a page each call asks for.
+// units returns the value of {units} for a call that requests the wanted entries: the number of page units.
 func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls is how many calls are made at the most to see the wanted entries: some more than full pages take, since a page may be
-// short, or empty, though there are more.
+// calls returns how many calls are made at most to get the wanted entries. It is more than full pages would need, because a page may be
+// short or empty although more pages follow.
 func (l *List) calls(wanted int) int {
 	switch {
 	case l.Path == "":
@@ -44,8 +44,8 @@ func (l *List) calls(wanted int) int {
 	return full + full/10 + 2
 }
 
-// accountCalls is the most calls that a batch of accounts takes. Those whose list ends early take fewer.
-func (s *Source) accountCalls(batch []collector.Target) int {
+// accountCalls returns the most calls that a batch of accounts may need.
+func (s *Source) accountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
 		at := s.callFor(t)
@@ -60,23 +60,23 @@ func (s *Source) accountCalls(batch []collector.Target) int {
 	return calls
 }
 
-// fetchAccounts asks for accounts, one after the other. When a call fails after others have been answered, the targets
-// that are left are Temporary.
-func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([]collector.Result, error) {
-	results := make([]collector.Result, len(batch))
+// fetchAccounts requests accounts, one after the other. If a call fails after the first account was answered, the remaining targets get the
+// result source.Unanswered.
+func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
-		r, err := collector.Result{}, failed
-		if failed == nil {
-			r, err = s.fetchAccount(ctx, t)
+		if failed != nil {
+			results[i] = source.Unanswered(t, failed)
+			continue
 		}
-		switch {
-		case err == nil:
-		case i == 0 || ctx.Err() != nil:
+		r, err := s.fetchAccount(ctx, budget, t)
+		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
-		default:
+		}
+		if err != nil {
 			failed = err
-			r = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			r = source.Unanswered(t, err)
 		}
 		r.Target = t
 		results[i] = r
@@ -84,31 +84,31 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 	return results, nil
 }
 
-// fetchAccount asks for one account's profile, and for the list of its videos unless it is private.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collector.Result, error) {
+// fetchAccount requests the profile of an account, and the list of its videos if the account is not private.
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	at := s.callFor(t)
 	if at < 0 || t.ExternalID == "" {
-		return collector.Result{Class: collector.Unsupported, Detail: s.config.Name + " is not configured for it"}, nil
+		return source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}, nil
 	}
 	call := s.config.Calls[at]
 	v := valuesOf(t)
 	if call.List != nil {
 		v.count = call.List.wanted(t.Depth)
 	}
-	page, err := s.askPage(ctx, call.Request, v)
+	page, err := s.fetchPage(ctx, budget, call.Request, v)
 	if err != nil {
-		return collector.Result{}, err
+		return source.Result{}, err
 	}
-	if page.class != collector.OK {
-		return page.refusal(), nil
+	if page.class != source.OK {
+		return page.result(), nil
 	}
 	items, err := findItems(page.body, call.Items, call.Unwrap)
 	if err != nil {
-		return collector.Result{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return source.Result{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	r := call.account(items, t, v)
 	r.Sandbox = page.sandbox
-	if r.Class != collector.OK || call.List == nil || r.Account.Private != nil && *r.Account.Private {
+	if r.Class != source.OK || call.List == nil || r.Account.Private != nil && *r.Account.Private {
 		return r, nil
 	}
 	if r.Account.ID != nil {
@@ -120,28 +120,28 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 	if call.List.Path == "" {
 		entries, err := call.List.entries(page.body, call.Platform, v.handle, s.now())
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		r.Account.Videos, r.Account.Listed = distinct(entries), true
 		return r, nil
 	}
-	return s.addVideos(ctx, call, v, t.Depth, r)
+	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account reads the profile. The first item is the account's, since one was asked for; but it must not be somebody else's,
-// who has taken over the handle.
-func (c Call) account(items []gjson.Result, t collector.Target, asked values) collector.Result {
+// account returns the result for a target from the first item of a profile. It returns source.HandleReused if the item belongs to another
+// account, which has the handle now. requested are the values of the request.
+func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
-		if c.Missing == collector.Temporary {
-			return collector.Result{Class: collector.Temporary, Detail: "the vendor's answer is empty"}
+		if c.Missing == source.Temporary {
+			return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
 		}
-		return collector.Result{Class: collector.Gone, Detail: "the vendor's answer leaves it out"}
+		return source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	}
 	item := items[0]
 	if state, ok := c.state(item); ok {
 		return state
 	}
-	f := &collector.AccountFacts{
+	f := &source.AccountFacts{
 		ID: c.Fields["account_id"].id(item), Username: fetch.Handle(c.Fields["username"].text(item)),
 		Name: fetch.Name(c.Fields["account_name"].text(item)), Bio: fetch.Name(c.Fields["bio"].text(item)),
 		ProfileLink: fetch.Link(c.Fields["profile_link"].text(item)), Private: c.Fields["private"].flag(item),
@@ -149,35 +149,36 @@ func (c Call) account(items []gjson.Result, t collector.Target, asked values) co
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
 		n, _, wrong := c.Fields[name].count(item)
 		if wrong {
-			return collector.Result{Class: collector.Temporary, Detail: "the item's " + name + " are no whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
 		}
 		*count = n
 	}
 	if f.ID == nil && f.Username == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item names no account"}
+		return source.Result{Class: source.Temporary, Detail: "the item has neither an id nor a handle of an account"}
 	}
 	switch {
-	case t.IsStranger(f):
-		return t.Stranger(false) // the caller knows whether
+	case source.IsOtherAccount(t, f):
+		return source.HandleReused(t, false) // the caller sets Sandbox
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
-		return collector.Result{Class: collector.Temporary, Detail: "the item does not say by an id whose it is"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
-		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(asked.handle)):
-		return collector.Result{Class: collector.Temporary, Detail: "an answer with an account that nobody asked for"}
+		link.DisplayUsername(*f.Username) != link.DisplayUsername(link.FoldUsername(requested.handle)):
+		return source.Result{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
-	return collector.Result{Class: collector.OK, Account: f}
+	return source.Result{Class: source.OK, Account: f}
 }
 
+// asksByHandle returns true if a request of the call contains the handle.
 func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos to what is known of an account, page by page, until there are as many as are wanted or no more.
-// When the pages are too short for that, fewer than the depth are no list: the rest of them would never be found.
-func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, r collector.Result) (collector.Result, error) {
+// addVideos adds the newest videos of an account to its result r. It stops when it has v.count videos or when the list ends. If the calls are
+// used up before there are depth videos, the result is Temporary: otherwise the remaining videos would never be found.
+func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
-	if !v.fill(l.Request) {
-		r.Detail = "the profile does not say what the list is asked by"
+	if !v.fills(l.Request) {
+		r.Detail = "the profile lacks a value that the request for the list needs"
 		return r, nil
 	}
 	var found []ingest.FoundVideo
@@ -185,40 +186,40 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 	calls := l.calls(v.count)
 	for n := range calls {
 		v.units = l.units(v.count - len(found))
-		page, err := s.askPage(ctx, l.Request, v)
+		page, err := s.fetchPage(ctx, budget, l.Request, v)
 		switch {
 		case err != nil:
-			return collector.Result{}, err
-		case page.class == collector.Private:
+			return source.Result{}, err
+		case page.class == source.Private:
 			yes := true
 			r.Account.Private = &yes
 			return r, nil
-		case page.class != collector.OK && v.cursor != "":
-			return collector.Result{Class: collector.Temporary, Detail: "the list breaks off: " + page.detail, Sandbox: page.sandbox}, nil
-		case page.class != collector.OK: // the account is there all the same
+		case page.class != source.OK && v.cursor != "":
+			return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + page.detail, Sandbox: page.sandbox}, nil
+		case page.class != source.OK: // the profile is still good
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
 		entries, err := l.entries(page.body, call.Platform, v.handle, s.now())
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		found = distinct(append(found, entries...))
 		next := l.next(page.body)
-		cut := n+1 < calls && collector.SpentUp(ctx) // by its budget: it is as long as it can be
-		if more = next != "" && next != v.cursor && !cut; !more || len(found) >= v.count {
+		outOfBudget := n+1 < calls && budget.Exhausted() // the list is as long as the budget allows
+		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
 			break
 		}
 		v.cursor = next
 	}
 	if more && len(found) < depth {
-		return collector.Result{Class: collector.Temporary, Detail: "the vendor's pages are shorter than the list can be read with", Sandbox: r.Sandbox}, nil
+		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}
 	r.Account.Videos, r.Account.Listed = found, true
 	return r, nil
 }
 
-// distinct keeps the first entry of each video: what is pinned on top comes again in its place.
+// distinct keeps the first entry of each video. A pinned video is listed twice: on top and in its place.
 func distinct(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
@@ -228,17 +229,17 @@ func distinct(found []ingest.FoundVideo) []ingest.FoundVideo {
 	})
 }
 
-// entries reads a page. A broken entry is left out; when all are broken, the answer is.
+// entries decodes a page of the list without its malformed entries. It returns a failure if all entries are malformed.
 func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
-		return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	out := make([]ingest.FoundVideo, 0, len(items))
-	notes := 0
+	placeholders := 0
 	for _, item := range items {
 		if l.Empty != nil && l.Empty.holds(item) {
-			notes++
+			placeholders++
 			continue
 		}
 		id := l.Fields["id"].id(item)
@@ -256,8 +257,8 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 		}
 		out = append(out, v)
 	}
-	if len(out) == 0 && len(items) > notes {
-		return nil, &collector.Failure{Class: collector.Temporary, Detail: "no entry of the list is a video with an id"}
+	if len(out) == 0 && len(items) > placeholders {
+		return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 	}
 	return out, nil
 }
@@ -275,10 +276,10 @@ func videoLink(p link.Platform, id, handle string) string {
 	}
 }
 
-// maxCursor bounds what is sent back to the vendor.
+// maxCursor is the longest cursor that is sent back to the vendor, in bytes.
 const maxCursor = 2048
 
-// next is the cursor of the following page, "" when there is none.
+// next returns the cursor of the next page, or "" on the last page.
 func (l *List) next(body gjson.Result) string {
 	if l.More != nil && !l.More.holds(body) {
 		return ""
@@ -295,31 +296,32 @@ func (l *List) next(body gjson.Result) string {
 	return ""
 }
 
-// page is a good answer, or one that concerns what was asked for.
+// page is a good answer, or an error that concerns only the requested account.
 type page struct {
 	body    gjson.Result
-	class   collector.Class // OK or a class of one target
+	class   source.Class // OK, or the class of the account
 	detail  string
 	sandbox bool
 }
 
-func (p page) refusal() collector.Result {
-	return collector.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
+// result returns the result for an error.
+func (p page) result() source.Result {
+	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 
-// askPage makes one call for one account; an answer that concerns the whole source is a *collector.Failure.
-func (s *Source) askPage(ctx context.Context, r Request, v values) (page, error) {
-	res, err := s.ask(ctx, r, filling{of: []values{v}})
+// fetchPage makes one call for one account. It returns a *source.Failure if the answer concerns the whole source.
+func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
+	res, err := s.send(ctx, budget, r, batchValues{targets: []values{v}})
 	if err != nil {
 		return page{}, err
 	}
-	body, verdict, detail := s.judge(res)
-	class := collector.Class(verdict)
+	body, text, detail := s.classify(res)
+	class := source.Class(text)
 	switch {
-	case class == collector.OK, slices.Contains(targetClasses, class):
+	case class == source.OK, slices.Contains(targetClasses, class):
 		return page{body: body, class: class, detail: detail, sandbox: res.Sandbox}, nil
-	case verdict == split:
-		return page{}, &collector.Failure{Class: collector.BadRequest, Detail: fmt.Sprintf("one account was refused as too many: %s", detail)}
+	case text == split:
+		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the vendor says that a call for one account has too many targets: %s", detail)}
 	}
 	return page{}, s.failure(res, body, class, detail)
 }

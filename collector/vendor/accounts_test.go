@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store"
@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// account is a target as the collector makes it of a link.
-func account(t testing.TB, pasted string, depth int) collector.Target {
+// account returns the target that the collector makes from a link.
+func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
 	require.Equal(t, link.Account, l.Kind)
-	out := collector.Target{Platform: l.Platform, Kind: collector.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
+	out := source.Target{Platform: l.Platform, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
 	if l.ID != "" {
 		out.ExternalID, out.AccountID = l.ID, l.ID
 	}
@@ -51,9 +51,9 @@ func listed(id string, at time.Time) ingest.FoundVideo {
 	return ingest.FoundVideo{ID: id, Link: "https://www.tiktok.com/@mira.cooks/video/" + id, UploadedAt: new(store.InstantOf(at))}
 }
 
-func TestEnsembleData_findsAccounts(t *testing.T) {
+func TestEnsembleData_fetchesAccounts(t *testing.T) {
 	t.Parallel()
-	ok := collector.AccountFacts{
+	ok := source.AccountFacts{
 		ID: new(miraID), Username: new("mira.cooks"), Name: new("Mira"), Bio: new("Tiny kitchen, big pancakes"), ProfileLink: new("https://mira.example/cooks"),
 		Followers: new(int64(1200)), Following: new(int64(12)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{
@@ -64,24 +64,24 @@ func TestEnsembleData_findsAccounts(t *testing.T) {
 	mira := profile(quoted, "Mira.Cooks", "1200", "false")
 	pages := []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000")), posts("null", post(train, "1760400000"))}
 	refusal := []sourcetest.Reply{{Status: 472, Body: `{"detail":"Private user"}`}}
-	bare, private, empty, big := collector.AccountFacts{ID: new(miraID), Listed: true}, ok, ok, ok
+	bare, private, empty, big := source.AccountFacts{ID: new(miraID), Listed: true}, ok, ok, ok
 	private.Private, private.Listed, private.Videos = new(true), false, nil
 	empty.Videos = nil
 	big.Followers = new(int64(9007199254740993))
 
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK:             {Profile: mira, Pages: pages, Class: collector.OK, Account: &ok},
-		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"data":{"user":{"id":` + quoted + `}}}`}, Pages: []sourcetest.Reply{posts("null")}, Class: collector.OK, Account: &bare},
-		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: 473, Body: `{"detail":"User not found"}`}, Class: collector.Gone},
-		sourcetest.WrongTypes:     {Profile: profile(quoted, "mira.cooks", `{"n":1}`, "false"), Class: collector.Temporary},
-		sourcetest.Strings:        {Profile: profile(miraID, "mira.cooks", `"1200"`, `"0"`), Pages: []sourcetest.Reply{posts(`"1718960000000"`, post(pancakes, `"1718960000"`)), pages[1]}, Class: collector.OK},
-		sourcetest.Big:            {Profile: profile(quoted, "mira.cooks", "9007199254740993", "false"), Pages: pages, Class: collector.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: profile(`"42"`, "rails_rain", "5", "false"), Class: collector.Temporary},
-		sourcetest.PrivateAccount: {Profile: mira, Pages: refusal, Class: collector.OK, Account: &private},
-		sourcetest.Empty:          {Profile: mira, Pages: []sourcetest.Reply{posts("null")}, Class: collector.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: mira, Pages: []sourcetest.Reply{pages[0], posts("null", post(train, "1760400000"), post(pancakes, "1718960000"))}, Class: collector.OK},
-		sourcetest.BrokenEntry:    {Profile: mira, Pages: []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000"), `{"aweme_id":["7"]}`, `7`), pages[1]}, Class: collector.OK},
-		sourcetest.BrokenList:     {Profile: mira, Pages: []sourcetest.Reply{posts("null", `{"id":"7382991827364555321"}`)}, Class: collector.Temporary},
+		sourcetest.OK:             {Profile: mira, Pages: pages, Class: source.OK, Account: &ok},
+		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"data":{"user":{"id":` + quoted + `}}}`}, Pages: []sourcetest.Reply{posts("null")}, Class: source.OK, Account: &bare},
+		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: 473, Body: `{"detail":"User not found"}`}, Class: source.Gone},
+		sourcetest.WrongTypes:     {Profile: profile(quoted, "mira.cooks", `{"n":1}`, "false"), Class: source.Temporary},
+		sourcetest.Strings:        {Profile: profile(miraID, "mira.cooks", `"1200"`, `"0"`), Pages: []sourcetest.Reply{posts(`"1718960000000"`, post(pancakes, `"1718960000"`)), pages[1]}, Class: source.OK},
+		sourcetest.Big:            {Profile: profile(quoted, "mira.cooks", "9007199254740993", "false"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: profile(`"42"`, "rails_rain", "5", "false"), Class: source.Temporary},
+		sourcetest.PrivateAccount: {Profile: mira, Pages: refusal, Class: source.OK, Account: &private},
+		sourcetest.Empty:          {Profile: mira, Pages: []sourcetest.Reply{posts("null")}, Class: source.OK, Account: &empty},
+		sourcetest.Pinned:         {Profile: mira, Pages: []sourcetest.Reply{pages[0], posts("null", post(train, "1760400000"), post(pancakes, "1718960000"))}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: mira, Pages: []sourcetest.Reply{posts("1718960000000", post(pancakes, "1718960000"), `{"aweme_id":["7"]}`, `7`), pages[1]}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: mira, Pages: []sourcetest.Reply{posts("null", `{"id":"7382991827364555321"}`)}, Class: source.Temporary},
 	}
 	refusals := map[sourcetest.Case]sourcetest.Answer{}
 	ensembleRefusals(refusals)
@@ -89,12 +89,12 @@ func TestEnsembleData_findsAccounts(t *testing.T) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt}
 	}
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: underTest("ensembledata"), Target: account(t, "https://www.tiktok.com/@Mira.Cooks", 120), Answers: answers,
+		New: newTestSource("ensembledata"), Target: account(t, "https://www.tiktok.com/@Mira.Cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/tt/user/posts") },
 	})
 }
 
-func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
+func TestSource_sendsRequestsOfEachVendorForAccounts(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
 	for name, tt := range map[string]struct {
@@ -104,18 +104,18 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 		want         []string
 		planned      int64
 	}{
-		"by handle, a few pages in one call": {
+		"by handle, several pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
-		"by the id that the profile tells": {
+		"list by the id in the profile": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"page by page": {
+		"one page per call": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{
@@ -123,14 +123,14 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 				"GET /v3/tiktok/profile/videos?handle=mira.cooks&max_cursor=c+1 [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"until there are no more": {
+		"until the list ends": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"0","has_more":0}`,
 			[]string{
 				"GET /v1/tiktok/profile?handle=mira.cooks [ " + sourcetest.Credential + "] ", "GET /v3/tiktok/profile/videos?handle=mira.cooks [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"with all in one answer": {
+		"profile and list in one answer": {
 			"apify", "https://www.tiktok.com/@mira.cooks", 200, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,
 			[]string{
 				"POST /acts/clockworks~tiktok-scraper/run-sync-get-dataset-items [Bearer " + sourcetest.Credential + " ] " +
@@ -143,9 +143,9 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 			t.Parallel()
 			web := record(t, tt.answer)
 			s := newSource(t, tt.vendor, web.base, nil)
-			batch := []collector.Target{account(t, tt.link, tt.depth)}
+			batch := []source.Target{account(t, tt.link, tt.depth)}
 			require.Equal(t, tt.planned, s.Plan(batch)[0][0].Units)
-			_, _ = s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			_, _ = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			for _, want := range tt.want {
 				require.Equal(t, want, <-web.requests)
 			}
@@ -154,35 +154,35 @@ func TestSource_asksForAccountsInEachVendorsWay(t *testing.T) {
 	}
 }
 
-func TestSource_doesNotTakeAnAccountForAnother(t *testing.T) {
+func TestSource_detectsReusedHandle(t *testing.T) {
 	t.Parallel()
 	known := account(t, "https://www.tiktok.com/@mira.cooks", 0)
 	known.AccountID = miraID
 	for name, tt := range map[string]struct {
 		answer sourcetest.Reply
-		class  collector.Class
+		class  source.Class
 	}{
-		"somebody took over the handle":   {profile(`"42"`, "mira.cooks", "5", "false"), collector.Taken},
-		"it was renamed":                  {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), collector.OK},
-		"the answer does not say whose":   {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, collector.Temporary},
-		"the answer is none of the kind":  {sourcetest.Reply{Body: `{"data":[]}`}, collector.Gone},
-		"the answer is that of a program": {sourcetest.Reply{Body: `{"data":"x"}`}, collector.Temporary},
+		"another account has the handle": {profile(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
+		"the account was renamed":        {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
+		"a profile without id":           {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, source.Temporary},
+		"an empty list":                  {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
+		"a string instead of a profile":  {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSource(t, "ensembledata", record(t, tt.answer.Body).base, nil)
-			results, err := s.Fetch(t.Context(), []collector.Target{known}, nil)
-			var f *collector.Failure
-			if tt.class == collector.Temporary && err != nil {
+			results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(nil))
+			var f *source.Failure
+			if tt.class == source.Temporary && err != nil {
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class)
+				require.Equal(t, source.Temporary, f.Class)
 				return
 			}
 			require.NoError(t, err)
 			require.Equal(t, tt.class, results[0].Class, results[0].Detail)
 		})
 	}
-	t.Run("what cannot be asked for is not served", func(t *testing.T) {
+	t.Run("serves no account that it cannot request", func(t *testing.T) {
 		t.Parallel()
 		s := newSource(t, "ensembledata", "http://127.0.0.1:1", nil)
 		for _, pasted := range []string{"https://www.tiktok.com/share/user/6801234567890123456", "https://www.youtube.com/@mira", "https://www.facebook.com/mira"} {
@@ -190,14 +190,14 @@ func TestSource_doesNotTakeAnAccountForAnother(t *testing.T) {
 			require.False(t, ok, pasted)
 		}
 		for _, p := range []link.Platform{link.TikTok, link.Instagram} {
-			size, ok := s.Serves(collector.Target{Platform: p, Kind: collector.KindAccount})
+			size, ok := s.Serves(source.Target{Platform: p, Kind: source.KindAccount})
 			require.True(t, ok)
 			require.Equal(t, 1, size)
 		}
 	})
 }
 
-func TestSandbox_accountsAreFound(t *testing.T) {
+func TestSandbox_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -209,49 +209,49 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 			for _, category := range sandbox.AccountCategories(p) {
 				t.Run(name+" "+string(p)+" "+string(category), func(t *testing.T) {
 					t.Parallel()
-					s, world, _ := play(t, name)
+					s, world, _ := startSandbox(t, name)
 					truth, ok := world.Account(p, world.FindAccount(p, category), sourcetest.Now)
 					require.True(t, ok)
-					batch := []collector.Target{account(t, truth.Link, 5000)}
-					results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+					batch := []source.Target{account(t, truth.Link, 5000)}
+					results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 					require.NoError(t, err)
 					requireAccount(t, name, world, truth, results[0])
 				})
 			}
 		}
 	}
-	t.Run("facebook by number", func(t *testing.T) {
+	t.Run("Facebook by id", func(t *testing.T) {
 		t.Parallel()
 		for _, name := range []string{"sandbox", "scrapecreators"} {
-			s, world, _ := play(t, name)
+			s, world, _ := startSandbox(t, name)
 			truth, ok := world.Account(link.Facebook, world.FindAccount(link.Facebook, sandbox.AccountNormal), sourcetest.Now)
 			require.True(t, ok)
-			batch := []collector.Target{account(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			batch := []source.Target{account(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			requireAccount(t, name, world, truth, results[0])
 		}
 	})
 }
 
-func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r collector.Result) {
+func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r source.Result) {
 	t.Helper()
 	if name == "apify" {
-		// An actor lists videos alone: without any it says nothing, and it does not tell a private account from none.
+		// The actor returns videos only. It returns nothing for an account without videos, and one error for private and missing accounts.
 		switch truth.Category {
 		case sandbox.AccountEmpty:
-			require.Equal(t, collector.Temporary, r.Class)
+			require.Equal(t, source.Temporary, r.Class)
 			return
 		case sandbox.AccountPrivate:
-			require.Equal(t, collector.Gone, r.Class)
+			require.Equal(t, source.Gone, r.Class)
 			return
 		}
 	}
 	if truth.Category == sandbox.AccountGone {
-		require.Equal(t, collector.Gone, r.Class)
+		require.Equal(t, source.Gone, r.Class)
 		return
 	}
-	require.Equal(t, collector.OK, r.Class, r.Detail)
+	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.True(t, r.Sandbox)
 	a := r.Account
 	require.Equal(t, truth.ID, *a.ID)
@@ -283,7 +283,7 @@ func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandb
 	require.ElementsMatch(t, world.Uploads(truth.Platform, truth.Handle, sourcetest.Now), ids)
 }
 
-// minimalAccount is the least that is accepted of a vendor that knows accounts.
+// minimalAccount is the smallest valid description with accounts.
 const minimalAccount = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{
@@ -293,30 +293,30 @@ const minimalAccount = `{
 	}]
 }`
 
-func TestDecode_namesWhatIsWrongWithAccounts(t *testing.T) {
+func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	t.Parallel()
 	_, err := vendor.Decode([]byte(minimalAccount))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"a batch":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch has a meaning with videos only"},
-		"a match":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match has a meaning with videos only"},
-		"a call for details":           {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details has a meaning with videos only"},
-		"hidden counts":                {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent has a meaning with videos only"},
-		"a fact of videos":             {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is no fact; there are account_id, account_name, bio, followers, following, private, profile_link, username"},
-		"nobody's profile":             {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
-		"a list of a video":            {`"kind": "account"`, `"kind": "video"`, "calls[0].list has a meaning with accounts only"},
+		"a batch":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
+		"a match":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
+		"a call for details":           {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
+		"hidden counts":                {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
+		"a fact of videos":             {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
+		"no id and no handle":          {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
+		"a list of a video":            {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
 		"a list without target":        {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
-		"an unknown placeholder":       {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the placeholder {page}; there are {id}, {link}, {handle}, {cursor}, {units} and {count}"},
-		"a cursor in the profile":      {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the placeholder {cursor}; there are {id}, {link} and {handle}"},
-		"a cursor from nowhere":        {`"next": ["next"], `, ``, "calls[0].list.next must name a path where {cursor} is used, and only there"},
-		"a cursor to nowhere":          {`{cursor}`, `0`, "calls[0].list.next must name a path where {cursor} is used, and only there"},
+		"an unknown placeholder":       {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} and {count}"},
+		"a cursor in the profile":      {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} and {handle}"},
+		"a cursor without next":        {`"next": ["next"], `, ``, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
+		"next without a cursor":        {`{cursor}`, `0`, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
 		"a page without size":          {`"page": 10`, `"page": 0`, "calls[0].list.page must be 1 to 1000, not 0"},
-		"units without bound":          {`{cursor}`, `{cursor}{units}`, "calls[0].list.max_units must be at least 1 where {units} is used, and only there, not 0"},
-		"a bound without units":        {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 where {units} is used, and only there, not 3"},
-		"too much that is new":         {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
+		"units without max_units":      {`{cursor}`, `{cursor}{units}`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 0"},
+		"max_units without units":      {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 3"},
+		"fresh above its limit":        {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
 		"an entry without id":          {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
-		"an unknown fact of an entry":  {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is no fact; there are id, uploaded_at"},
-		"a list that looks nowhere":    {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
+		"an unknown fact of an entry":  {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
+		"an empty path in more":        {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
 		"a list in the profile's call": {`"path": "/l/{id}", `, ``, "calls[0].list needs a path for a method, query, body, next, more or max_units"},
 		"an unknown member":            {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
 	} {
@@ -329,22 +329,23 @@ func TestDecode_namesWhatIsWrongWithAccounts(t *testing.T) {
 	}
 }
 
-func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
+func TestSource_stopsListAtBudget(t *testing.T) {
 	t.Parallel()
 	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)
-	deep := []collector.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
+	deep := []source.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
 	plan := s.Plan(deep)[0]
 	require.Greater(t, plan[0].Units, int64(100))
 	plan[0].Units = 2
-	results, err := s.Fetch(t.Context(), deep, plan)
+	budget := source.NewCallBudget(plan)
+	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, results[0].Class)
-	require.Len(t, web.requests, 2, "the profile and a page, not one more")
-	require.EqualValues(t, 2, plan[0].Units)
+	require.Equal(t, source.OK, results[0].Class)
+	require.Len(t, web.requests, 2, "one call for the profile and one for a page")
+	require.EqualValues(t, 2, budget.Spent()[0].Units)
 
 	plan[0].Units = 1
-	_, err = s.Fetch(t.Context(), deep, plan)
-	require.ErrorIs(t, err, collector.ErrUnpaid, "an account whose list was never asked for is no empty one")
+	_, err = s.Fetch(t.Context(), deep, source.NewCallBudget(plan))
+	require.ErrorIs(t, err, source.ErrNoUnits, "an account whose list was not requested is not an empty account")
 	require.Len(t, web.requests, 3)
 }

@@ -9,27 +9,27 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// verdict returns what an answer as a whole means, before its items are read: a collector.Class, or split. body is the zero Result if
-// the answer is not JSON. Then something other than the vendor has answered, and the vendor's rules do not apply.
+// classOf returns the class of an answer, or split, before its items are read. body is the zero Result if the answer is not JSON. In this
+// case, something other than the vendor has answered, and the rules of the vendor do not apply.
 //
 // ofSource is true if the status or a rule says that the credential is refused. The status 403 alone is not enough, even if a rule
 // matches it: vendors pass on the platform's refusal of one target as 403.
-func (c Config) verdict(status int, body gjson.Result) (class string, ofSource bool) {
-	spoke := body.Exists()
+func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
+	isJSON := body.Exists()
 	for _, r := range c.Rules {
-		if spoke && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
-			said := r.When != nil || status != http.StatusForbidden
-			return r.Class, said && r.Class == string(collector.AuthFailed)
+		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
+			certain := r.When != nil || status != http.StatusForbidden
+			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
 	}
-	return string(fetch.ClassOf(status, spoke)), fetch.NamesCredential(status)
+	return string(fetch.ClassOf(status, isJSON)), fetch.NamesCredential(status)
 }
 
-// message is the vendor's own word on an error, "" when there is none.
+// message returns the text of an error, or "" if there is none.
 func (c Config) message(body gjson.Result) string {
 	for _, path := range c.Message {
 		if v := body.Get(path); v.Type == gjson.String && v.Str != "" {
@@ -39,8 +39,8 @@ func (c Config) message(body gjson.Result) string {
 	return ""
 }
 
-// findItems finds the items of a good answer; the error says that there is neither an item nor a list where one should be, or
-// far too long a list.
+// findItems returns the items of a good answer. It returns an error if there is neither an item nor a list at any of the paths, or if the
+// list has more than fetch.MaxItems items.
 func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error) {
 	for _, path := range paths {
 		v := body
@@ -75,29 +75,29 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(paths, ", "))
 }
 
-// read gives the outcome for each of the asked ids, by id. An item that belongs to none of them casts doubt on what is
-// left out; of two items for one id the first counts.
-func (c Call) read(items []gjson.Result, asked []string, now time.Time) map[string]collector.Result {
-	out := make(map[string]collector.Result, len(asked))
-	strangers := false
+// results returns the result for each requested id. If an item belongs to no requested id, missing ids are Temporary. If two items have the
+// same id, the first one is used.
+func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
+	out := make(map[string]source.Result, len(requested))
+	foreign := false // an item belongs to no requested id
 	for _, item := range items {
-		id := c.match(item, items, asked)
+		id := c.match(item, items, requested)
 		if id == "" {
-			strangers = true
+			foreign = true
 			continue
 		}
 		if _, twice := out[id]; !twice {
 			out[id] = c.result(item, now)
 		}
 	}
-	missing := collector.Result{Class: collector.Gone, Detail: "the vendor's answer leaves it out"}
+	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {
-	case strangers:
-		missing = collector.Result{Class: collector.Temporary, Detail: "left out of an answer with an item that nobody asked for"}
+	case foreign:
+		missing = source.Result{Class: source.Temporary, Detail: "missing from an answer with an item that was not requested"}
 	case c.Missing != "":
 		missing.Class = c.Missing
 	}
-	for _, id := range asked {
+	for _, id := range requested {
 		if _, ok := out[id]; !ok {
 			out[id] = missing
 		}
@@ -105,20 +105,20 @@ func (c Call) read(items []gjson.Result, asked []string, now time.Time) map[stri
 	return out
 }
 
-// match says to which asked id an item belongs, "" for none.
-func (c Call) match(item gjson.Result, all []gjson.Result, asked []string) string {
-	if c.Match.Sole && len(all) == 1 && len(asked) == 1 && item.IsObject() {
-		return asked[0]
+// match returns the requested id that an item belongs to, or "".
+func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) string {
+	if c.Match.Sole && len(all) == 1 && len(requested) == 1 && item.IsObject() {
+		return requested[0]
 	}
 	for _, path := range c.Match.ID {
-		if text, ok := scalar(item.Get(path)); ok && slices.Contains(asked, text) {
+		if text, ok := scalar(item.Get(path)); ok && slices.Contains(requested, text) {
 			return text
 		}
 	}
 	for _, path := range c.Match.Link {
 		parts := strings.FieldsFunc(item.Get(path).Str, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
 		for _, part := range parts {
-			if slices.Contains(asked, part) {
+			if slices.Contains(requested, part) {
 				return part
 			}
 		}
@@ -126,26 +126,26 @@ func (c Call) match(item gjson.Result, all []gjson.Result, asked []string) strin
 	return ""
 }
 
-// state is what an item means that stands in place of its facts.
-func (c Call) state(item gjson.Result) (collector.Result, bool) {
+// state returns the result for an item that matches one of the states of the call, and false otherwise.
+func (c Call) state(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.holds(item) {
-			return collector.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
+			return source.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
 		}
 	}
-	return collector.Result{}, false
+	return source.Result{}, false
 }
 
-// result reads one item.
-func (c Call) result(item gjson.Result, now time.Time) collector.Result {
+// result returns the result for an item.
+func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.state(item); ok {
 		return state
 	}
-	f := &collector.Facts{}
+	f := &source.Facts{}
 	counts := map[string]**int64{"views": &f.Views, "likes": &f.Likes, "comments": &f.Comments, "shares": &f.Shares, "bookmarks": &f.Bookmarks}
-	some := false
+	hasCounts := false
 	hidden := c.Fields["hidden_stats"].flag(item)
-	hide := func(yes bool) {
+	setHidden := func(yes bool) {
 		if hidden == nil || yes {
 			hidden = &yes
 		}
@@ -153,22 +153,22 @@ func (c Call) result(item gjson.Result, now time.Time) collector.Result {
 	for name, count := range counts {
 		n, withheld, wrong := c.Fields[name].count(item)
 		if wrong {
-			return collector.Result{Class: collector.Temporary, Detail: "the item's " + name + " are no whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
 		}
 		*count = n
-		some = some || n != nil || withheld
+		hasCounts = hasCounts || n != nil || withheld
 		if withheld {
-			hide(true)
-		} else if n != nil && c.canHide(name) {
-			hide(false)
+			setHidden(true)
+		} else if n != nil && c.reportsHidden(name) {
+			setHidden(false)
 		}
 	}
-	if !some {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has none of the counts"}
+	if !hasCounts {
+		return source.Result{Class: source.Temporary, Detail: "the item has no counts"}
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if f.Views != nil && *counts[name] == nil {
-			hide(true)
+			setHidden(true)
 		}
 	}
 	f.HiddenStats = hidden
@@ -185,11 +185,11 @@ func (c Call) result(item gjson.Result, now time.Time) collector.Result {
 	f.IsAd = c.Fields["is_ad"].flag(item)
 	f.ShopAd = c.Fields["shop_ad"].flag(item)
 	f.ShopProductID = c.Fields["shop_product_id"].id(item)
-	return collector.Result{Class: collector.OK, Facts: f}
+	return source.Result{Class: source.OK, Facts: f}
 }
 
-// canHide is whether the vendor would say so if the platform withheld the count.
-func (c Call) canHide(name string) bool {
+// reportsHidden returns true if the vendor's answer shows whether the platform hides the count.
+func (c Call) reportsHidden(name string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, name) ||
 		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-func TestPeriod_names(t *testing.T) {
+func TestPeriod_windowReturnsIDAndEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 31, 23, 59, 30, 0, time.FixedZone("", -3600)) // already next year in UTC
 	for period, want := range map[Period][2]string{
@@ -63,7 +63,7 @@ func TestField_readsFlags(t *testing.T) {
 	}
 }
 
-func TestField_readsInsideTexts(t *testing.T) {
+func TestField_readsJSONInsideStrings(t *testing.T) {
 	t.Parallel()
 	field := Field{{Path: "a", Inside: "0.id"}, {Path: "b"}}
 	for item, want := range map[string]string{
@@ -105,7 +105,7 @@ func TestField_readsTimesAndLengths(t *testing.T) {
 	}
 }
 
-func TestCall_knowsWithheldCounts(t *testing.T) {
+func TestCall_reportsHiddenCounts(t *testing.T) {
 	t.Parallel()
 	call := Call{
 		HiddenWhenAbsent: []string{"comments"},
@@ -118,14 +118,14 @@ func TestCall_knowsWithheldCounts(t *testing.T) {
 		`{"l":2}`: new(false), `{"l":-1}`: new(true), `{"v":1,"c":3,"h":false}`: new(false),
 	} {
 		r := call.result(gjson.Parse(item), time.Now())
-		require.Equal(t, collector.OK, r.Class, item)
+		require.Equal(t, source.OK, r.Class, item)
 		require.Equal(t, want, r.Facts.HiddenStats, item)
 	}
 	r := call.result(gjson.Parse(`{"h":true,"x":1}`), time.Now())
-	require.Equal(t, collector.Temporary, r.Class, "an item without any count is none")
+	require.Equal(t, source.Temporary, r.Class, "an item without counts is temporary")
 }
 
-func TestCall_refusesEndlessLists(t *testing.T) {
+func TestFindItems_limitsItems(t *testing.T) {
 	t.Parallel()
 	items, err := findItems(gjson.Parse(`{"data":[`+strings.TrimSuffix(strings.Repeat("0,", 1000), ",")+`]}`), []string{"data"}, nil)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func FuzzRead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(text)
 	}
-	asked := []string{"7382991827364555321", "7561000000000000001", "DHtWpRvMBiw", "kJ4_q-Zx9W0", "845589071817523"}
+	requested := []string{"7382991827364555321", "7561000000000000001", "DHtWpRvMBiw", "kJ4_q-Zx9W0", "845589071817523"}
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	var configs []Config
 	for _, name := range Shipped() {
@@ -157,11 +157,11 @@ func FuzzRead(f *testing.F) {
 		}
 		body := gjson.ParseBytes(text)
 		for _, config := range configs {
-			class, _ := config.verdict(200, body)
+			class, _ := config.classOf(200, body)
 			require.NotEmpty(t, class)
 			_ = config.message(body)
 			for _, call := range config.Calls {
-				if call.Kind == collector.KindAccount {
+				if call.Kind == source.KindAccount {
 					fuzzAccount(t, call, body, now)
 					continue
 				}
@@ -169,11 +169,11 @@ func FuzzRead(f *testing.F) {
 				if err != nil {
 					continue
 				}
-				for _, ids := range [][]string{asked, asked[:1]} {
-					answers := call.read(items, ids, now)
+				for _, ids := range [][]string{requested, requested[:1]} {
+					answers := call.results(items, ids, now)
 					require.Len(t, answers, len(ids))
 					for _, id := range ids {
-						require.Equal(t, answers[id].Class == collector.OK, answers[id].Facts != nil)
+						require.Equal(t, answers[id].Class == source.OK, answers[id].Facts != nil)
 						if facts := answers[id].Facts; facts != nil {
 							checkFacts(t, *facts, now)
 						}
@@ -184,14 +184,14 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkFacts is what holds for any facts, however hostile the answer.
-func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
-	some := false
+// checkFacts checks what must be true of any facts, whatever the answer was.
+func checkFacts(t *testing.T, f source.Facts, now time.Time) {
+	hasCounts := false
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments, f.Shares, f.Bookmarks} {
 		require.True(t, count == nil || *count >= 0)
-		some = some || count != nil
+		hasCounts = hasCounts || count != nil
 	}
-	require.True(t, some || f.HiddenStats != nil && *f.HiddenStats)
+	require.True(t, hasCounts || f.HiddenStats != nil && *f.HiddenStats)
 	for _, text := range []*string{f.Title, f.Username, f.AccountID, f.AccountName, f.SongName, f.ShopProductID} {
 		require.True(t, text == nil || !strings.ContainsRune(*text, 0))
 	}
@@ -202,10 +202,10 @@ func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
 
 func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 	t.Helper()
-	target := collector.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
+	target := source.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
 	if items, err := findItems(body, call.Items, call.Unwrap); err == nil {
 		r := call.account(items, target, valuesOf(target))
-		require.Equal(t, r.Class == collector.OK, r.Account != nil)
+		require.Equal(t, r.Class == source.OK, r.Account != nil)
 		if r.Account != nil {
 			require.True(t, r.Account.ID != nil || r.Account.Username != nil)
 		}

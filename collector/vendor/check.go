@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -20,22 +20,23 @@ const (
 	maxFresh = 1000
 )
 
-// split is the class, in rules only, of an answer that means: too many targets at once.
+// split is the class of an answer which means that the call had too many targets. Only rules have this class.
 const split = "split"
 
 var (
-	wholeClasses  = []collector.Class{collector.Temporary, collector.RateLimited, collector.QuotaSpent, collector.AuthFailed, collector.BadRequest}
-	targetClasses = []collector.Class{collector.Gone, collector.Private, collector.Restricted, collector.Unsupported}
+	sourceClasses = []source.Class{source.Temporary, source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest}
+	targetClasses = []source.Class{source.Gone, source.Private, source.Restricted, source.Unsupported}
 	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
 )
 
-// problems gathers what is wrong with a description, each with the member that it concerns.
+// problems are the errors of a description. Each error begins with the member that it concerns.
 type problems []error
 
 func (p *problems) add(member, format string, args ...any) {
 	*p = append(*p, fmt.Errorf("%s %s", member, fmt.Sprintf(format, args...)))
 }
 
+// check returns all errors of a description.
 func (c Config) check() error {
 	var p problems
 	if !shippedName.MatchString(c.Name) || len(c.Name) > 40 {
@@ -45,7 +46,7 @@ func (c Config) check() error {
 	switch c.Auth.In {
 	case "bearer":
 		if c.Auth.Name != "" {
-			p.add("auth.name", "has no meaning with bearer")
+			p.add("auth.name", "is not used with bearer")
 		}
 	case "header", "query":
 		if c.Auth.Name == "" {
@@ -64,7 +65,7 @@ func (c Config) check() error {
 	for i, l := range c.Limits {
 		member := fmt.Sprintf("limits[%d]", i)
 		if l.Name == "" || names[l.Name] {
-			p.add(member+".name", "must be there and unique, not %q", l.Name)
+			p.add(member+".name", "must be a unique name, not %q", l.Name)
 		}
 		names[l.Name] = true
 		if l.Calls < 1 {
@@ -79,7 +80,7 @@ func (c Config) check() error {
 		r.check(&p, fmt.Sprintf("rules[%d]", i))
 	}
 	if len(c.Calls) == 0 {
-		p.add("calls", "must hold at least one call")
+		p.add("calls", "must have at least one call")
 	}
 	for i, call := range c.Calls {
 		call.check(&p, fmt.Sprintf("calls[%d]", i))
@@ -102,8 +103,8 @@ func checkPeriod(p *problems, member string, period Period) {
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath keeps to the part of gjson that is the same on any input. Its modifiers can be pointed at texts inside the
-// answer, which nobody has checked for depth; Alternative.Inside does the same after a check.
+// checkPath allows only simple gjson paths. Modifiers can parse a text inside the answer whose depth was not checked; Alternative.Inside
+// does this after a check.
 func checkPath(p *problems, member, path string) {
 	if notPlain.MatchString(path) {
 		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)
@@ -132,9 +133,9 @@ func (r Rule) check(p *problems, member string) {
 		}
 		r.And.check(p, member+".and")
 	}
-	class := collector.Class(r.Class)
-	if r.Class != split && !slices.Contains(wholeClasses, class) && !slices.Contains(targetClasses, class) {
-		p.add(member+".class", "must be split or one of %v, not %q", append(slices.Clone(targetClasses), wholeClasses...), r.Class)
+	class := source.Class(r.Class)
+	if r.Class != split && !slices.Contains(sourceClasses, class) && !slices.Contains(targetClasses, class) {
+		p.add(member+".class", "must be split or one of %v, not %q", append(slices.Clone(targetClasses), sourceClasses...), r.Class)
 	}
 }
 
@@ -146,20 +147,20 @@ func (c Call) check(p *problems, member string) {
 		p.add(member+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
 	}
 	checkItems(p, member, c.Items, c.Unwrap)
-	if c.Missing != "" && c.Missing != collector.Gone && c.Missing != collector.Temporary {
+	if c.Missing != "" && c.Missing != source.Gone && c.Missing != source.Temporary {
 		p.add(member+".missing", "must be gone or temporary, not %q", c.Missing)
 	}
 	for i, s := range c.States {
 		at := fmt.Sprintf("%s.states[%d]", member, i)
 		s.When.check(p, at)
-		if s.Class != collector.Temporary && !slices.Contains(targetClasses, s.Class) {
+		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
 			p.add(at+".class", "must be temporary or one of %v, not %q", targetClasses, s.Class)
 		}
 	}
 	switch c.Kind {
-	case collector.KindVideo:
+	case source.KindVideo:
 		c.checkVideos(p, member)
-	case collector.KindAccount:
+	case source.KindAccount:
 		c.checkAccount(p, member)
 	default:
 		p.add(member+".kind", "must be video or account, not %q", c.Kind)
@@ -167,7 +168,7 @@ func (c Call) check(p *problems, member string) {
 }
 
 func (c Call) checkVideos(p *problems, member string) {
-	c.Request.check(p, member, ofVideos)
+	c.Request.check(p, member, videoPlaceholders)
 	c.checkBatch(p, member)
 	for name, paths := range map[string][]string{"match.id": c.Match.ID, "match.link": c.Match.Link} {
 		for i, path := range paths {
@@ -175,18 +176,18 @@ func (c Call) checkVideos(p *problems, member string) {
 		}
 	}
 	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
-		p.add(member+".match", "must name an id, a link or sole")
+		p.add(member+".match", "must have an id, a link or sole")
 	}
 	if c.Match.Sole && c.size() > 1 {
 		p.add(member+".match.sole", "needs a batch of one")
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
-			p.add(member+".hidden_when_absent", "must name counts that fields has, not %q", name)
+			p.add(member+".hidden_when_absent", "must name counts in fields, not %q", name)
 		}
 	}
 	if c.List != nil {
-		p.add(member+".list", "has a meaning with accounts only")
+		p.add(member+".list", "is for accounts only")
 	}
 	counts := 0
 	for name, field := range c.Fields {
@@ -200,19 +201,20 @@ func (c Call) checkVideos(p *problems, member string) {
 	}
 }
 
-// checkAccount refuses what has a meaning with videos only: an account is asked for alone, so that its answer is its own.
+// checkAccount checks a call for accounts. It refuses members that only calls for videos use: accounts are requested one at a time, so
+// that items need not be matched.
 func (c Call) checkAccount(p *problems, member string) {
 	if c.size() > 1 {
-		p.add(member+".batch", "has a meaning with videos only: accounts are asked for one at a time")
+		p.add(member+".batch", "is for videos only: accounts are requested one at a time")
 	}
 	if len(c.Match.ID)+len(c.Match.Link) > 0 || c.Match.Sole {
-		p.add(member+".match", "has a meaning with videos only: accounts are asked for one at a time")
+		p.add(member+".match", "is for videos only: accounts are requested one at a time")
 	}
 	if c.Details {
-		p.add(member+".details", "has a meaning with videos only")
+		p.add(member+".details", "is for videos only")
 	}
 	if len(c.HiddenWhenAbsent) > 0 {
-		p.add(member+".hidden_when_absent", "has a meaning with videos only")
+		p.add(member+".hidden_when_absent", "is for videos only")
 	}
 	for name, field := range c.Fields {
 		field.check(p, member+".fields."+name, name, accountFacts)
@@ -220,9 +222,9 @@ func (c Call) checkAccount(p *problems, member string) {
 	if len(c.Fields["account_id"]) == 0 && len(c.Fields["username"]) == 0 {
 		p.add(member+".fields", "must have account_id or username")
 	}
-	known := ofAccounts
+	known := accountPlaceholders
 	if c.List != nil && c.List.Path == "" {
-		known = ofAccountsAndLists
+		known = accountWithListPlaceholders
 	}
 	c.Request.check(p, member, known)
 	if c.List != nil {
@@ -232,7 +234,7 @@ func (c Call) checkAccount(p *problems, member string) {
 
 func (l List) check(p *problems, member string) {
 	if l.Path != "" {
-		l.Request.check(p, member, ofLists)
+		l.Request.check(p, member, listPlaceholders)
 	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.More != nil || l.MaxUnits != 0 {
 		p.add(member, "needs a path for a method, query, body, next, more or max_units")
 	}
@@ -242,7 +244,7 @@ func (l List) check(p *problems, member string) {
 	}
 	units := slices.ContainsFunc(l.templates(), func(template string) bool { return strings.Contains(template, "{units}") })
 	if l.MaxUnits < 0 || units != (l.MaxUnits > 0) {
-		p.add(member+".max_units", "must be at least 1 where {units} is used, and only there, not %d", l.MaxUnits)
+		p.add(member+".max_units", "must be at least 1 if {units} is used, and 0 otherwise, not %d", l.MaxUnits)
 	}
 	if l.Fresh < 0 || l.Fresh > maxFresh {
 		p.add(member+".fresh", "must be 0 to %d, not %d", maxFresh, l.Fresh)
@@ -252,7 +254,7 @@ func (l List) check(p *problems, member string) {
 	}
 	cursor := slices.ContainsFunc(l.templates(), func(template string) bool { return strings.Contains(template, "{cursor}") })
 	if cursor != (len(l.Next) > 0) {
-		p.add(member+".next", "must name a path where {cursor} is used, and only there")
+		p.add(member+".next", "must have a path if {cursor} is used, and no path otherwise")
 	}
 	if l.More != nil {
 		l.More.check(p, member+".more")
@@ -270,7 +272,7 @@ func (l List) check(p *problems, member string) {
 
 func checkItems(p *problems, member string, items, unwrap []string) {
 	if len(items) == 0 {
-		p.add(member+".items", "must hold at least one path")
+		p.add(member+".items", "must have at least one path")
 	}
 	for i, path := range items {
 		if path != "." {
@@ -282,7 +284,7 @@ func checkItems(p *problems, member string, items, unwrap []string) {
 	}
 }
 
-// checkBatch sees to it that the targets can be told apart in the request.
+// checkBatch checks that a request can contain the values of several targets.
 func (c Call) checkBatch(p *problems, member string) {
 	if c.size() == 1 {
 		return
@@ -297,17 +299,18 @@ func (c Call) checkBatch(p *problems, member string) {
 	}
 }
 
-// naming is which placeholders a request may have. The first three name the target, and one of them must be there.
-type naming []string
+// placeholders are the placeholders that a request may have. The first three identify the target; a request must have at least one of
+// these three.
+type placeholders []string
 
 var (
-	ofVideos           = naming{"{id}", "{link}", "{handle}"}
-	ofAccounts         = ofVideos
-	ofAccountsAndLists = naming{"{id}", "{link}", "{handle}", "{count}"}
-	ofLists            = naming{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
+	videoPlaceholders           = placeholders{"{id}", "{link}", "{handle}"}
+	accountPlaceholders         = videoPlaceholders
+	accountWithListPlaceholders = placeholders{"{id}", "{link}", "{handle}", "{count}"}
+	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
 )
 
-func (r Request) check(p *problems, member string, known naming) {
+func (r Request) check(p *problems, member string, known placeholders) {
 	if r.Method != "" && r.Method != http.MethodGet && r.Method != http.MethodPost {
 		p.add(member+".method", "must be GET or POST, not %q", r.Method)
 	}
@@ -339,17 +342,18 @@ func (r Request) check(p *problems, member string, known naming) {
 	}
 }
 
-// check says whether a text names the target.
-func (known naming) check(p *problems, member, text string) (used bool) {
+// check checks the placeholders of a text. It returns true if one of them identifies the target.
+func (known placeholders) check(p *problems, member, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {
-			p.add(member, "has the placeholder %s; there are %s and %s", f, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
+			p.add(member, "has the unknown placeholder %s; use %s and %s", f, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
 		}
-		used = used || slices.Contains(known[:3], f)
+		identifies = identifies || slices.Contains(known[:3], f)
 	}
-	return used
+	return identifies
 }
 
+// texts returns all strings in a decoded JSON value, except the names of members.
 func texts(v any) []string {
 	var out []string
 	switch v := v.(type) {

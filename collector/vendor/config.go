@@ -13,118 +13,119 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Config describes a vendor. Paths into answers are gjson paths (statistics.play_count, data.0.id,
+// Config describes the API of a vendor. Paths into answers are gjson paths (statistics.play_count, data.0.id,
 // anchors.#(key=="x").id) without modifiers and pipes.
 type Config struct {
 	Name    string `json:"name"`            // lower case; part of the source's name
-	Notes   string `json:"notes,omitempty"` // for the reader
+	Notes   string `json:"notes,omitempty"` // notes for the reader of the description
 	BaseURL string `json:"base_url"`
 	Auth    Auth   `json:"auth"`
-	// Timeout of one call, e.g. "60s"; absent means the client's.
+	// Timeout is the timeout of one call, e.g. "60s". If it is absent, the timeout of the HTTP client is used.
 	Timeout     Duration `json:"timeout,omitempty"`
-	Concurrency int      `json:"concurrency,omitempty"` // calls under way at once, shared as collector.Slots says; 0 means 4
+	Concurrency int      `json:"concurrency,omitempty"` // calls that one collector makes at the same time; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets says when units that are used up come back, if the vendor does not say so itself.
+	// QuotaResets is the period of the vendor's quota. A spent quota is reset at the end of the period. It is used if the vendor's answers do
+	// not contain the time of the reset.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
-	Message     []string `json:"message,omitempty"` // where an error's text may stand
-	Rules       []Rule   `json:"rules,omitempty"`   // what answers mean, the first that applies; else their status decides
-	Calls       []Call   `json:"calls"`             // the first that can ask for a target is used
+	Message     []string `json:"message,omitempty"` // paths of the text of an error
+	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer; otherwise the status does
+	Calls       []Call   `json:"calls"`             // the first call that can request a target is used
 
-	standard string // the base URL of a description that is shipped: where the vendor serves everybody
+	standard string // the base URL of a shipped description, which is the vendor's public one
 }
 
-// Auth says where the credential goes.
+// Auth is the place of the credential in a request.
 type Auth struct {
 	In   string `json:"in"`             // "header", "bearer" (Authorization: Bearer …) or "query"
-	Name string `json:"name,omitempty"` // of the header or the parameter
+	Name string `json:"name,omitempty"` // the name of the header or the parameter
 }
 
-// Limit is how many calls the vendor allows, or the operator wants to pay for, in a period (UTC).
+// Limit is the number of calls in a period (UTC) that the vendor allows or that the operator wants to pay for.
 type Limit struct {
 	Name  string `json:"name"`
 	Calls int64  `json:"calls"`
 	Per   Period `json:"per"`
 }
 
-// Rule says what an answer as a whole means, provided that it is JSON. All conditions that it names must hold.
+// Rule gives the class of an answer that is JSON. All its conditions must be true.
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
 	And    *When  `json:"and,omitempty"` // a second condition besides when
-	Class  string `json:"class"`         // a collector.Class, or "split": fewer targets at once
+	Class  string `json:"class"`         // a source.Class, or "split" if the call had too many targets
 }
 
-// State says what an item means that is found in place of, or along with, its facts: deleted, private.
+// State gives the class of an item that is not available, such as a deleted or private video.
 type State struct {
 	When
-	Class collector.Class `json:"class"` // gone, private, restricted, unsupported or temporary
+	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// When is a condition on a value. Without OneOf and Contains it holds when the value is there and not null.
+// When is a condition on a value. Without OneOf and Contains, it is true if the value exists and is not null.
 type When struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // the value, as text, is one of these
 	Contains []string `json:"contains,omitempty"` // the value, as text, contains one of these, in any case
 }
 
-// Request is what is sent. In Path, Query and Body, {id}, {link} and {handle} stand for the target's.
+// Request is an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values of the target.
 type Request struct {
 	Method string  `json:"method,omitempty"` // GET or POST; "" means GET
 	Path   string  `json:"path"`
 	Query  []Param `json:"query,omitempty"` // sent in this order
-	// Body is JSON. A text with a placeholder stands for one element a target inside a list, elsewhere for the joined ones;
-	// one that is {count} or {units} alone stands for a number.
+	// Body is JSON. Inside a list, a string with a placeholder is repeated for each target. Elsewhere, the values of all targets are joined.
+	// The strings "{count}" and "{units}" are replaced by numbers.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Call is one way of asking, for targets of one platform and kind. A call for accounts takes one at a time; it may have a
-// list, and, where the list comes in the same answer, say by {count} how many of its newest entries are wanted.
+// Call is a request for targets of one platform and kind. A call for accounts requests one account at a time and may have a List. If the
+// answer with the profile also contains the list, {count} is the number of wanted entries.
 type Call struct {
-	Platform link.Platform  `json:"platform"`
-	Kind     collector.Kind `json:"kind"`
-	// Details marks a call of which only targets that need details may make use: it tells more than a later call that
-	// takes many targets at once, or takes what a pasted link says where that one goes by ids.
+	Platform link.Platform `json:"platform"`
+	Kind     source.Kind   `json:"kind"`
+	// Details is true if only targets that need details use this call. Other targets use a later call, which has larger batches but
+	// returns fewer facts.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// Items is where the item or the list of items stands, the first that is there; "." is the whole answer.
+	// Items are the paths of the item or the list of items; the first existing one is used. "." is the whole answer.
 	Items []string `json:"items"`
-	// Unwrap is where the real item may be wrapped inside an item.
+	// Unwrap are the paths inside an item at which the real item may be.
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
-	// Missing is the class of a target without item in an otherwise good answer: gone (default) or temporary.
-	Missing collector.Class `json:"missing,omitempty"`
-	States  []State         `json:"states,omitempty"`
-	// HiddenWhenAbsent names counts whose absence means that the platform withholds them.
+	// Missing is the class of a target that is missing from a good answer: gone (default) or temporary.
+	Missing source.Class `json:"missing,omitempty"`
+	States  []State      `json:"states,omitempty"`
+	// HiddenWhenAbsent are the counts that the platform hides if they are absent.
 	HiddenWhenAbsent []string         `json:"hidden_when_absent,omitempty"`
 	Fields           map[string]Field `json:"fields"`
-	// List is how an account's videos are found; nil when the vendor has no list.
+	// List describes the list of an account's videos. It is nil if the vendor has no list.
 	List *List `json:"list,omitempty"`
 }
 
-// List is how the newest videos of an account are asked for, page by page. Its placeholders are those of the account, as its
-// profile has just named them, and {cursor}, {units} and {count}: where the page begins, how many units of a page it
-// takes, and how many entries are wanted in all. A query parameter with an empty {cursor} is left out.
+// List describes the list of an account's newest videos. Its request has the placeholders of the account, with the values from its profile,
+// and three more: {cursor} is the start of the page, {units} the number of units of the page, and {count} the number of wanted entries in
+// total. A query parameter whose {cursor} is empty is left out.
 type List struct {
-	// Without Path the entries stand in the answer to the account's own call.
+	// If the request has no Path, the entries are in the answer with the profile.
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is how many entries a page has, or a unit of it.
+	// Page is the number of entries on a page. If the vendor's pages consist of units, it is the number of entries in a unit.
 	Page int `json:"page"`
-	// MaxUnits is how many units a call may ask for; needed with {units}.
+	// MaxUnits is the largest number of page units in one call. It is required with {units}.
 	MaxUnits int `json:"max_units,omitempty"`
-	// Fresh is how many of the newest entries are looked at for what is new; 0 means a page.
+	// Fresh is the number of entries that are requested to find new videos. 0 means one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next is where the {cursor} of the following page stands; there is none when nothing stands there.
+	// Next are the paths of the {cursor} of the next page. On the last page, no path has a value.
 	Next []string `json:"next,omitempty"`
-	// More, when given, must hold too for a page to follow.
+	// More is a further condition for a next page. It may be nil.
 	More *When `json:"more,omitempty"`
-	// Empty, when it holds for an entry, says that this is none but a note that there are no videos.
+	// Empty is true for an entry that is not a video, but a message that there are no videos. It may be nil.
 	Empty  *When            `json:"empty,omitempty"`
 	Fields map[string]Field `json:"fields"` // id and uploaded_at
 }
@@ -135,25 +136,25 @@ type Param struct {
 	Value string `json:"value"`
 }
 
-// Batch is how many targets fit into one call, and what stands between them.
+// Batch is the number of targets that fit into one call, and the separator between their values.
 type Batch struct {
 	Size int    `json:"size"`
 	Join string `json:"join,omitempty"`
 }
 
-// Match says to which target an item belongs.
+// Match finds the target that an item belongs to.
 type Match struct {
-	ID   []string `json:"id,omitempty"`   // where its id stands
-	Link []string `json:"link,omitempty"` // where a link stands that has the id in it
-	// Sole takes the one item of a call for one target to be the target's, whatever its id: some vendors give another
-	// id than that of the link.
+	ID   []string `json:"id,omitempty"`   // paths of the id of the target
+	Link []string `json:"link,omitempty"` // paths of a link that contains the id
+	// Sole is true if the only item of a call for one target belongs to this target, whatever its id is. Some vendors return another id
+	// than that in the link.
 	Sole bool `json:"sole,omitempty"`
 }
 
-// Period is a stretch of the calendar in UTC: "minute", "hour", "day" or "month".
+// Period is a calendar period in UTC: "minute", "hour", "day" or "month".
 type Period string
 
-// window names the period that now falls into and says when it ends.
+// window returns an id of the period that contains now, and its end.
 func (p Period) window(now time.Time) (id string, ends time.Time) {
 	now = now.UTC()
 	switch p {
@@ -172,14 +173,14 @@ func (p Period) window(now time.Time) (id string, ends time.Time) {
 	}
 }
 
-// Duration is a time.Duration that is written like "90s".
+// Duration is a time.Duration in JSON, such as "90s".
 type Duration time.Duration
 
-// UnmarshalJSON takes the format of time.ParseDuration.
+// UnmarshalJSON accepts the format of time.ParseDuration.
 func (d *Duration) UnmarshalJSON(raw []byte) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return fmt.Errorf(`timeout must be a text such as "60s", not %s`, raw)
+		return fmt.Errorf(`timeout must be a string such as "60s", not %s`, raw)
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil || parsed <= 0 {
@@ -194,11 +195,11 @@ var shipped embed.FS
 
 var shippedName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// Shipped lists the vendors that need no file.
+// Shipped returns the names of the vendors that the program has a description for.
 func Shipped() []string {
 	entries, err := shipped.ReadDir("configs")
 	if err != nil {
-		return nil // cannot be: the directory is part of the program
+		return nil // impossible: the directory is embedded
 	}
 	names := make([]string, len(entries))
 	for i, entry := range entries {
@@ -207,17 +208,17 @@ func Shipped() []string {
 	return names
 }
 
-// Load reads the description of a vendor: one that is shipped, by its name, or any other, by the path of its JSON
-// file. Unknown members, wrong types and impossible values are errors that name the member.
+// Load reads the description of a shipped vendor by its name, or that of any other vendor by the path of its JSON file. The error for an
+// unknown member, a wrong type or an impossible value contains the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error
 	if shippedName.MatchString(nameOrPath) {
 		text, err = shipped.ReadFile(path.Join("configs", nameOrPath+".json"))
 		if err != nil {
-			return Config{}, fmt.Errorf("vendor: no vendor %q; there are %s, or the path of a JSON file", nameOrPath, strings.Join(Shipped(), ", "))
+			return Config{}, fmt.Errorf("vendor: unknown vendor %q; use %s, or the path of a JSON file", nameOrPath, strings.Join(Shipped(), ", "))
 		}
-	} else if text, err = os.ReadFile(nameOrPath); err != nil { //nolint:gosec // the operator names a file of his own
+	} else if text, err = os.ReadFile(nameOrPath); err != nil { //nolint:gosec // the operator chooses the file
 		return Config{}, fmt.Errorf("vendor: %w", err)
 	}
 	config, err := Decode(text)
@@ -230,7 +231,7 @@ func Load(nameOrPath string) (Config, error) {
 	return config, nil
 }
 
-// Decode reads and checks the text of a description.
+// Decode decodes and validates a description.
 func Decode(text []byte) (Config, error) {
 	var c Config
 	if err := decodeStrictly(text, &c); err != nil {
@@ -242,11 +243,12 @@ func Decode(text []byte) (Config, error) {
 	return c, nil
 }
 
+// decodeStrictly decodes one JSON value and refuses unknown members.
 func decodeStrictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		// Request is embedded, which is nothing that a reader of the description knows of.
+		// Request is embedded and does not appear in the description.
 		return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "json: "), ".Request.", "."))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {

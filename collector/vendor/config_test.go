@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/vendor"
 )
 
-func TestLoad_finds(t *testing.T) {
+func TestLoad_readsShippedAndOwnDescriptions(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"apify", "ensembledata", "sandbox", "scrapecreators"}, vendor.Shipped())
 	for _, name := range vendor.Shipped() {
@@ -21,7 +21,7 @@ func TestLoad_finds(t *testing.T) {
 		require.Equal(t, name, config.Name)
 	}
 	_, err := vendor.Load("nobody")
-	require.EqualError(t, err, `vendor: no vendor "nobody"; there are apify, ensembledata, sandbox, scrapecreators, or the path of a JSON file`)
+	require.EqualError(t, err, `vendor: unknown vendor "nobody"; use apify, ensembledata, sandbox, scrapecreators, or the path of a JSON file`)
 	_, err = vendor.Load("./testdata/nothing.json")
 	require.ErrorIs(t, err, os.ErrNotExist)
 
@@ -31,7 +31,7 @@ func TestLoad_finds(t *testing.T) {
 	require.ErrorContains(t, err, "vendor: "+file+": base_url must be an http or https address without query, not \"\"")
 }
 
-// minimal is the least that is accepted.
+// minimal is the smallest valid description.
 const minimal = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{
@@ -40,62 +40,62 @@ const minimal = `{
 	}]
 }`
 
-func TestDecode_names(t *testing.T) {
+func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 	t.Parallel()
 	_, err := vendor.Decode([]byte(minimal))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ old, new, want string }{
 		"an unknown member":                      {`"name": "mine"`, `"name": "mine", "nmae": 1`, `unknown field "nmae"`},
-		"an unknown member further down":         {`"kind": "video"`, `"kind": "video", "matches": 1`, `unknown field "matches"`},
+		"an unknown member of a call":            {`"kind": "video"`, `"kind": "video", "matches": 1`, `unknown field "matches"`},
 		"a member of the wrong type":             {`"path": "/v"`, `"path": 7`, "calls.path"},
-		"what follows":                           {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
+		"a second value":                         {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
 		"no name":                                {`"mine"`, `"My Vendor"`, `name must be up to 40 lower-case letters, digits and hyphens, not "My Vendor"`},
 		"a base address with a query":            {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without query, not "https://vendor.example?x=1"`},
-		"an unknown place of the key":            {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},
+		"an unknown place of the credential":     {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},
 		"a header without name":                  {`"bearer"`, `"header"`, "auth.name is missing"},
-		"a bearer with name":                     {`"bearer"`, `"bearer", "name": "x"`, "auth.name has no meaning with bearer"},
-		"a timeout that is none":                 {`"name"`, `"timeout": "1 minute", "name"`, `timeout must be a positive duration such as "60s", not "1 minute"`},
-		"a timeout without unit":                 {`"name"`, `"timeout": 60, "name"`, `timeout must be a text such as "60s", not 60`},
-		"too many calls at once":                 {`"name"`, `"concurrency": 101, "name"`, "concurrency must be 0 to 100, not 101"},
+		"a bearer with name":                     {`"bearer"`, `"bearer", "name": "x"`, "auth.name is not used with bearer"},
+		"a malformed timeout":                    {`"name"`, `"timeout": "1 minute", "name"`, `timeout must be a positive duration such as "60s", not "1 minute"`},
+		"a timeout without unit":                 {`"name"`, `"timeout": 60, "name"`, `timeout must be a string such as "60s", not 60`},
+		"concurrency above its limit":            {`"name"`, `"concurrency": 101, "name"`, "concurrency must be 0 to 100, not 101"},
 		"a limit without period":                 {`"name"`, `"limits": [{"name": "a", "calls": 0}], "name"`, "limits[0].calls must be at least 1, not 0\nlimits[0].per must be minute, hour, day or month, not \"\""},
-		"a limit that is there twice":            {`"name"`, `"limits": [{"name": "a", "calls": 1, "per": "day"}, {"name": "a", "calls": 1, "per": "day"}], "name"`, `limits[1].name must be there and unique, not "a"`},
+		"two limits with the same name":          {`"name"`, `"limits": [{"name": "a", "calls": 1, "per": "day"}, {"name": "a", "calls": 1, "per": "day"}], "name"`, `limits[1].name must be a unique name, not "a"`},
 		"an unknown reset":                       {`"name"`, `"quota_resets": "week", "name"`, `quota_resets must be minute, hour, day or month, not "week"`},
 		"a rule without condition":               {`"name"`, `"rules": [{"class": "gone"}], "name"`, "rules[0] must name a status or a condition in when"},
-		"a rule of an unknown class":             {`"name"`, `"rules": [{"status": [404], "class": "lost"}], "name"`, `rules[0].class must be split or one of [gone private restricted unsupported temporary rate_limited quota_spent auth_failed bad_request], not "lost"`},
-		"a rule of a status that is none":        {`"name"`, `"rules": [{"status": [4040], "class": "gone"}], "name"`, "rules[0].status must be 100 to 599, not 4040"},
+		"a rule with an unknown class":           {`"name"`, `"rules": [{"status": [404], "class": "lost"}], "name"`, `rules[0].class must be split or one of [gone private restricted unsupported temporary rate_limited quota_spent auth_failed bad_request], not "lost"`},
+		"a rule with an impossible status":       {`"name"`, `"rules": [{"status": [4040], "class": "gone"}], "name"`, "rules[0].status must be 100 to 599, not 4040"},
 		"a second condition without a first":     {`"name"`, `"rules": [{"status": [404], "and": {"path": "a"}, "class": "gone"}], "name"`, "rules[0].and needs a when"},
-		"a second condition that looks nowhere":  {`"name"`, `"rules": [{"when": {"path": "a"}, "and": {"path": ""}, "class": "gone"}], "name"`, "rules[0].and.path must be a path such as data.items"},
-		"a rule that looks nowhere":              {`"name"`, `"rules": [{"when": {"path": ""}, "class": "gone"}], "name"`, "rules[0].when.path must be a path such as data.items"},
+		"an empty path in the second condition":  {`"name"`, `"rules": [{"when": {"path": "a"}, "and": {"path": ""}, "class": "gone"}], "name"`, "rules[0].and.path must be a path such as data.items"},
+		"an empty path in the condition":         {`"name"`, `"rules": [{"when": {"path": ""}, "class": "gone"}], "name"`, "rules[0].when.path must be a path such as data.items"},
 		"no calls":                               {`"calls": [{`, `"calls": [], "notes": "", "message": [], "rules": [], "x": [{`, `unknown field "x"`},
 		"an unknown platform":                    {`"tiktok"`, `"vine"`, `calls[0].platform must be one of [tiktok instagram youtube facebook], not "vine"`},
-		"a kind that is not read":                {`"video"`, `"song"`, `calls[0].kind must be video or account, not "song"`},
+		"an unknown kind":                        {`"video"`, `"song"`, `calls[0].kind must be video or account, not "song"`},
 		"an unknown method":                      {`"path": "/v"`, `"path": "/v", "method": "PUT"`, `calls[0].method must be GET or POST, not "PUT"`},
 		"a path with a query":                    {`"/v"`, `"/v?id={id}"`, `calls[0].path must begin with / and have no query, not "/v?id={id}"`},
 		"a placeholder in the path of a batch":   {`"path": "/v"`, `"path": "/v/{id}", "batch": {"size": 2, "join": ","}`, "calls[0].path cannot have a placeholder in a batch"},
-		"an unknown placeholder":                 {`{id}`, `{ids}`, "calls[0].query[0].value has the placeholder {ids}; there are {id}, {link} and {handle}"},
+		"an unknown placeholder":                 {`{id}`, `{ids}`, "calls[0].query[0].value has the unknown placeholder {ids}; use {id}, {link} and {handle}"},
 		"no placeholder":                         {`{id}`, `7`, "calls[0] must have {id}, {link} or {handle} in its path, query or body"},
 		"a batch without joiner":                 {`"path": "/v"`, `"path": "/v", "batch": {"size": 2}`, "calls[0].batch.join is missing"},
 		"a batch that is too large":              {`"path": "/v"`, `"path": "/v", "batch": {"size": 501, "join": ","}`, "calls[0].batch.size must be 1 to 500, not 501"},
 		"a body with GET":                        {`"path": "/v"`, `"path": "/v", "body": {}`, "calls[0].body needs the method POST"},
-		"no items":                               {`["data"]`, `[]`, "calls[0].items must hold at least one path"},
+		"no items":                               {`["data"]`, `[]`, "calls[0].items must have at least one path"},
 		"a modifier in a path":                   {`["data"]`, `["data|@flatten"]`, `calls[0].items[0] must be a path such as data.items without modifiers, pipes and multipaths, not "data|@flatten"`},
 		"a multipath":                            {`{"views": "views"}`, `{"views": "{a,b}"}`, "calls[0].fields.views.path must be a path"},
-		"nothing to match by":                    {`{"id": ["id"]}`, `{}`, "calls[0].match must name an id, a link or sole"},
+		"an empty match":                         {`{"id": ["id"]}`, `{}`, "calls[0].match must have an id, a link or sole"},
 		"a sole item of a batch":                 {`{"id": ["id"]}`, `{"sole": true}, "batch": {"size": 2, "join": ","}`, "calls[0].match.sole needs a batch of one"},
-		"an impossible class of what is missing": {`"match"`, `"missing": "private", "match"`, `calls[0].missing must be gone or temporary, not "private"`},
+		"an impossible class in missing":         {`"match"`, `"missing": "private", "match"`, `calls[0].missing must be gone or temporary, not "private"`},
 		"an impossible class of a state":         {`"match"`, `"states": [{"path": "x", "class": "auth_failed"}], "match"`, `calls[0].states[0].class must be temporary or one of [gone private restricted unsupported], not "auth_failed"`},
-		"a hidden count that is none":            {`"match"`, `"hidden_when_absent": ["likes"], "match"`, `calls[0].hidden_when_absent must name counts that fields has, not "likes"`},
+		"an unknown count in hidden_when_absent": {`"match"`, `"hidden_when_absent": ["likes"], "match"`, `calls[0].hidden_when_absent must name counts in fields, not "likes"`},
 		"no counts":                              {`{"views": "views"}`, `{"title": "t"}`, "calls[0].fields must have at least one count"},
-		"an unknown fact":                        {`{"views": "views"}`, `{"views": "v", "plays": "p"}`, "calls[0].fields.plays is no fact; there are account_id, account_name, bookmarks, comments,"},
-		"a field that is none":                   {`{"views": "views"}`, `{"views": 7}`, "a field must be a path, an object with a path, or a list of these"},
+		"an unknown fact":                        {`{"views": "views"}`, `{"views": "v", "plays": "p"}`, "calls[0].fields.plays is not a known fact; the facts are account_id, account_name, bookmarks, comments,"},
+		"a number as field":                      {`{"views": "views"}`, `{"views": 7}`, "a field must be a path, an object with a path, or a list of these"},
 		"a field with an unknown member":         {`{"views": "views"}`, `{"views": {"pathh": "v"}}`, `unknown field "pathh"`},
-		"a field without path":                   {`{"views": "views"}`, `{"views": []}`, "calls[0].fields.views must name a path"},
+		"a field without path":                   {`{"views": "views"}`, `{"views": []}`, "calls[0].fields.views must have a path"},
 		"a time without unit":                    {`{"views": "views"}`, `{"views": "v", "uploaded_at": "t"}`, `calls[0].fields.uploaded_at.unit must be one of ["unix" "unix_ms" "rfc3339"], not ""`},
 		"a count with a unit":                    {`{"views": "views"}`, `{"views": {"path": "v", "unit": "k"}}`, `calls[0].fields.views.unit must be one of [""], not "k"`},
-		"a choice where there is none":           {`{"views": "views"}`, `{"views": {"path": "v", "one_of": ["1"]}}`, "calls[0].fields.views is no yes-or-no fact"},
-		"a choice of two kinds":                  {`{"views": "views"}`, `{"views": "v", "is_ad": {"path": "a", "one_of": ["1"], "not_empty": true}}`, "calls[0].fields.is_ad cannot have both one_of and not_empty"},
-		"a withheld text":                        {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "withheld": [""]}}`, "calls[0].fields.title.withheld has a meaning with counts only"},
-		"a format without its place":             {`{"views": "views"}`, `{"views": "v", "song_link": {"path": "t", "format": "https://x/"}}`, "calls[0].fields.song_link.format must hold {} and has a meaning with links only"},
+		"one_of of a count":                      {`{"views": "views"}`, `{"views": {"path": "v", "one_of": ["1"]}}`, "calls[0].fields.views is not a boolean fact"},
+		"both one_of and not_empty":              {`{"views": "views"}`, `{"views": "v", "is_ad": {"path": "a", "one_of": ["1"], "not_empty": true}}`, "calls[0].fields.is_ad cannot have both one_of and not_empty"},
+		"withheld of a text":                     {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "withheld": [""]}}`, "calls[0].fields.title.withheld is for counts only"},
+		"a format without {}":                    {`{"views": "views"}`, `{"views": "v", "song_link": {"path": "t", "format": "https://x/"}}`, "calls[0].fields.song_link.format must contain {} and is for links only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestDecode_names(t *testing.T) {
 	}
 }
 
-func TestDecode_takesTheThreeFormsOfAField(t *testing.T) {
+func TestDecode_acceptsThreeFormsOfField(t *testing.T) {
 	t.Parallel()
 	var f vendor.Field
 	require.NoError(t, json.Unmarshal([]byte(`"a.b"`), &f))

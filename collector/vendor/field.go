@@ -14,29 +14,29 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 )
 
-// Field says where a fact stands in an item: alternatives, the first that is there wins. In JSON it is a path, an
-// object of an Alternative's members, or a list of these. For a yes-or-no fact, all alternatives are asked: yes when one
-// says yes, no when none does and one says no, unknown otherwise.
+// Field describes where an item has a fact. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a list
+// of these. For a boolean fact, all alternatives are used: the fact is true if one of them is true, false if one is false and none is
+// true, and unknown otherwise.
 type Field []Alternative
 
-// Alternative is one place of a fact.
+// Alternative is one place where an item may have a fact.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is a path inside the value, which is then a text that holds JSON.
+	// Inside is a path inside the value, if the value is a string that contains JSON.
 	Inside string `json:"inside,omitempty"`
-	// Unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
+	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf, for a yes-or-no fact: yes when the value, or an element of it, is one of these texts, no when it is another.
+	// OneOf is for a boolean fact, which is true if the value or one of its elements is one of these texts, and false otherwise.
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty, for a yes-or-no fact: yes when the value is a text or a list that is not empty.
+	// NotEmpty is for a boolean fact, which is true if the value is a string or a list that is not empty.
 	NotEmpty bool `json:"not_empty,omitempty"`
-	// Withheld, for a count: values that say that the platform withholds it.
+	// Withheld is for a count: these values mean that the platform hides the count.
 	Withheld []string `json:"withheld,omitempty"`
-	// Format, for a link: the address, in which {} stands for the value.
+	// Format is for a link: the URL, in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`
 }
 
-// UnmarshalJSON takes the three forms.
+// UnmarshalJSON accepts a path, an Alternative, or a list of these.
 func (f *Field) UnmarshalJSON(raw []byte) error {
 	var elements []json.RawMessage
 	if json.Unmarshal(raw, &elements) != nil {
@@ -55,7 +55,7 @@ func (f *Field) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// factKind is how a fact is read.
+// factKind is the type of a fact.
 type factKind int
 
 const (
@@ -70,10 +70,10 @@ const (
 	flagFact
 )
 
-// factNames are the members that fields may have.
+// factNames are the allowed members of fields with their types.
 type factNames map[string]factKind
 
-// facts are those of a video.
+// facts are the facts of a video.
 var facts = factNames{
 	"views": countFact, "likes": countFact, "comments": countFact, "shares": countFact, "bookmarks": countFact,
 	"title": textFact, "username": handleFact, "account_id": idFact, "account_name": nameFact, "uploaded_at": timeFact,
@@ -81,13 +81,13 @@ var facts = factNames{
 	"hidden_stats": flagFact, "is_ad": flagFact, "shop_ad": flagFact, "shop_product_id": idFact,
 }
 
-// accountFacts are those of an account's profile.
+// accountFacts are the facts of a profile.
 var accountFacts = factNames{
 	"account_id": idFact, "username": handleFact, "account_name": nameFact, "bio": nameFact, "profile_link": linkFact,
 	"followers": countFact, "following": countFact, "private": flagFact,
 }
 
-// entryFacts are those of an entry of an account's list.
+// entryFacts are the facts of an entry of an account's list.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
 func (f Field) check(p *problems, member, name string, known factNames) {
@@ -98,11 +98,11 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 			names = append(names, known)
 		}
 		slices.Sort(names)
-		p.add(member, "is no fact; there are %s", strings.Join(names, ", "))
+		p.add(member, "is not a known fact; the facts are %s", strings.Join(names, ", "))
 		return
 	}
 	if len(f) == 0 {
-		p.add(member, "must name a path")
+		p.add(member, "must have a path")
 	}
 	for _, a := range f {
 		checkPath(p, member+".path", a.Path)
@@ -117,21 +117,21 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 			p.add(member+".unit", "must be one of %q, not %q", units, a.Unit)
 		}
 		if kind != flagFact && (a.OneOf != nil || a.NotEmpty) {
-			p.add(member, "is no yes-or-no fact: one_of and not_empty have no meaning")
+			p.add(member, "is not a boolean fact, so that it cannot have one_of or not_empty")
 		}
 		if a.OneOf != nil && a.NotEmpty {
 			p.add(member, "cannot have both one_of and not_empty")
 		}
 		if kind != countFact && a.Withheld != nil {
-			p.add(member+".withheld", "has a meaning with counts only")
+			p.add(member+".withheld", "is for counts only")
 		}
 		if a.Format != "" && (kind != linkFact || !strings.Contains(a.Format, "{}")) {
-			p.add(member+".format", "must hold {} and has a meaning with links only")
+			p.add(member+".format", "must contain {} and is for links only")
 		}
 	}
 }
 
-// value finds the alternative's value; ok is false when there is none, or null.
+// value returns the value of the alternative. ok is false if the value does not exist or is null.
 func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -143,7 +143,7 @@ func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
-// scalar is a text, a number digit by digit, or "true" or "false".
+// scalar returns a string, a number or a boolean as text. ok is false for other types.
 func scalar(v gjson.Result) (text string, ok bool) {
 	switch v.Type {
 	case gjson.String:
@@ -155,7 +155,7 @@ func scalar(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// count reads a count. wrong means that something stands there that is none, withheld that the platform withholds it.
+// count returns a count. withheld is true if the platform hides it, and wrong is true if the value is not a count.
 func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -175,7 +175,7 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	return nil, false, false
 }
 
-// text reads the first text or number.
+// text returns the first string or number.
 func (f Field) text(item gjson.Result) *string {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -194,6 +194,7 @@ func (f Field) text(item gjson.Result) *string {
 	return nil
 }
 
+// id returns a valid id, or nil.
 func (f Field) id(item gjson.Result) *string {
 	text := f.text(item)
 	if text == nil {
@@ -205,7 +206,7 @@ func (f Field) id(item gjson.Result) *string {
 	return text
 }
 
-// time reads the first time that can be understood.
+// time returns the first valid time, or nil if it cannot be an upload time.
 func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -233,7 +234,7 @@ func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	return nil
 }
 
-// length reads the first length that can be understood, in seconds.
+// length returns the first valid length in seconds.
 func (f Field) length(item gjson.Result) *float64 {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -253,31 +254,32 @@ func (f Field) length(item gjson.Result) *float64 {
 	return nil
 }
 
-// flag reads a yes-or-no fact; nil when no alternative says anything.
+// flag returns a boolean fact, or nil if no alternative has a value.
 func (f Field) flag(item gjson.Result) *bool {
-	var said *bool
+	var result *bool
 	for _, a := range f {
 		v, ok := a.value(item)
 		if !ok {
 			continue
 		}
-		yes, understood := a.says(v)
-		if understood && (said == nil || yes) {
-			said = &yes
+		yes, known := a.boolean(v)
+		if known && (result == nil || yes) {
+			result = &yes
 		}
 	}
-	return said
+	return result
 }
 
-func (a Alternative) says(v gjson.Result) (yes, understood bool) {
+// boolean returns a value as a boolean. known is false if the value has another type.
+func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	switch {
 	case a.NotEmpty:
 		return v.Str != "" || v.IsArray() && anyOf(v, func(gjson.Result) bool { return true }), v.Type == gjson.String || v.IsArray()
 	case a.OneOf != nil && v.IsArray():
 		return anyOf(v, a.isOneOf), true
 	case a.OneOf != nil:
-		_, understood = scalar(v)
-		return a.isOneOf(v), understood
+		_, known = scalar(v)
+		return a.isOneOf(v), known
 	default:
 		text, _ := scalar(v)
 		switch strings.ToLower(text) {
@@ -291,10 +293,10 @@ func (a Alternative) says(v gjson.Result) (yes, understood bool) {
 	}
 }
 
-// anyOf is whether an element of a list is such, without holding the list in memory.
-func anyOf(list gjson.Result, such func(gjson.Result) bool) (found bool) {
+// anyOf returns true if match returns true for an element. It does not copy the list.
+func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
-		found = such(element)
+		found = match(element)
 		return !found
 	})
 	return found
@@ -305,7 +307,7 @@ func (a Alternative) isOneOf(v gjson.Result) bool {
 	return ok && slices.Contains(a.OneOf, text)
 }
 
-// holds is whether the condition is met.
+// holds returns true if the condition is true.
 func (w When) holds(v gjson.Result) bool {
 	found := v.Get(w.Path)
 	if !found.Exists() || found.Type == gjson.Null {

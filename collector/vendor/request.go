@@ -10,15 +10,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
+// size returns the largest batch of the call.
 func (c Call) size() int { return max(c.Batch.Size, 1) }
 
-// takes is whether the call can ask for a target: everything that its templates name is known. A target without an id
-// stands for all of its kind.
-func (c Call) takes(t collector.Target) bool {
+// canRequest returns true if all values that the request needs are known for the target. It returns true for a target without an id if
+// platform and kind match.
+func (c Call) canRequest(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
 	}
@@ -29,8 +30,8 @@ func (c Call) takes(t collector.Target) bool {
 		return false
 	}
 	known := valuesOf(t)
-	if c.Kind == collector.KindAccount {
-		return known.fill(c.Request)
+	if c.Kind == source.KindAccount {
+		return known.fills(c.Request)
 	}
 	if fetch.ParseID(t.ExternalID) == "" || c.Batch.Join != "" && strings.Contains(t.ExternalID, c.Batch.Join) {
 		return false
@@ -40,16 +41,16 @@ func (c Call) takes(t collector.Target) bool {
 	})
 }
 
-// values are what the placeholders of one target stand for.
+// values are the values of the placeholders for one target.
 type values struct {
 	id, link, handle, cursor string
 	units, count             int
 }
 
-// valuesOf are those of a target. The name of an account whose handle nobody noted is its id in the queue.
-func valuesOf(t collector.Target) values {
+// valuesOf returns the values for a target. If the handle of an account is not known, its ExternalID is used.
+func valuesOf(t source.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
-	if t.Kind == collector.KindAccount {
+	if t.Kind == source.KindAccount {
 		v.id = fetch.ParseID(t.AccountID)
 		if name, ok := strings.CutPrefix(t.ExternalID, "@"); ok && v.handle == "" {
 			v.handle = name
@@ -58,21 +59,21 @@ func valuesOf(t collector.Target) values {
 	return v
 }
 
-// fill is whether everything that a request names of an account is known.
-func (v values) fill(r Request) bool {
+// fills returns true if all values that the request needs are known.
+func (v values) fills(r Request) bool {
 	return !slices.ContainsFunc(r.templates(), func(template string) bool {
 		return strings.Contains(template, "{id}") && v.id == "" || strings.Contains(template, "{link}") && v.link == "" ||
 			strings.Contains(template, "{handle}") && v.handle == ""
 	})
 }
 
-// expand fills in a template. A handle that is not known is left out of a longer text: TikTok's links do without.
+// expand replaces the placeholders of a template. An unknown handle is replaced by nothing, because TikTok's links work without it.
 func (v values) expand(template string) string {
 	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
 
-// templates are all texts of a request that may hold placeholders.
+// templates returns all texts of a request that may contain placeholders.
 func (r Request) templates() []string {
 	out := []string{r.Path}
 	for _, q := range r.Query {
@@ -80,38 +81,39 @@ func (r Request) templates() []string {
 	}
 	if r.Body != nil {
 		var body any
-		_ = json.Unmarshal(r.Body, &body) // was checked
+		_ = json.Unmarshal(r.Body, &body) // check has validated it
 		out = append(out, texts(body)...)
 	}
 	return out
 }
 
-// filling is a request's values, of one target or of several that are joined.
-type filling struct {
-	of   []values
-	join string
+// batchValues are the values of a request for one or several targets.
+type batchValues struct {
+	targets []values
+	join    string // between the values of the targets
 }
 
-func (f filling) expand(template string) string {
+// expand replaces the placeholders of a template by the joined values of all targets.
+func (b batchValues) expand(template string) string {
 	if !placeholder.MatchString(template) {
 		return template
 	}
-	expanded := make([]string, len(f.of))
-	for i, v := range f.of {
+	expanded := make([]string, len(b.targets))
+	for i, v := range b.targets {
 		expanded[i] = v.expand(template)
 	}
-	return strings.Join(expanded, f.join)
+	return strings.Join(expanded, b.join)
 }
 
-// build fills in the request.
-func (r Request) build(base string, auth Auth, key string, timeout time.Duration, f filling) fetch.Request {
+// build returns the HTTP request with the values of its targets.
+func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
 	for _, q := range r.Query {
-		if strings.Contains(q.Value, "{cursor}") && f.of[0].cursor == "" {
+		if strings.Contains(q.Value, "{cursor}") && b.targets[0].cursor == "" {
 			continue
 		}
-		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(f.expand(q.Value)))
+		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.expand(q.Value)))
 	}
 	switch auth.In {
 	case "query":
@@ -123,7 +125,7 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 	}
 	path := r.Path
 	if placeholder.MatchString(path) {
-		v := f.of[0]
+		v := b.targets[0]
 		v.id, v.link, v.handle, v.cursor = url.PathEscape(v.id), url.PathEscape(v.link), url.PathEscape(v.handle), url.PathEscape(v.cursor)
 		path = v.expand(path)
 	}
@@ -132,43 +134,45 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 		out.URL += "?" + strings.Join(query, "&")
 	}
 	if r.Body != nil {
-		out.Body = r.body(f)
+		out.Body = r.body(b)
 	}
 	return out
 }
 
-func (r Request) body(f filling) []byte {
+// body returns the body with the values of its targets.
+func (r Request) body(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()
 	var template any
-	_ = decoder.Decode(&template) // was checked
-	out, _ := json.Marshal(f.fill(template))
+	_ = decoder.Decode(&template) // check has validated it
+	out, _ := json.Marshal(b.fill(template))
 	return out
 }
 
-func (f filling) fill(template any) any {
+// fill returns a decoded JSON template with all placeholders replaced.
+func (b batchValues) fill(template any) any {
 	switch v := template.(type) {
 	case string:
 		if v == "{count}" || v == "{units}" {
-			return json.Number(f.of[0].expand(v))
+			return json.Number(b.targets[0].expand(v))
 		}
-		return f.expand(v)
+		return b.expand(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {
-			out[name] = f.fill(member)
+			out[name] = b.fill(member)
 		}
 		return out
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, element := range v {
 			if text, ok := element.(string); ok && placeholder.MatchString(text) {
-				for _, values := range f.of {
+				for _, values := range b.targets {
 					out = append(out, values.expand(text))
 				}
 				continue
 			}
-			out = append(out, f.fill(element))
+			out = append(out, b.fill(element))
 		}
 		return out
 	default:

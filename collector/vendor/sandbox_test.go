@@ -10,47 +10,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSandbox_isAskedByLinkForDetailsAndByIDsForCounts(t *testing.T) {
+func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			const id = "7301234567890123456"
-			asked := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: "a.real.person",
+			detailed := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
 				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
-			size, ok := s.Serves(asked)
+			size, ok := s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 50, size)
-			asked.NeedDetails = true
-			size, ok = s.Serves(asked)
+			detailed.NeedDetails = true
+			size, ok = s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 1, size)
-			size, ok = s.Serves(collector.Target{Platform: link.TikTok, Kind: collector.KindVideo})
+			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
 			require.True(t, ok)
-			require.Equal(t, 50, size, "of all of its kind, the largest batch")
+			require.Equal(t, 50, size, "a target without an id gets the largest batch")
 
-			counts, _ := cast(t, world, link.TikTok)
-			batch := []collector.Target{asked, counts[0]}
+			counts, _ := categoryBatch(t, world, link.TikTok)
+			batch := []source.Target{detailed, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the link names the author")
-			require.Equal(t, collector.OK, results[1].Class)
+			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the handle in the link is the author's")
+			require.Equal(t, source.OK, results[1].Class)
 			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
 		})
 	}
 }
 
-// methods is how often each path of the vendor was asked.
+// methods returns the number of requests by path.
 func methods(t *testing.T, base string) map[string]int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
@@ -66,11 +66,11 @@ func methods(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// play starts a sandbox and makes a source of a vendor from the settings that it prints.
-func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
+// startSandbox starts a sandbox and returns a source for a vendor that uses the settings of the sandbox.
+func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -83,7 +83,7 @@ func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	}
 	config, err := vendor.Load(name)
 	require.NoError(t, err)
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := vendor.New(config, vendor.Options{
@@ -93,26 +93,27 @@ func play(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	return s, box.World(), web.URL
 }
 
-// cast is a target of each category of a platform, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, platform link.Platform) ([]collector.Target, []sandbox.VideoTruth) {
+// categoryBatch returns a target of each category of a platform, and the true data of these videos.
+func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
-	var targets []collector.Target
+	var targets []source.Target
 	var truths []sandbox.VideoTruth
 	for _, category := range sandbox.Categories(platform) {
 		id := world.Find(platform, category)
 		truth, ok := world.Video(platform, id, sourcetest.Now)
 		require.True(t, ok, category)
 		truths = append(truths, truth)
-		targets = append(targets, collector.Target{
-			Platform: platform, Kind: collector.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
+		targets = append(targets, source.Target{
+			Platform: platform, Kind: source.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
 		})
 	}
 	return targets, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result) {
+// requireTruth checks that a result has the true data of a video.
+func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
-	require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
 	require.Equal(t, truth.Views, *f.Views)
 	require.Equal(t, truth.Likes, f.Likes)
@@ -149,7 +150,7 @@ func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result) {
 	}
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -160,22 +161,22 @@ func TestSandbox_isCollected(t *testing.T) {
 		for _, platform := range platforms {
 			t.Run(name+" for "+string(platform), func(t *testing.T) {
 				t.Parallel()
-				s, world, _ := play(t, name)
-				targets, truths := cast(t, world, platform)
+				s, world, _ := startSandbox(t, name)
+				targets, truths := categoryBatch(t, world, platform)
 				size, ok := s.Serves(targets[0])
 				require.True(t, ok)
 				for len(targets) > 0 {
 					n := min(size, len(targets))
-					results, err := s.Fetch(t.Context(), targets[:n], nil)
+					results, err := s.Fetch(t.Context(), targets[:n], source.NewCallBudget(nil))
 					require.NoError(t, err)
 					for i, r := range results {
 						require.True(t, r.Sandbox)
-						if truths[i].State == sandbox.Restricted && r.Class != collector.OK {
-							// Each vendor has its own way with what is age-gated.
-							require.Contains(t, []collector.Class{collector.Restricted, collector.Gone}, r.Class, r.Detail)
+						if truths[i].State == sandbox.Restricted && r.Class != source.OK {
+							// The vendors return different answers for age-restricted videos.
+							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
 							continue
 						}
-						requireTrue(t, truths[i], r)
+						requireTruth(t, truths[i], r)
 					}
 					targets, truths = targets[n:], truths[n:]
 				}
@@ -184,20 +185,20 @@ func TestSandbox_isCollected(t *testing.T) {
 	}
 }
 
-func TestSandbox_losesVideos(t *testing.T) {
+func TestSandbox_classifiesUnavailableVideos(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]collector.Class{ // deleted, private
-		"ensembledata":   {collector.Gone, collector.Private},
-		"scrapecreators": {collector.Gone, collector.Private},
-		"apify":          {collector.Gone, collector.Gone},
+	for name, want := range map[string][2]source.Class{ // deleted, private
+		"ensembledata":   {source.Gone, source.Private},
+		"scrapecreators": {source.Gone, source.Private},
+		"apify":          {source.Gone, source.Gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
+			s, world, base := startSandbox(t, name)
 			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
 				id := world.Find(link.Instagram, category)
-				results, err := s.Fetch(t.Context(), []collector.Target{instagram(id)}, nil)
+				results, err := s.Fetch(t.Context(), []source.Target{instagram(id)}, source.NewCallBudget(nil))
 				require.NoError(t, err)
 				require.Equal(t, want[i], results[0].Class, results[0].Detail)
 			}
@@ -216,23 +217,23 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
-		for fault, class := range map[string]collector.Class{
-			"rate_limited": collector.RateLimited, "quota_spent": collector.QuotaSpent, "server_error": collector.Temporary, "truncated": collector.Temporary,
+		for fault, class := range map[string]source.Class{
+			"rate_limited": source.RateLimited, "quota_spent": source.QuotaSpent, "server_error": source.Temporary, "truncated": source.Temporary,
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				s, world, base := play(t, name)
-				targets, _ := cast(t, world, link.TikTok)
+				s, world, base := startSandbox(t, name)
+				targets, _ := categoryBatch(t, world, link.TikTok)
 				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
-					_, err := s.Fetch(t.Context(), targets[:1], nil)
-					var f *collector.Failure
+					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
+					var f *source.Failure
 					require.ErrorAs(t, err, &f)
 					require.Equal(t, class, f.Class, f.Detail)
-					if class == collector.RateLimited {
+					if class == source.RateLimited {
 						require.True(t, sourcetest.Now.Add(30*time.Second).Equal(f.RetryAt), "got %s", f.RetryAt)
 					}
 				}
@@ -240,20 +241,20 @@ func TestSandbox_fails(t *testing.T) {
 		}
 		t.Run(name+" hostile", func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t, name)
-			targets, truths := cast(t, world, link.TikTok)
-			targets = targets[:1] // alone, so that every count that comes out must be its own
+			s, world, base := startSandbox(t, name)
+			targets, truths := categoryBatch(t, world, link.TikTok)
+			targets = targets[:1] // one video, so that each returned count must be one of its counts
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
-			for range hostileTurns {
-				results, err := s.Fetch(t.Context(), targets, nil)
-				var f *collector.Failure
+			for range hostileVariants {
+				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
+				var f *source.Failure
 				if err != nil {
 					require.ErrorAs(t, err, &f)
-					require.Equal(t, collector.Temporary, f.Class, f.Detail)
+					require.Equal(t, source.Temporary, f.Class, f.Detail)
 					continue
 				}
 				r := results[0]
-				require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+				require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 				if r.Facts != nil {
 					requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)
 				}
@@ -261,17 +262,17 @@ func TestSandbox_fails(t *testing.T) {
 		})
 		t.Run(name+" wrong key", func(t *testing.T) {
 			t.Parallel()
-			_, world, base := play(t, name)
-			targets, _ := cast(t, world, link.TikTok)
-			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], nil)
-			var f *collector.Failure
+			_, world, base := startSandbox(t, name)
+			targets, _ := categoryBatch(t, world, link.TikTok)
+			_, err := newSource(t, name, base+"/vendor", nil).Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.AuthFailed, f.Class, f.Detail)
+			require.Equal(t, source.AuthFailed, f.Class, f.Detail)
 		})
 	}
 }
 
-// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// lister is ScrapeCreators with an account of so many videos, on pages of which size tells the length; calls counts the pages.
-func lister(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
+// serveList serves ScrapeCreators with an account that has a number of videos. size returns the length of a page, and calls counts the
+// requested pages.
+func serveList(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,36 +42,36 @@ func lister(t *testing.T, videos int, size func(page int) int) (base string, cal
 	return web.URL, calls
 }
 
-func TestSource_readsListsOfShortPages(t *testing.T) {
+func TestSource_continuesAfterShortPages(t *testing.T) {
 	t.Parallel()
 	of := func(size int) func(int) int { return func(int) int { return size } }
 	for name, tt := range map[string]struct {
 		depth, videos int
 		size          func(page int) int
-		class         collector.Class
+		class         source.Class
 		found, calls  int
 	}{
-		"full pages":             {200, 500, of(10), collector.OK, 200, 20},
-		"short pages":            {200, 500, of(9), collector.OK, 207, 23},
-		"an empty page":          {30, 500, func(page int) int { return 10 * min(page, 1) }, collector.OK, 30, 4},
-		"the end of the list":    {200, 25, of(9), collector.OK, 25, 3},
-		"longer pages than said": {30, 500, of(35), collector.OK, 35, 1},
-		"pages that never fill":  {200, 500, of(5), collector.Temporary, 0, 24},
-		// The videos that were there before are known already.
-		"what is new, of pages that never fill": {0, 500, of(2), collector.OK, 8, 4},
+		"full pages":                     {200, 500, of(10), source.OK, 200, 20},
+		"short pages":                    {200, 500, of(9), source.OK, 207, 23},
+		"an empty page":                  {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
+		"the end of the list":            {200, 25, of(9), source.OK, 25, 3},
+		"pages above the described size": {30, 500, of(35), source.OK, 35, 1},
+		"very short pages":               {200, 500, of(5), source.Temporary, 0, 24},
+		// With depth 0, only new videos are wanted.
+		"only new videos, very short pages": {0, 500, of(2), source.OK, 8, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, calls := lister(t, tt.videos, tt.size)
+			base, calls := serveList(t, tt.videos, tt.size)
 			s := newSource(t, "scrapecreators", base, nil)
-			batch := []collector.Target{account(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
-			plan := s.Plan(batch)[0]
-			results, err := s.Fetch(t.Context(), batch, plan)
+			batch := []source.Target{account(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
+			budget := source.NewCallBudget(s.Plan(batch)[0])
+			results, err := s.Fetch(t.Context(), batch, budget)
 			require.NoError(t, err)
 			require.Equal(t, tt.class, results[0].Class, results[0].Detail)
 			require.EqualValues(t, tt.calls, calls.Load())
-			require.GreaterOrEqual(t, plan[0].Units, int64(1+tt.calls), "what is asked is planned")
-			if tt.class == collector.OK {
+			require.GreaterOrEqual(t, budget.Spent()[0].Units, int64(1+tt.calls), "the plan must count every call")
+			if tt.class == source.OK {
 				require.True(t, results[0].Account.Listed)
 				require.Len(t, results[0].Account.Videos, tt.found)
 			}

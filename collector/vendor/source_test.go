@@ -7,21 +7,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// recorder answers every request with text and keeps what was asked.
+// recorder answers every request with a text and records the requests.
 type recorder struct {
 	base     string
 	requests chan string
@@ -40,12 +39,12 @@ func record(t *testing.T, text string) recorder {
 	return r
 }
 
-func TestSource_asksEachVendorInItsWay(t *testing.T) {
+func TestSource_sendsRequestsOfEachVendor(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
-	batch := []collector.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, ""), tiktok(pancakes, "mira.cooks")}
+	batch := []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, ""), tiktok(pancakes, "mira.cooks")}
 	for name, tt := range map[string]struct {
-		batch []collector.Target
+		batch []source.Target
 		want  string
 	}{
 		"ensembledata": {batch, "GET /tt/post/multi-info?ids=7382991827364555321%3B7561000000000000001&token=" + key + " [ ] "},
@@ -70,7 +69,7 @@ func TestSource_asksEachVendorInItsWay(t *testing.T) {
 			t.Parallel()
 			web := record(t, "{}")
 			s := newSource(t, name, web.base, nil)
-			_, _ = s.Fetch(t.Context(), tt.batch, s.Plan(tt.batch)[0])
+			_, _ = s.Fetch(t.Context(), tt.batch, source.NewCallBudget(s.Plan(tt.batch)[0]))
 			require.Equal(t, tt.want, <-web.requests)
 			require.Empty(t, web.requests)
 		})
@@ -79,37 +78,37 @@ func TestSource_asksEachVendorInItsWay(t *testing.T) {
 		t.Parallel()
 		web := record(t, body(t, "ensembledata_instagram/ok"))
 		s := newSource(t, "ensembledata", web.base+"/apis/", nil)
-		results, err := s.Fetch(t.Context(), []collector.Target{instagram(reel), instagram(reel)}, nil)
+		results, err := s.Fetch(t.Context(), []source.Target{instagram(reel), instagram(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
-		require.Empty(t, web.requests, "one video, one call")
+		require.Empty(t, web.requests, "one call for one video")
 		require.Equal(t, results[0], results[1])
 		require.NotSame(t, results[0].Facts, results[1].Facts)
 	})
 }
 
-func TestSource_collectsThroughAVendorThatIsNew(t *testing.T) {
+func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
 	t.Parallel()
 	web := record(t, body(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
 	require.Equal(t, "vendor:newcomer", s.Name())
-	batch := []collector.Target{tiktok(train, "rails_rain"), tiktok(pancakes, "mira.cooks"), tiktok("7000000000000000000", "")}
+	batch := []source.Target{tiktok(train, "rails_rain"), tiktok(pancakes, "mira.cooks"), tiktok("7000000000000000000", "")}
 	size, ok := s.Serves(batch[0])
 	require.True(t, ok)
 	require.Equal(t, 3, size)
 
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, &collector.Facts{
+	require.Equal(t, &source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
-		SongName: new("Sunny Side"), IsAd: new(true), // and no link: a script is none
+		SongName: new("Sunny Side"), IsAd: new(true), // no SongLink, because the vendor sent a javascript link
 	}, results[1].Facts)
-	require.Equal(t, collector.OK, results[0].Class)
-	require.Equal(t, collector.Gone, results[2].Class)
+	require.Equal(t, source.OK, results[0].Class)
+	require.Equal(t, source.Gone, results[2].Class)
 
-	require.Equal(t, [][]collector.Call{{{Bucket: "per minute", Units: 1}, {Bucket: "per day", Units: 1}}}, s.Plan(batch))
+	require.Equal(t, [][]source.Call{{{Bucket: "per minute", Units: 1}, {Bucket: "per day", Units: 1}}}, s.Plan(batch))
 	budgets := s.Budgets()
 	require.Equal(t, int64(60), budgets[0].Limit)
 	id, ends := budgets[0].Window(sourcetest.Now)
@@ -120,11 +119,11 @@ func TestSource_collectsThroughAVendorThatIsNew(t *testing.T) {
 	require.Equal(t, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), ends)
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesDescribedTargets(t *testing.T) {
 	t.Parallel()
 	ensemble := newSource(t, "ensembledata", "", nil)
 	creators := newSource(t, "scrapecreators", "", nil)
-	require.Equal(t, []collector.Budget{{Name: "calls"}}, withoutWindow(ensemble.Budgets()))
+	require.Equal(t, []source.Budget{{Name: "calls"}}, withoutWindow(ensemble.Budgets()))
 
 	size, ok := ensemble.Serves(tiktok(pancakes, ""))
 	require.True(t, ok)
@@ -132,49 +131,49 @@ func TestSource_serves(t *testing.T) {
 	size, ok = ensemble.Serves(instagram(reel))
 	require.True(t, ok)
 	require.Equal(t, 1, size)
-	_, ok = ensemble.Serves(collector.Target{Platform: link.TikTok, Kind: collector.KindVideo})
-	require.True(t, ok, "a target without an id stands for its kind")
+	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
+	require.True(t, ok, "a target without an id stands for all targets of its kind")
 
 	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
-	account.Kind, noLink.Link = collector.KindAccount, ""
-	for _, bad := range []collector.Target{
+	account.Kind, noLink.Link = source.KindAccount, ""
+	for _, bad := range []source.Target{
 		account, tiktok("1;2", ""), tiktok("1 2", ""), tiktok(strings.Repeat("1", 200), ""),
-		{Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: "kJ4_q-Zx9W0"},
+		{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0"},
 	} {
 		_, ok := ensemble.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
 	_, ok = creators.Serves(noLink)
-	require.False(t, ok, "it asks by link")
+	require.False(t, ok, "the vendor needs the link")
 
 	web := record(t, "{}")
-	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []collector.Target{noLink, account, {}}, nil)
+	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
 	require.NoError(t, err)
 	for _, r := range results {
-		require.Equal(t, collector.Unsupported, r.Class)
+		require.Equal(t, source.Unsupported, r.Class)
 	}
 	require.Empty(t, web.requests)
 }
 
-func withoutWindow(budgets []collector.Budget) []collector.Budget {
+func withoutWindow(budgets []source.Budget) []source.Budget {
 	for i := range budgets {
 		budgets[i].Window = nil
 	}
 	return budgets
 }
 
-func TestSource_makesSmallerBatches(t *testing.T) {
+func TestSource_reducesBatchSize(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[time.Time]
 	now.Store(&sourcetest.Now)
 	for name, refusal := range map[string]struct {
 		status int
-		single collector.Class
+		single source.Class
 	}{
-		"when there are too many":               {464, collector.BadRequest},
-		"when one of them is bad":               {462, collector.Unsupported},
-		"when one of them is not there":         {404, collector.Gone},
-		"when one of them belongs to a private": {472, collector.Private},
+		"too many targets":   {464, source.BadRequest},
+		"one invalid target": {462, source.Unsupported},
+		"one missing target": {404, source.Gone},
+		"one private target": {472, source.Private},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,42 +190,42 @@ func TestSource_makesSmallerBatches(t *testing.T) {
 			s, err := vendor.New(config, vendor.Options{BaseURL: web.URL, Key: "k", Client: client, Now: func() time.Time { return clock }})
 			require.NoError(t, err)
 
-			batch := make([]collector.Target, 50)
+			batch := make([]source.Target, 50)
 			for i := range batch {
 				batch[i] = tiktok(fmt.Sprintf("73829918273645553%02d", i), "")
 			}
-			var f *collector.Failure
+			var f *source.Failure
 			for _, want := range []int{25, 12, 6, 3, 1} {
-				_, err := s.Fetch(t.Context(), batch, nil)
+				_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(nil))
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class)
-				require.False(t, f.OfSource, "the collector asks for halves")
+				require.Equal(t, source.Temporary, f.Class)
+				require.False(t, f.OfSource, "one of the targets may be the cause")
 				size, _ := s.Serves(batch[0])
-				if refusal.single == collector.BadRequest {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once are too many, %d at a time from now on", len(batch), want))
+				if refusal.single == source.BadRequest {
+					require.Contains(t, f.Detail, fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now", len(batch), want))
 					require.Equal(t, want, size)
 				} else {
-					require.Contains(t, f.Detail, fmt.Sprintf("%d targets at once were refused as %s", len(batch), refusal.single))
-					require.Equal(t, 50, size, "one bad target makes no smaller batches for the others")
+					require.Contains(t, f.Detail, fmt.Sprintf("a call for %d targets was refused as %s", len(batch), refusal.single))
+					require.Equal(t, 50, size, "one bad target does not reduce the batch size")
 				}
 				batch = batch[:want]
 			}
-			results, err := s.Fetch(t.Context(), batch, nil)
-			if refusal.single == collector.BadRequest {
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(nil))
+			if refusal.single == source.BadRequest {
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.BadRequest, f.Class)
+				require.Equal(t, source.BadRequest, f.Class)
 			} else {
 				require.NoError(t, err)
 				require.Equal(t, refusal.single, results[0].Class)
 			}
 			clock = clock.Add(15 * time.Minute)
 			size, _ := s.Serves(batch[0])
-			require.Equal(t, 50, size, "it is tried again after a while")
+			require.Equal(t, 50, size, "the full size is used again after the pause")
 		})
 	}
 }
 
-func TestSource_splitsWhatIsNotOneCall(t *testing.T) {
+func TestSource_splitsBatchIntoCalls(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	var status atomic.Int32
@@ -239,67 +238,58 @@ func TestSource_splitsWhatIsNotOneCall(t *testing.T) {
 	}))
 	defer web.Close()
 	s := newSource(t, "ensembledata", web.URL, nil)
-	batch := []collector.Target{instagram("AAAAAAAAAAA"), instagram("BBBBBBBBBBB"), instagram("CCCCCCCCCCC")}
+	batch := []source.Target{instagram("AAAAAAAAAAA"), instagram("BBBBBBBBBBB"), instagram("CCCCCCCCCCC")}
 	plan := s.Plan(batch)[0]
-	require.Equal(t, []collector.Call{{Bucket: "calls", Units: 3}}, plan)
-	results, err := s.Fetch(t.Context(), batch, plan)
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, plan)
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 	require.NoError(t, err)
 	for _, r := range results {
-		require.Equal(t, collector.OK, r.Class)
+		require.Equal(t, source.OK, r.Class)
 	}
 	require.Equal(t, int32(3), calls.Swap(0))
 
 	status.Store(http.StatusTooManyRequests)
-	results, err = s.Fetch(t.Context(), batch, plan)
+	results, err = s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, results[0].Class)
+	require.Equal(t, source.OK, results[0].Class)
 	for _, r := range results[1:] {
-		require.Equal(t, collector.Temporary, r.Class)
+		require.Equal(t, source.Temporary, r.Class)
 		require.Contains(t, r.Detail, "a call of the batch failed: rate_limited")
 	}
-	require.Equal(t, int32(2), calls.Load(), "after a failure no call is made")
+	require.Equal(t, int32(2), calls.Load(), "no call is made after a failure")
 }
 
-func TestSource_keepsToItsConcurrency(t *testing.T) {
+func TestSource_takesConcurrencyAndTimeoutFromDescription(t *testing.T) {
 	t.Parallel()
 	config, err := vendor.Load("ensembledata")
 	require.NoError(t, err)
-	config.Concurrency = 3 // of which one is kept for whom nobody is being asked for
-	inside, release := make(chan struct{}, 8), make(chan struct{})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		inside <- struct{}{}
-		<-release
-		_, _ = io.WriteString(w, `{"data":[]}`)
-	}))
-	defer web.Close()
-	client := fetch.New(fetch.Options{})
+	client := fetch.New(fetch.Options{Timeout: 20 * time.Second})
 	defer client.Close()
-	s, err := vendor.New(config, vendor.Options{BaseURL: web.URL, Key: "k", Client: client, Now: time.Now})
+	options := vendor.Options{Key: "k", Client: client, Now: time.Now}
+	config.Concurrency = 3
+	s, err := vendor.New(config, options)
 	require.NoError(t, err)
+	require.Equal(t, 3, s.Concurrency())
+	require.Equal(t, time.Minute, s.Timeout())
 
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			_, err := s.Fetch(t.Context(), []collector.Target{tiktok(pancakes, "")}, nil)
-			require.NoError(t, err)
-		})
-		<-inside
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = s.Fetch(ctx, []collector.Target{tiktok(train, "")}, nil)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, time.Minute, s.Patience())
-	short, end := context.WithTimeout(t.Context(), s.Patience()-time.Second)
-	defer end()
-	_, err = s.Fetch(short, []collector.Target{tiktok(train, "")}, nil)
-	require.ErrorIs(t, err, collector.ErrNoTime, "it would be broken off, and paid for")
-	require.Empty(t, inside, "no third call was made")
-	close(release)
-	wg.Wait()
+	config.Concurrency, config.Timeout = 0, 0
+	s, err = vendor.New(config, options)
+	require.NoError(t, err)
+	require.Equal(t, 4, s.Concurrency(), "the default")
+	require.Equal(t, 20*time.Second, s.Timeout(), "the timeout of the client")
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestSource_returnsCancellationOfContext(t *testing.T) {
+	t.Parallel()
+	web := record(t, "{}")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []source.Target{tiktok(train, "")}, source.NewCallBudget(nil))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, web.requests, "no call was made")
+}
+
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	config, err := vendor.Load("apify")
 	require.NoError(t, err)

@@ -1,6 +1,3 @@
-// Package vendor collects through a bought vendor: a service that sells the public numbers of platforms which give
-// them to nobody else. One adapter serves every vendor; what distinguishes them is a description in JSON, so that a new
-// vendor needs no new code.
 package vendor
 
 import (
@@ -15,50 +12,49 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const (
 	defaultConcurrency = 4
-	// smallerFor is how long batches stay small after the vendor refused one for its size.
-	smallerFor = 15 * time.Minute
-	callBudget = "calls" // the budget of a vendor without known limits
+	// smallBatchTime is how long batches stay small after the vendor refused a batch because of its size.
+	smallBatchTime = 15 * time.Minute
+	callBudget     = "calls" // the name of the budget of a vendor without limits
 )
 
-// Options of the source.
+// Options configure a Source.
 type Options struct {
-	BaseURL string // "" means the description's
+	BaseURL string // "" means the base URL of the description
 	Key     string
 	Client  *fetch.Client
 	Now     func() time.Time
 }
 
-// Source asks one vendor.
+// Source fetches from one vendor.
 type Source struct {
 	config  Config
 	api     *fetch.Endpoint
 	key     string
 	now     func() time.Time
-	budgets []collector.Budget
-	slots   *collector.Slots
-	sizes   []batchSize // of config.Calls
+	budgets []source.Budget
+	sizes   []batchSize // one for each of config.Calls
 }
 
-// batchSize is the size of a call's batches, which is smaller for a while after a refusal.
+// batchSize is the largest batch of a call. It is smaller for some time after the vendor refused a batch because of its size.
 type batchSize struct {
 	mu      sync.Mutex
-	smaller int
+	reduced int // the size until until; 0 if it was never reduced
 	until   time.Time
 }
 
 var (
-	_ collector.Source      = (*Source)(nil)
-	_ collector.HandleAsker = (*Source)(nil)
+	_ source.Source        = (*Source)(nil)
+	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New makes the source of a vendor that Load or Decode has described. It returns an error when the key is missing or
-// the base address is no http or https address.
+// New returns a source for a description from Load or Decode. It returns an error if the key is missing or the base URL is not an http or
+// https URL.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -78,49 +74,48 @@ func New(config Config, o Options) (*Source, error) {
 	}
 	s := &Source{
 		config: config, api: api, key: o.Key, now: o.Now,
-		slots: collector.NewSlots(cmp.Or(config.Concurrency, defaultConcurrency)),
 		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
-		s.budgets = append(s.budgets, collector.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
+		s.budgets = append(s.budgets, source.Budget{Name: l.Name, Limit: l.Calls, Window: l.Per.window})
 	}
 	if len(s.budgets) == 0 {
-		s.budgets = []collector.Budget{{Name: callBudget, Window: Period("day").window}}
+		s.budgets = []source.Budget{{Name: callBudget, Window: Period("day").window}}
 	}
 	return s, nil
 }
 
-// Name is "vendor:" and the vendor's name.
+// Name returns "vendor:" and the name of the vendor.
 func (s *Source) Name() string { return "vendor:" + s.config.Name }
 
-// Address is where the vendor is asked.
+// Address returns the base URL of the vendor.
 func (s *Source) Address() string { return s.api.Address() }
 
-// Clock is the server's.
+// Clock returns the server's time.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Budgets lists the description's limits, or one without a known limit.
-func (s *Source) Budgets() []collector.Budget { return s.budgets }
+// Budgets returns a budget for each limit of the description, or one budget without a known limit.
+func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Plan counts every call of the batch against every limit: one as a rule, and for an account one for its profile and as many
-// as the pages of its list may take.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+// Plan counts the calls of the batch, usually one, against every limit. For an account, it counts one call for the profile and the most
+// calls that the pages of the list may need.
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
 		calls = s.accountCalls(batch)
 	} else {
 		calls = len(s.chunks(batch))
 	}
-	plan := make([]collector.Call, len(s.budgets))
+	plan := make([]source.Call, len(s.budgets))
 	for i, b := range s.budgets {
-		plan[i] = collector.Call{Bucket: b.Name, Units: int64(max(calls, 1))}
+		plan[i] = source.Call{Bucket: b.Name, Units: int64(max(calls, 1))}
 	}
-	return [][]collector.Call{plan}
+	return [][]source.Call{plan}
 }
 
-// Serves takes what one of the description's calls can ask for. A target without an id stands for all of its kind, and
-// gets the largest batch that any of them can have.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+// Serves returns true if a call of the description can request the target. For a target without an id, it returns the size of the largest
+// batch of any call.
+func (s *Source) Serves(t source.Target) (int, bool) {
 	if t.ExternalID != "" {
 		i := s.callFor(t)
 		if i < 0 {
@@ -130,7 +125,7 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 	}
 	largest := 0
 	for i, c := range s.config.Calls {
-		if c.takes(t) {
+		if c.canRequest(t) {
 			largest = max(largest, s.size(i))
 		}
 	}
@@ -138,38 +133,41 @@ func (s *Source) Serves(t collector.Target) (int, bool) {
 }
 
 // AsksByHandle returns true if the call for the video names its account.
-func (s *Source) AsksByHandle(t collector.Target) bool {
+func (s *Source) AsksByHandle(t source.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
+// size returns the largest batch of a call at this time.
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
 
-func (s *Source) callFor(t collector.Target) int {
-	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.takes(t) })
+// callFor returns the index of the first call that can request the target, or -1.
+func (s *Source) callFor(t source.Target) int {
+	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
+// get returns the current size. full is the size if it is not reduced.
 func (b *batchSize) get(full int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.smaller > 0 && now.Before(b.until) {
-		return b.smaller
+	if b.reduced > 0 && now.Before(b.until) {
+		return b.reduced
 	}
 	return full
 }
 
-// shrink makes batches half as large as the one that was refused.
-func (b *batchSize) shrink(refused int, now time.Time) int {
+// reduce sets the size to half of that of the refused batch, and returns the new size.
+func (b *batchSize) reduce(refused int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.smaller, b.until = max(refused/2, 1), now.Add(smallerFor)
-	return b.smaller
+	b.reduced, b.until = max(refused/2, 1), now.Add(smallBatchTime)
+	return b.reduced
 }
 
-// chunk is what one call asks for: distinct targets.
+// chunk is a set of distinct targets that one call requests.
 type chunk struct {
 	call    int
-	targets []collector.Target
+	targets []source.Target
 }
 
 func (c chunk) ids() []string {
@@ -180,11 +178,12 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// chunks parts a batch into calls. It is one call unless the targets differ in what is known of them.
-func (s *Source) chunks(batch []collector.Target) []chunk {
+// chunks splits a batch into calls. Usually one call is enough. More calls are needed if different calls of the description request the
+// targets.
+func (s *Source) chunks(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
-	open := make(map[int]int) // by call, the chunk that still has room
+	open := make(map[int]int) // by call: the index of the last chunk
 	for _, t := range batch {
 		call := s.callFor(t)
 		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {
@@ -202,22 +201,21 @@ func (s *Source) chunks(batch []collector.Target) []chunk {
 	return chunks
 }
 
-// Fetch asks for a batch, usually in one call. If the vendor refuses several targets and one of them may be the cause, the failure is
-// Temporary. The collector then asks for them in smaller batches. If the vendor says that there are too many targets, Serves returns
-// smaller batches for a while. If a later call of a batch fails, its targets get the result collector.Unanswered.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+// Fetch requests a batch, usually with one call. If the vendor refuses several targets and one of them may be the cause, the failure is
+// Temporary; the collector then tries smaller batches. If the vendor says that there are too many targets, Serves returns smaller batches
+// for some time. If a call after the first one fails, its targets get the result source.Unanswered.
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
-		ctx, settle := collector.Paying(ctx, plan)
-		defer settle()
-		return s.fetchAccounts(ctx, batch)
+		budget.Meter()
+		return s.fetchAccounts(ctx, batch, budget)
 	}
-	answers := make(map[string]collector.Result, len(batch))
+	answers := make(map[string]source.Result, len(batch))
 	unanswered := make(map[string]bool)
 	var failed error
 	for i, chunk := range s.chunks(batch) {
-		var found map[string]collector.Result
+		var found map[string]source.Result
 		if failed == nil {
-			found, failed = s.fetch(ctx, chunk)
+			found, failed = s.fetchChunk(ctx, budget, chunk)
 			if failed != nil && i == 0 {
 				return nil, failed
 			}
@@ -226,18 +224,18 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 			answers[id], unanswered[id] = found[id], failed != nil
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
 		r, ok := answers[t.ExternalID]
 		if unanswered[t.ExternalID] {
-			r = collector.Unanswered(t, failed)
+			r = source.Unanswered(t, failed)
 		}
 		if !ok || t.Platform != batch[0].Platform {
-			r = collector.Result{Class: collector.Unsupported, Detail: s.config.Name + " is not configured for it"}
+			r = source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}
 		}
 		if r.Facts != nil {
-			own := *r.Facts // a target may stand in a batch twice
-			r.Facts = &own
+			facts := *r.Facts // a copy, because a batch may contain a target twice
+			r.Facts = &facts
 		}
 		r.Target = t
 		results[i] = r
@@ -245,18 +243,18 @@ func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []col
 	return results, nil
 }
 
-// fetch makes one call. It gives the outcome for each of the chunk's ids, or the failure of the call as a whole.
-func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Result, error) {
+// fetchChunk makes one call. It returns a result for each id of the chunk, or a failure.
+func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c chunk) (map[string]source.Result, error) {
 	call := s.config.Calls[c.call]
-	f := filling{join: call.Batch.Join}
+	b := batchValues{join: call.Batch.Join}
 	for _, t := range c.targets {
-		f.of = append(f.of, valuesOf(t))
+		b.targets = append(b.targets, valuesOf(t))
 	}
-	res, err := s.ask(ctx, call.Request, f)
+	res, err := s.send(ctx, budget, call.Request, b)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := s.read(res, c.call, c.ids())
+	answers, err := s.results(res, c.call, c.ids())
 	for id, r := range answers {
 		r.Sandbox = res.Sandbox
 		answers[id] = r
@@ -264,72 +262,77 @@ func (s *Source) fetch(ctx context.Context, c chunk) (map[string]collector.Resul
 	return answers, err
 }
 
-// Patience is what the description says, or else the client's.
-func (s *Source) Patience() time.Duration {
+// Timeout returns the timeout of the description. If the description has none, it returns that of the HTTP client.
+func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }
 
-// ask makes the call when one of the vendor's slots is free.
-func (s *Source) ask(ctx context.Context, r Request, f filling) (*fetch.Response, error) {
-	give, err := s.slots.Take(ctx, s.Patience())
-	if err != nil {
-		return nil, fmt.Errorf("the call was not made: %w", err)
-	}
-	defer give()
-	return s.api.Do(ctx, r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), f))
+// Concurrency returns the concurrency of the description, because each vendor allows another number of calls at the same time. The
+// default is 4.
+func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
+
+// Group returns "": a batch may mix all targets of a kind.
+func (s *Source) Group(source.Target) string { return "" }
+
+// send sends a request with the values of its targets.
+func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
+	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
+	req.Budget = budget
+	return s.api.Do(ctx, req)
 }
 
-// judge says what an answer as a whole means.
-func (s *Source) judge(res *fetch.Response) (body gjson.Result, verdict, detail string) {
+// classify returns the class of an answer as in Config.classOf, with a detail for the log. body is the zero Result if the answer is not
+// JSON.
+func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
-	if broken := fetch.CheckJSON(res.Body); broken != nil {
-		detail += ": " + broken.Error()
+	if err := fetch.CheckJSON(res.Body); err != nil {
+		detail += ": " + err.Error()
 	} else {
 		body = gjson.ParseBytes(res.Body)
-		if said := s.config.message(body); said != "" {
-			detail += ": " + fetch.Redact(said, s.key)
+		if message := s.config.message(body); message != "" {
+			detail += ": " + fetch.Redact(message, s.key)
 		}
 	}
-	verdict, _ = s.config.verdict(res.Status, body)
-	return body, verdict, detail
+	class, _ = s.config.classOf(res.Status, body)
+	return body, class, detail
 }
 
-// failure is what an answer means that concerns the whole source.
-func (s *Source) failure(res *fetch.Response, body gjson.Result, class collector.Class, detail string) *collector.Failure {
+// failure returns the failure for an answer that concerns the whole source.
+func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
 	now := s.now()
-	f := &collector.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
-	_, f.OfSource = s.config.verdict(res.Status, body)
-	if class == collector.QuotaSpent && f.RetryAt.IsZero() && s.config.QuotaResets != "" {
+	f := &source.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
+	_, f.OfSource = s.config.classOf(res.Status, body)
+	if class == source.QuotaSpent && f.RetryAt.IsZero() && s.config.QuotaResets != "" {
 		_, f.RetryAt = s.config.QuotaResets.window(now)
 	}
 	return f
 }
 
-// read gives the outcome for each id, or the failure of the call as a whole.
-func (s *Source) read(res *fetch.Response, at int, ids []string) (map[string]collector.Result, error) {
+// results returns the result for each id from the answer to a call, or a failure. at is the index of the call.
+func (s *Source) results(res *fetch.Response, at int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[at]
-	body, verdict, detail := s.judge(res)
-	class := collector.Class(verdict)
+	body, text, detail := s.classify(res)
+	class := source.Class(text)
 	switch {
-	case class == collector.OK:
+	case class == source.OK:
 		items, err := findItems(body, call.Items, call.Unwrap)
 		if err != nil {
-			return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+			return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 		}
-		return call.read(items, ids, now), nil
-	case len(ids) > 1 && verdict == split:
-		size := s.sizes[at].shrink(len(ids), now)
-		return nil, &collector.Failure{
-			Class:  collector.Temporary,
-			Detail: fmt.Sprintf("%d targets at once are too many, %d at a time from now on: %s", len(ids), size, detail),
+		return call.results(items, ids, now), nil
+	case len(ids) > 1 && text == split:
+		size := s.sizes[at].reduce(len(ids), now)
+		return nil, &source.Failure{
+			Class:  source.Temporary,
+			Detail: fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now: %s", len(ids), size, detail),
 		}
 	case len(ids) > 1 && slices.Contains(targetClasses, class):
-		return nil, &collector.Failure{Class: collector.Temporary, Detail: fmt.Sprintf("%d targets at once were refused as %s: %s", len(ids), class, detail)}
-	case verdict == split:
-		return nil, &collector.Failure{Class: collector.BadRequest, Detail: "a single target was refused as too many: " + detail}
+		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("a call for %d targets was refused as %s: %s", len(ids), class, detail)}
+	case text == split:
+		return nil, &source.Failure{Class: source.BadRequest, Detail: "the vendor says that a call for one target has too many targets: " + detail}
 	case slices.Contains(targetClasses, class):
-		return map[string]collector.Result{ids[0]: {Class: class, Detail: detail}}, nil
+		return map[string]source.Result{ids[0]: {Class: class, Detail: detail}}, nil
 	}
 	return nil, s.failure(res, body, class, detail)
 }

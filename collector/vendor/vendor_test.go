@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
@@ -27,14 +27,14 @@ const (
 	reel     = "DHtWpRvMBiw"
 )
 
-func tiktok(id, handle string) collector.Target {
-	return collector.Target{
-		Platform: link.TikTok, Kind: collector.KindVideo, ExternalID: id, Handle: handle, Link: "https://www.tiktok.com/@" + handle + "/video/" + id,
+func tiktok(id, handle string) source.Target {
+	return source.Target{
+		Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: handle, Link: "https://www.tiktok.com/@" + handle + "/video/" + id,
 	}
 }
 
-func instagram(code string) collector.Target {
-	return collector.Target{Platform: link.Instagram, Kind: collector.KindVideo, ExternalID: code, Link: "https://www.instagram.com/reel/" + code + "/"}
+func instagram(code string) source.Target {
+	return source.Target{Platform: link.Instagram, Kind: source.KindVideo, ExternalID: code, Link: "https://www.instagram.com/reel/" + code + "/"}
 }
 
 func body(t testing.TB, file string) string {
@@ -44,7 +44,7 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-// newSource makes a source by name or path.
+// newSource returns a source for a description by name or path.
 func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
 	t.Helper()
 	config, err := vendor.Load(nameOrPath)
@@ -54,7 +54,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 		t.Cleanup(client.Close)
 	}
 	if config.Timeout != 0 && base != "" {
-		config.Timeout = 0 // the suite's slow servers shall not take a minute
+		config.Timeout = 0 // so that the slow servers of the suite do not take a minute
 	}
 	s, err := vendor.New(config, vendor.Options{
 		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
@@ -63,20 +63,20 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 	return s
 }
 
-func underTest(nameOrPath string) func(*testing.T, string, *fetch.Client) collector.Source {
-	return func(t *testing.T, base string, client *fetch.Client) collector.Source {
+func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) source.Source {
+	return func(t *testing.T, base string, client *fetch.Client) source.Source {
 		return newSource(t, nameOrPath, base, client)
 	}
 }
 
-// answers puts together the answers of a folder: bodies of every case that is not overridden, all of which are ok.
-func answers(t *testing.T, folder string, facts []*collector.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
+// answers reads the answers in a folder. All cases that are not in overrides have the class OK.
+func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
 	for c, file := range map[sourcetest.Case]string{
 		sourcetest.OK: "ok", sourcetest.Strings: "strings", sourcetest.Duplicates: "duplicates", sourcetest.Foreign: "foreign",
 	} {
-		all[c] = sourcetest.Answer{Body: body(t, folder+"/"+file), Classes: []collector.Class{collector.OK}, Facts: facts}
+		all[c] = sourcetest.Answer{Body: body(t, folder+"/"+file), Classes: []source.Class{source.OK}, Facts: facts}
 	}
 	maps.Copy(all, overrides)
 	return all
@@ -91,15 +91,15 @@ func ensembleRefusals(all map[sourcetest.Case]sourcetest.Answer) {
 	all[sourcetest.ServerError] = sourcetest.Answer{Status: 500, Body: `{"detail":"Internal Server Error"}`}
 }
 
-func tiktokFacts() (first, second collector.Facts) {
-	return collector.Facts{
+func tiktokFacts() (first, second source.Facts) {
+	return source.Facts{
 			Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 			Title:    new("pancakes in a tiny kitchen 🥞 #fyp"),
 			Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 			UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.25),
 			SongName: new("Sunny Side"), SongLink: new("https://www.tiktok.com/music/x-7011111111111111111"),
 			Private: new(false), IsAd: new(true), ShopAd: new(true), ShopProductID: new("1729384756012345678"),
-		}, collector.Facts{
+		}, source.Facts{
 			Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0)),
 			Title: new(""), Username: new("rails_rain"), AccountID: new("42"), AccountName: new("Rails & Rain"),
 			UploadedAt: new(time.Date(2025, 10, 14, 0, 0, 0, 0, time.UTC)), LengthSeconds: new(0.0),
@@ -108,68 +108,68 @@ func tiktokFacts() (first, second collector.Facts) {
 		}
 }
 
-func TestEnsembleData_tellsTikToks(t *testing.T) {
+func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 	t.Parallel()
 	const folder = "ensembledata_tiktok"
 	first, second := tiktokFacts()
 	big := first
 	big.Views = new(int64(9007199254740993))
-	bare := &collector.Facts{Views: new(int64(5))}
-	all := answers(t, folder, []*collector.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:    {Body: body(t, folder+"/bare"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{bare, bare}},
-		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
-		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []collector.Class{collector.Private, collector.OK}},
-		// In a batch the vendor only leaves such videos out; what it sends of a deleted one is no count.
-		sourcetest.Restricted: {Body: body(t, folder+"/deleted"), Classes: []collector.Class{collector.Gone, collector.OK}},
-		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
-		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&big, &second}},
-		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+	bare := &source.Facts{Views: new(int64(5))}
+	all := answers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:    {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
+		// In a batch, the vendor leaves out unavailable videos. The item of a deleted video has no valid counts.
+		sourcetest.Restricted:  {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{
-		New: underTest("ensembledata"), Answers: all,
-		Targets: []collector.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "")},
+		New: newTestSource("ensembledata"), Answers: all,
+		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "")},
 	})
 }
 
-func TestEnsembleData_tellsReels(t *testing.T) {
+func TestEnsembleData_fetchesReels(t *testing.T) {
 	t.Parallel()
 	const folder = "ensembledata_instagram"
-	facts := collector.Facts{
+	facts := source.Facts{
 		Views: new(int64(20331)), Likes: new(int64(455)), Comments: new(int64(14)), Title: new("Morning light\n☀️"),
 		Username: new("mira_cooks"), AccountID: new("17841400000000001"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2025, 10, 3, 8, 26, 40, 0, time.UTC)), LengthSeconds: new(12.345),
 		SongName: new("Sunny Side"), SongLink: new("https://www.instagram.com/reels/audio/1234567890/"),
 		Private: new(false), HiddenStats: new(false), IsAd: new(true),
 	}
-	big, bare := facts, collector.Facts{Views: new(int64(5))}
+	big, bare := facts, source.Facts{Views: new(int64(5))}
 	big.Views = new(int64(9007199254740993))
-	all := answers(t, folder, []*collector.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:       {Body: body(t, folder+"/bare"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&bare}},
-		sourcetest.Gone:       {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []collector.Class{collector.Gone}},
-		sourcetest.Private:    {Status: 472, Body: `{"detail":"Private user"}`, Classes: []collector.Class{collector.Private}},
-		sourcetest.Restricted: {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []collector.Class{collector.Restricted}},
-		sourcetest.WrongTypes: {Body: body(t, folder+"/wrong_types"), Classes: []collector.Class{collector.Temporary}},
-		sourcetest.Big:        {Body: body(t, folder+"/big"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&big}},
-		sourcetest.Strangers:  {Body: body(t, folder+"/strangers"), Classes: []collector.Class{collector.Temporary}},
+	all := answers(t, folder, []*source.Facts{&facts}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&bare}},
+		sourcetest.Gone:        {Status: 404, Body: `{"detail":"Post not found"}`, Classes: []source.Class{source.Gone}},
+		sourcetest.Private:     {Status: 472, Body: `{"detail":"Private user"}`, Classes: []source.Class{source.Private}},
+		sourcetest.Restricted:  {Status: 471, Body: `{"detail":"Age restricted"}`, Classes: []source.Class{source.Restricted}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary}},
+		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
 	})
 	ensembleRefusals(all)
-	sourcetest.Run(t, sourcetest.Harness{New: underTest("ensembledata"), Answers: all, Targets: []collector.Target{instagram(reel)}})
+	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []source.Target{instagram(reel)}})
 }
 
-func TestEnsembleData_knowsHiddenLikes(t *testing.T) {
+func TestEnsembleData_reportsHiddenLikes(t *testing.T) {
 	t.Parallel()
 	r := fetchOne(t, "ensembledata", http.StatusOK, body(t, "ensembledata_instagram/hidden"), instagram(reel))
-	require.Equal(t, collector.OK, r.Class, r.Detail)
-	require.Nil(t, r.Facts.Likes, "-1 is no count")
+	require.Equal(t, source.OK, r.Class, r.Detail)
+	require.Nil(t, r.Facts.Likes, "-1 means hidden")
 	require.Equal(t, new(true), r.Facts.HiddenStats)
 	require.Equal(t, int64(20331), *r.Facts.Views)
 }
 
-func TestApify_tellsTikToks(t *testing.T) {
+func TestApify_fetchesTikTokVideos(t *testing.T) {
 	t.Parallel()
 	const folder = "apify_tiktok"
-	first := collector.Facts{
+	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
@@ -178,57 +178,57 @@ func TestApify_tellsTikToks(t *testing.T) {
 	second := first
 	second.Views, second.Likes, second.Comments, second.Shares, second.Bookmarks = new(int64(1)), new(int64(2)), new(int64(3)), new(int64(4)), new(int64(5))
 	second.Title, second.Username = new("train"), new("rails_rain")
-	big, bare := first, &collector.Facts{Views: new(int64(5))}
+	big, bare := first, &source.Facts{Views: new(int64(5))}
 	big.Views = new(int64(9007199254740993))
-	all := answers(t, folder, []*collector.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{bare, bare}},
-		sourcetest.Gone:        {Body: body(t, folder+"/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
-		sourcetest.Private:     {Body: body(t, folder+"/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
-		sourcetest.Restricted:  {Body: body(t, folder+"/restricted"), Classes: []collector.Class{collector.Restricted, collector.OK}},
-		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
-		sourcetest.Big:         {Status: http.StatusCreated, Body: body(t, folder+"/big"), Classes: []collector.Class{collector.OK}, Facts: []*collector.Facts{&big, &second}},
-		sourcetest.Strangers:   {Body: body(t, folder+"/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+	all := answers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
+		sourcetest.Bare:        {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private:     {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, folder+"/restricted"), Classes: []source.Class{source.Restricted, source.OK}},
+		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Big:         {Status: http.StatusCreated, Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
+		sourcetest.GoneForeign: {Body: body(t, folder+"/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.RateLimited: {Status: 429, Body: `{"error":{"type":"rate-limit-exceeded","message":"You have exceeded the rate limit."}}`},
 		sourcetest.QuotaSpent:  {Status: 402, Body: `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"..."}}`},
 		sourcetest.AuthFailed:  {Status: 401, Body: `{"error":{"type":"user-or-token-not-found","message":"Token {{credential}} is not valid."}}`},
 		sourcetest.ServerError: {Status: 500, Body: `{"error":{"type":"internal-server-error","message":"..."}}`},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New: underTest("apify"), Answers: all,
-		Targets: []collector.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "rails_rain")},
+		New: newTestSource("apify"), Answers: all,
+		Targets: []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, "rails_rain")},
 	})
 }
 
-func TestApify_doesNotBelieveAnEmptyList(t *testing.T) {
+func TestApify_treatsEmptyListAsTemporary(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, collector.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
-	require.Equal(t, collector.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)
+	require.Equal(t, source.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
+	require.Equal(t, source.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)
 }
 
-func TestScrapeCreators_tells(t *testing.T) {
+func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	youtube := collector.Target{Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
-	facebook := collector.Target{Platform: link.Facebook, Kind: collector.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
+	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
+	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	first, _ := tiktokFacts()
 	uploaded := time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)
 	for file, tt := range map[string]struct {
-		target collector.Target
-		facts  collector.Facts
+		target source.Target
+		facts  source.Facts
 	}{
 		"tiktok": {tiktok(pancakes, "mira.cooks"), first},
-		"instagram": {instagram(reel), collector.Facts{
+		"instagram": {instagram(reel), source.Facts{
 			Views: new(int64(20331)), Comments: new(int64(14)), Title: new("Morning light\n☀️"),
 			Username: new("mira_cooks"), AccountID: new("17841400000000001"), AccountName: new("Mira"),
 			UploadedAt: new(time.Date(2025, 10, 3, 8, 26, 40, 0, time.UTC)), LengthSeconds: new(12.345),
 			SongName: new("Sunny Side"), SongLink: new("https://www.instagram.com/reels/audio/1234567890/"),
 			Private: new(false), HiddenStats: new(true), IsAd: new(true),
 		}},
-		"youtube": {youtube, collector.Facts{
+		"youtube": {youtube, source.Facts{
 			Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Tiny kitchen"),
 			Username: new("miracooks"), AccountID: new("UCk3mXo7Q2hJp0LwR9sVbT1A"), AccountName: new("Mira Cooks"),
 			UploadedAt: &uploaded, LengthSeconds: new(58.25),
 		}},
-		"facebook": {facebook, collector.Facts{
+		"facebook": {facebook, source.Facts{
 			Views: new(int64(1482337)), Likes: new(int64(90211)), Shares: new(int64(877)), Title: new("Pancakes!"),
 			AccountID: new("100012345678901"), AccountName: new("Mira Cooks"), UploadedAt: &uploaded,
 		}},
@@ -236,24 +236,24 @@ func TestScrapeCreators_tells(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			r := fetchOne(t, "scrapecreators", http.StatusOK, body(t, "scrapecreators/"+file), tt.target)
-			require.Equal(t, collector.OK, r.Class, r.Detail)
+			require.Equal(t, source.OK, r.Class, r.Detail)
 			require.Equal(t, &tt.facts, r.Facts)
 		})
 	}
 	for name, tt := range map[string]struct {
 		status int
 		file   string
-		class  collector.Class
+		class  source.Class
 	}{
-		"missing":              {404, "missing", collector.Gone},
-		"missing, with 200":    {200, "missing", collector.Gone},
-		"private, with 200":    {200, "private", collector.Private},
-		"no success, with 200": {200, "trouble", collector.Temporary},
-		"no key":               {401, "trouble", collector.AuthFailed},
-		"no credits":           {402, "trouble", collector.QuotaSpent},
-		"too many calls":       {429, "trouble", collector.RateLimited},
-		"trouble":              {502, "trouble", collector.Temporary},
-		"a wrong request":      {400, "trouble", collector.BadRequest},
+		"missing":            {404, "missing", source.Gone},
+		"missing, with 200":  {200, "missing", source.Gone},
+		"private, with 200":  {200, "private", source.Private},
+		"an error, with 200": {200, "trouble", source.Temporary},
+		"no key":             {401, "trouble", source.AuthFailed},
+		"no credits":         {402, "trouble", source.QuotaSpent},
+		"too many calls":     {429, "trouble", source.RateLimited},
+		"a server error":     {502, "trouble", source.Temporary},
+		"a wrong request":    {400, "trouble", source.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,8 +262,8 @@ func TestScrapeCreators_tells(t *testing.T) {
 	}
 }
 
-// fetchOne asks a vendor that gives this answer for one target. A failure becomes the class of the result.
-func fetchOne(t *testing.T, name string, status int, text string, target collector.Target) collector.Result {
+// fetchOne fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
+func fetchOne(t *testing.T, name string, status int, text string, target source.Target) source.Result {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -271,12 +271,12 @@ func fetchOne(t *testing.T, name string, status int, text string, target collect
 	}))
 	defer web.Close()
 	s := newSource(t, name, web.URL, nil)
-	batch := []collector.Target{target}
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-	var f *collector.Failure
+	batch := []source.Target{target}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+	var f *source.Failure
 	if err != nil {
 		require.ErrorAs(t, err, &f)
-		return collector.Result{Class: f.Class, Detail: f.Detail}
+		return source.Result{Class: f.Class, Detail: f.Detail}
 	}
 	require.Len(t, results, 1)
 	return results[0]

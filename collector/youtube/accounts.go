@@ -8,26 +8,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const kindChannels = "youtube#channelListResponse"
 
-// account is a target of kind account, as it can be asked for: by its id, or by names to be tried one after the other.
+// account is how channels.list finds an account: by its id, or by names that are tried in order.
 type account struct {
 	id    string
 	names []name
 }
 
-// name is a parameter of channels.list and its value.
+// name is a parameter of channels.list with its value.
 type name struct{ parameter, value string }
 
-// accountOf says how a target can be asked for; false when it names no YouTube account.
+// accountOf returns how channels.list finds the account of a target. ok is false if the target does not name a YouTube account.
 //
-// The name in a link of the older forms may belong to another channel as a handle: /user/NAME is never a handle, /c/NAME
-// and /NAME mostly became one. No /c/NAME is a user name, which may be another channel's.
-func accountOf(t collector.Target) (account, bool) {
+// In older forms of links, the name may be the handle of another channel. /user/NAME has a user name, which is never a handle. /c/NAME
+// has a name that is usually the handle now, and never a user name. /NAME may be either.
+func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
 	}
@@ -46,7 +46,7 @@ func accountOf(t collector.Target) (account, bool) {
 	}
 }
 
-// path is a link's path without the first slash, "" when there is none.
+// path returns the path of a link without the first slash, or "" if link is not valid.
 func path(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -55,9 +55,9 @@ func path(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatch is how many accounts like t fit into one call of Fetch. Those whose uploads take several pages come one at
-// a time, so that no batch takes minutes.
-func accountBatch(t collector.Target) (int, bool) {
+// accountBatch returns how many accounts like t fit into one Fetch. An account whose uploads take several pages is fetched alone, so
+// that no batch takes minutes.
+func accountBatch(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
 	}
@@ -71,12 +71,11 @@ func accountBatch(t collector.Target) (int, bool) {
 	return batchSize, true
 }
 
-// pages is how many pages of the uploads hold the videos that are wanted. The first is always asked for: it shows what is
-// new.
-func pages(t collector.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
+// pages returns how many pages of uploads contain the wanted videos. It is at least 1, because the first page shows new videos.
+func pages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
-// accountUnits is the most that a batch can cost: a call for all ids, one for each name that is tried, and every page.
-func accountUnits(batch []collector.Target) int64 {
+// accountUnits returns the most units that a batch can cost: one for all ids, one for each name, and one for each page.
+func accountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
 		a, ok := accountOf(t)
@@ -92,9 +91,9 @@ func accountUnits(batch []collector.Target) int64 {
 	return int64(max(units, 1))
 }
 
-// fetchAccounts asks for channels and their uploads. When a call fails after others have been answered, the targets that
-// are left are Temporary.
-func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([]collector.Result, error) {
+// fetchAccounts asks for channels and their uploads. If a call fails after the first account was answered, the remaining targets get the
+// result source.Unanswered.
+func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
 		if a, ok := accountOf(t); ok && a.id != "" && !slices.Contains(ids, a.id) {
@@ -104,24 +103,24 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 	var known channels
 	if len(ids) > 0 {
 		var err error
-		if known, err = s.askChannels(ctx, "id="+strings.Join(ids, ","), ids); err != nil {
+		if known, err = s.fetchChannels(ctx, budget, "id="+strings.Join(ids, ","), ids); err != nil {
 			return nil, err
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
-		r, err := collector.Result{}, failed
-		if failed == nil {
-			r, err = s.fetchAccount(ctx, t, known)
+		if failed != nil {
+			results[i] = source.Unanswered(t, failed)
+			continue
 		}
-		switch {
-		case err == nil:
-		case i == 0 || ctx.Err() != nil:
+		r, err := s.fetchAccount(ctx, budget, t, known)
+		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
-		default:
+		}
+		if err != nil {
 			failed = err
-			r = collector.Result{Class: collector.Temporary, Detail: "a call of the batch failed: " + err.Error()}
+			r = source.Unanswered(t, err)
 		}
 		r.Target = t
 		results[i] = r
@@ -129,40 +128,41 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []collector.Target) ([
 	return results, nil
 }
 
-// fetchAccount asks for one account: by its names unless its channel is among the known, and for its uploads.
-func (s *Source) fetchAccount(ctx context.Context, t collector.Target, known channels) (collector.Result, error) {
+// fetchAccount requests one account and its uploads. known has the channels that were requested by id; any other account is found by its
+// names.
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
-		return collector.Result{Class: collector.Unsupported, Detail: "not a YouTube account"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "not a YouTube account"}, nil
 	}
 	found, id := known, a.id
 	for _, n := range a.names {
 		var err error
-		found, err = s.askChannels(ctx, n.parameter+"="+url.QueryEscape(n.value), nil)
+		found, err = s.fetchChannels(ctx, budget, n.parameter+"="+url.QueryEscape(n.value), nil)
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
-		if id = found.only(); id != "" || found.doubtful != "" {
+		if id = found.only(); id != "" || found.incomplete != "" {
 			break
 		}
 	}
 	r := found.result(id)
-	if r.Class != collector.OK {
+	if r.Class != source.OK {
 		return r, nil
 	}
-	s.handles.put(id, *r.Account.Username) // a video's answer must not bring an older one back
-	return s.addUploads(ctx, t, r)
+	s.handles.put(id, *r.Account.Username) // so that the answer for a video does not use an older handle
+	return s.addUploads(ctx, budget, t, r)
 }
 
-// channels is what an answer says, by channel id.
+// channels is a decoded answer of channels.list.
 type channels struct {
-	byID     map[string]collector.Result // without Target and videos
-	doubtful string                      // as of videos
-	refusal  *refusal
-	sandbox  bool
+	byID       map[string]source.Result // without Target and videos
+	incomplete string                   // as in videos
+	err        *targetError             // the answer was an error that concerns the requested channels
+	sandbox    bool
 }
 
-// only is the id of the one channel of an answer to a name.
+// only returns the id of the only channel of an answer, or "" if there is none.
 func (c channels) only() string {
 	for id := range c.byID {
 		return id
@@ -170,40 +170,41 @@ func (c channels) only() string {
 	return ""
 }
 
-func (c channels) result(id string) collector.Result {
+// result returns the result for a channel.
+func (c channels) result(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
 	case ok:
 		if r.Account != nil {
-			own := *r.Account // a target may stand in a batch twice
-			r.Account = &own
+			account := *r.Account // a copy, because a batch may contain a target twice
+			r.Account = &account
 		}
-	case c.refusal != nil:
-		return c.refusal.result()
-	case c.doubtful != "":
-		r = collector.Result{Class: collector.Temporary, Detail: c.doubtful}
+	case c.err != nil:
+		return c.err.result()
+	case c.incomplete != "":
+		r = source.Result{Class: source.Temporary, Detail: c.incomplete}
 	default:
-		r = collector.Result{Class: collector.Gone, Detail: "YouTube knows no such channel: deleted, terminated or never there"}
+		r = source.Result{Class: source.Gone, Detail: "YouTube has no such channel: it is deleted or terminated, or never existed"}
 	}
 	r.Sandbox = c.sandbox
 	return r
 }
 
-// askChannels asks for channels by distinct ids, or by a name when there are none.
-func (s *Source) askChannels(ctx context.Context, filter string, ids []string) (channels, error) {
-	res, err := s.call(ctx, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
-	if refusal, ok := errors.AsType[*refusal](err); ok {
-		if len(ids) > 1 { // it does not say whose
-			refusal.class = collector.Temporary
+// fetchChannels calls channels.list with a filter: distinct ids, or a name if ids is nil.
+func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
+	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
+	if e, ok := errors.AsType[*targetError](err); ok {
+		if len(ids) > 1 { // the error does not say which channel it concerns
+			e.class = source.Temporary
 		}
-		return channels{refusal: refusal}, nil
+		return channels{err: e}, nil
 	}
 	if err != nil {
 		return channels{}, err
 	}
 	answer, err := decodeChannels(res.Body, ids)
 	if err != nil {
-		return channels{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return channels{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	answer.sandbox = res.Sandbox
 	return answer, nil
@@ -222,26 +223,26 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels reads an answer that CheckJSON has passed; ids are those asked for, nil when a name was, which one
-// channel at most can have. An answer that finds nothing has no items at all.
+// decodeChannels decodes an answer that passed CheckJSON. ids are the requested ids, or nil if a name was requested, which at most one
+// channel can have. If no channel is found, the answer has no member items.
 func decodeChannels(body []byte, ids []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
 		Items fetch.Items `json:"items"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return channels{}, errShape
+		return channels{}, errFormat
 	}
-	out := channels{byID: make(map[string]collector.Result, len(answer.Items))}
+	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {
-		out.doubtful = "left out of an answer that does not say that it is YouTube's"
+		out.incomplete = "missing from an answer that is not of the expected kind"
 	}
 	for _, raw := range answer.Items {
 		var item struct {
 			ID fetch.ID `json:"id"`
 		}
 		if json.Unmarshal(raw, &item) != nil || !channelID.MatchString(string(item.ID)) || ids != nil && !slices.Contains(ids, string(item.ID)) {
-			out.doubtful = "left out of an answer with an item that nobody asked for"
+			out.incomplete = "missing from an answer with an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[string(item.ID)]; !twice {
@@ -254,26 +255,26 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	return out, nil
 }
 
-func decodeChannel(raw []byte, id string) collector.Result {
+func decodeChannel(raw []byte, id string) source.Result {
 	var c channel
 	if json.Unmarshal(raw, &c) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	if c.Snippet == nil || c.Statistics == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no snippet or no statistics"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no snippet or no statistics"}
 	}
-	if c.Statistics.Subscribers.Wrong() {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
+	if c.Statistics.Subscribers.Invalid() {
+		return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
 	}
-	f := &collector.AccountFacts{
+	f := &source.AccountFacts{
 		ID: &id, Name: fetch.Name(c.Snippet.Title), Bio: fetch.Name(c.Snippet.Description), Private: new(bool),
 		Username: fetch.Handle(c.Snippet.CustomURL),
 	}
 	if f.Username == nil {
-		f.Username = &id // old channels have no handle; see askHandles
+		f.Username = &id // old channels have no handle; see fetchHandles
 	}
 	if c.Statistics.Hidden == nil || !*c.Statistics.Hidden {
 		f.Followers = c.Statistics.Subscribers.Value()
 	}
-	return collector.Result{Class: collector.OK, Account: f}
+	return source.Result{Class: source.OK, Account: f}
 }

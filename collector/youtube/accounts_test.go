@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -22,13 +22,13 @@ import (
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
-// account is a target as the collector makes it of a link.
-func account(t testing.TB, pasted string, depth int) collector.Target {
+// account returns the target that the collector makes from a link.
+func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
 	require.Equal(t, link.Account, l.Kind)
-	out := collector.Target{Platform: link.YouTube, Kind: collector.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
+	out := source.Target{Platform: link.YouTube, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
 	if l.ID != "" {
 		out.ExternalID, out.AccountID = l.ID, l.ID
 	}
@@ -57,11 +57,11 @@ func found(id string, at time.Time) ingest.FoundVideo {
 	return ingest.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: new(store.InstantOf(at))}
 }
 
-func TestSource_findsAccounts(t *testing.T) {
+func TestSource_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	const third = "aB3dE6gH9jk"
 	first := []string{upload(pancakes, "2026-10-03T17:04:11Z"), `{"contentDetails":{"videoId":"` + third + `"}}`}
-	ok := collector.AccountFacts{
+	ok := source.AccountFacts{
 		ID: new(mira), Username: new("miracooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen.\nNew every Friday"),
 		Followers: new(int64(1230000)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{
@@ -73,37 +73,37 @@ func TestSource_findsAccounts(t *testing.T) {
 	pages := []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, first...), second}
 	none := []sourcetest.Reply{{Status: http.StatusNotFound, Body: `{"error":{"code":404,"errors":[{"reason":"playlistNotFound"}]}}`}}
 	closed := []sourcetest.Reply{{Status: http.StatusForbidden, Body: `{"error":{"code":403,"errors":[{"reason":"playlistItemsNotAccessible"}]}}`}}
-	bare := collector.AccountFacts{ID: new(mira), Username: new(mira), Private: new(false), Listed: true}
+	bare := source.AccountFacts{ID: new(mira), Username: new(mira), Private: new(false), Listed: true}
 	empty, big, unlisted := ok, ok, ok
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
 	unlisted.Videos, unlisted.Listed = nil, false
 
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
-		sourcetest.OK: {Profile: profile, Pages: pages, Class: collector.OK, Account: &ok},
+		sourcetest.OK: {Profile: profile, Pages: pages, Class: source.OK, Account: &ok},
 		sourcetest.Bare: {Profile: sourcetest.Reply{Body: channelList(`{"id":"` + mira + `","snippet":{},"statistics":{"hiddenSubscriberCount":true,"subscriberCount":"0"}}`)},
-			Pages: none, Class: collector.OK, Account: &bare},
-		sourcetest.Gone:           {Profile: sourcetest.Reply{Body: `{"kind":"youtube#channelListResponse","pageInfo":{"totalResults":0}}`}, Class: collector.Gone},
-		sourcetest.WrongTypes:     {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `["1230000"]`))}, Class: collector.Temporary},
-		sourcetest.Strings:        {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `1230000`))}, Pages: pages, Class: collector.OK},
-		sourcetest.Big:            {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `"9007199254740993"`))}, Pages: pages, Class: collector.OK, Account: &big},
-		sourcetest.Foreign:        {Profile: sourcetest.Reply{Body: channelList(channelItem("UCz8RrW4eYtN1uXb6KqLcM2g", `"1"`))}, Class: collector.Temporary},
-		sourcetest.PrivateAccount: {Profile: profile, Pages: closed, Class: collector.OK, Account: &unlisted},
-		sourcetest.Empty:          {Profile: profile, Pages: none, Class: collector.OK, Account: &empty},
-		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], uploadList(`null`, upload(train, "2025-02-01T07:59:59Z"), first[0])}, Class: collector.OK},
-		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: collector.OK},
-		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{uploadList(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: collector.Temporary},
+			Pages: none, Class: source.OK, Account: &bare},
+		sourcetest.Gone:           {Profile: sourcetest.Reply{Body: `{"kind":"youtube#channelListResponse","pageInfo":{"totalResults":0}}`}, Class: source.Gone},
+		sourcetest.WrongTypes:     {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `["1230000"]`))}, Class: source.Temporary},
+		sourcetest.Strings:        {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `1230000`))}, Pages: pages, Class: source.OK},
+		sourcetest.Big:            {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `"9007199254740993"`))}, Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Foreign:        {Profile: sourcetest.Reply{Body: channelList(channelItem("UCz8RrW4eYtN1uXb6KqLcM2g", `"1"`))}, Class: source.Temporary},
+		sourcetest.PrivateAccount: {Profile: profile, Pages: closed, Class: source.OK, Account: &unlisted},
+		sourcetest.Empty:          {Profile: profile, Pages: none, Class: source.OK, Account: &empty},
+		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], uploadList(`null`, upload(train, "2025-02-01T07:59:59Z"), first[0])}, Class: source.OK},
+		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{uploadList(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: source.OK},
+		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{uploadList(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},
 	}
 	for c, refusal := range refusals(t, youtube.BudgetCommon) {
 		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
 	}
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
-		New: newUnderTest, Target: account(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
+		New: newTestSource, Target: account(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/playlistItems") },
 	})
 }
 
-// asked answers every request as a handler does and lists them.
-func asked(t *testing.T, handler http.HandlerFunc) (base string, requests *[]string) {
+// recordRequests serves requests with a handler and records their method and parameters.
+func recordRequests(t *testing.T, handler http.HandlerFunc) (base string, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +118,7 @@ func asked(t *testing.T, handler http.HandlerFunc) (base string, requests *[]str
 	return web.URL, requests
 }
 
-func TestSource_asksForAccountsByWhatTheLinkSays(t *testing.T) {
+func TestSource_findsAccountsByLink(t *testing.T) {
 	t.Parallel()
 	for pasted, want := range map[string][]string{
 		"https://www.youtube.com/@MiraCooks":       {"channels?forHandle=%40miracooks"},
@@ -131,23 +131,23 @@ func TestSource_asksForAccountsByWhatTheLinkSays(t *testing.T) {
 	} {
 		t.Run(pasted, func(t *testing.T) {
 			t.Parallel()
-			base, requests := asked(t, func(w http.ResponseWriter, _ *http.Request) {
+			base, requests := recordRequests(t, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(`{"kind":"youtube#channelListResponse"}`))
 			})
 			s := newSource(t, base, nil)
-			batch := []collector.Target{account(t, pasted, 0)}
+			batch := []source.Target{account(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
-			require.Equal(t, []collector.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "and a page of uploads")
-			results, err := s.Fetch(t.Context(), batch, plan[0])
+			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "one call for each name, and one for a page of uploads")
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan[0]))
 			require.NoError(t, err)
-			require.Equal(t, collector.Gone, results[0].Class)
+			require.Equal(t, source.Gone, results[0].Class)
 			require.Equal(t, want, *requests)
 		})
 	}
-	t.Run("by id once it is known", func(t *testing.T) {
+	t.Run("by id if the id is known", func(t *testing.T) {
 		t.Parallel()
-		base, requests := asked(t, func(w http.ResponseWriter, r *http.Request) {
+		base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "channels") {
 				_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
 				return
@@ -157,17 +157,17 @@ func TestSource_asksForAccountsByWhatTheLinkSays(t *testing.T) {
 		s := newSource(t, base, nil)
 		known := account(t, "https://www.youtube.com/@old.handle", 0)
 		known.AccountID = mira
-		results, err := s.Fetch(t.Context(), []collector.Target{known}, s.Plan([]collector.Target{known})[0])
+		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
-		require.Equal(t, "miracooks", *results[0].Account.Username, "it bears another handle now")
-		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "a page is enough to see what is new")
+		require.Equal(t, "miracooks", *results[0].Account.Username, "the handle has changed")
+		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads")
 	})
 }
 
-func TestSource_serves50AccountsACallUnlessTheyGoDeep(t *testing.T) {
+func TestSource_limitsBatchesOfAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "http://127.0.0.1:1", nil)
-	size := func(target collector.Target) int {
+	size := func(target source.Target) int {
 		n, ok := s.Serves(target)
 		require.Equal(t, n > 0, ok)
 		return n
@@ -175,68 +175,68 @@ func TestSource_serves50AccountsACallUnlessTheyGoDeep(t *testing.T) {
 	byID := account(t, "https://www.youtube.com/channel/"+mira, 0)
 	deep := byID
 	deep.Depth = 51
-	require.Equal(t, 50, size(collector.Target{Platform: link.YouTube, Kind: collector.KindAccount}))
+	require.Equal(t, 50, size(source.Target{Platform: link.YouTube, Kind: source.KindAccount}))
 	require.Equal(t, 50, size(byID))
 	require.Equal(t, 1, size(deep))
 	require.Equal(t, 1, size(account(t, "https://www.youtube.com/@MiraCooks", 0)))
-	require.Zero(t, size(collector.Target{Platform: link.YouTube, Kind: collector.KindAccount, ExternalID: "@a b"}))
-	require.Zero(t, size(collector.Target{Platform: link.TikTok, Kind: collector.KindAccount, ExternalID: "@mira"}))
+	require.Zero(t, size(source.Target{Platform: link.YouTube, Kind: source.KindAccount, ExternalID: "@a b"}))
+	require.Zero(t, size(source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@mira"}))
 
 	deep.Depth = 5000
-	require.Equal(t, int64(101), s.Plan([]collector.Target{deep})[0][0].Units)
-	require.Equal(t, int64(3), s.Plan([]collector.Target{byID, byID})[0][0].Units)
+	require.Equal(t, int64(101), s.Plan([]source.Target{deep})[0][0].Units)
+	require.Equal(t, int64(3), s.Plan([]source.Target{byID, byID})[0][0].Units)
 }
 
-func TestSource_saysOfAnAccountWhatYouTubeSays(t *testing.T) {
+func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
 	t.Parallel()
 	for reason, tt := range map[string]struct {
 		status int
-		class  collector.Class
+		class  source.Class
 	}{
-		"channelNotFound": {http.StatusNotFound, collector.Gone}, "channelClosed": {http.StatusForbidden, collector.Gone},
-		"channelSuspended": {http.StatusForbidden, collector.Gone}, "channelForbidden": {http.StatusForbidden, collector.Private},
+		"channelNotFound": {http.StatusNotFound, source.Gone}, "channelClosed": {http.StatusForbidden, source.Gone},
+		"channelSuspended": {http.StatusForbidden, source.Gone}, "channelForbidden": {http.StatusForbidden, source.Private},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			base, _ := asked(t, func(w http.ResponseWriter, _ *http.Request) {
+			base, _ := recordRequests(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(tt.status)
 				_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":"…","errors":[{"reason":%q}]}}`, tt.status, reason)
 			})
 			s := newSource(t, base, nil)
-			one := []collector.Target{account(t, "https://www.youtube.com/@MiraCooks", 0)}
-			results, err := s.Fetch(t.Context(), one, s.Plan(one)[0])
+			one := []source.Target{account(t, "https://www.youtube.com/@MiraCooks", 0)}
+			results, err := s.Fetch(t.Context(), one, source.NewCallBudget(s.Plan(one)[0]))
 			require.NoError(t, err)
 			require.Equal(t, tt.class, results[0].Class)
 
-			two := []collector.Target{account(t, "https://www.youtube.com/channel/"+mira, 0), account(t, "https://www.youtube.com/channel/UCz8RrW4eYtN1uXb6KqLcM2g", 0)}
-			results, err = s.Fetch(t.Context(), two, s.Plan(two)[0])
+			two := []source.Target{account(t, "https://www.youtube.com/channel/"+mira, 0), account(t, "https://www.youtube.com/channel/UCz8RrW4eYtN1uXb6KqLcM2g", 0)}
+			results, err = s.Fetch(t.Context(), two, source.NewCallBudget(s.Plan(two)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
-				require.Equal(t, collector.Temporary, r.Class, "nobody knows of which of the two it was said")
+				require.Equal(t, source.Temporary, r.Class, "the error does not say which account it concerns")
 			}
 		})
 	}
 }
 
-func TestSandbox_accountsAreFound(t *testing.T) {
+func TestSandbox_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	for _, category := range sandbox.AccountCategories(link.YouTube) {
 		t.Run(string(category), func(t *testing.T) {
 			t.Parallel()
-			s, world, _ := play(t)
+			s, world, _ := startSandbox(t)
 			truth, ok := world.Account(link.YouTube, world.FindAccount(link.YouTube, category), sourcetest.Now)
 			require.True(t, ok)
 			for _, pasted := range []string{"https://www.youtube.com/@" + truth.Handle, "https://www.youtube.com/channel/" + truth.ID} {
-				batch := []collector.Target{account(t, pasted, 5000)}
-				results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+				batch := []source.Target{account(t, pasted, 5000)}
+				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 				require.NoError(t, err)
 				r := results[0]
 				require.True(t, r.Sandbox)
 				if category == sandbox.AccountGone {
-					require.Equal(t, collector.Gone, r.Class)
+					require.Equal(t, source.Gone, r.Class)
 					continue
 				}
-				require.Equal(t, collector.OK, r.Class, r.Detail)
+				require.Equal(t, source.OK, r.Class, r.Detail)
 				require.Equal(t, truth.ID, *r.Account.ID)
 				require.Equal(t, truth.Followers, r.Account.Followers)
 				require.Nil(t, r.Account.Following)
@@ -249,32 +249,32 @@ func TestSandbox_accountsAreFound(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a broken call of a batch leaves the others", func(t *testing.T) {
+	t.Run("a failed call fails the batch", func(t *testing.T) {
 		t.Parallel()
-		s, world, base := play(t)
-		var batch []collector.Target
+		s, world, base := startSandbox(t)
+		var batch []source.Target
 		for number := range uint32(3) {
 			truth, ok := world.Account(link.YouTube, world.Handle(link.YouTube, 100+number), sourcetest.Now)
 			require.True(t, ok)
 			batch = append(batch, account(t, "https://www.youtube.com/channel/"+truth.ID, 0))
 		}
-		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		for _, r := range results {
-			require.Equal(t, collector.OK, r.Class)
+			require.Equal(t, source.OK, r.Class)
 		}
 		control(t, base, "faults", `{"source":"youtube","fault":"server_error"}`)
-		_, err = s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-		var f *collector.Failure
+		_, err = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.Temporary, f.Class)
+		require.Equal(t, source.Temporary, f.Class)
 	})
 }
 
-func TestSource_keepsTheAccountsThatCameBeforeAFailure(t *testing.T) {
+func TestSource_keepsAccountsBeforeFailure(t *testing.T) {
 	t.Parallel()
 	const rails = "UCz8RrW4eYtN1uXb6KqLcM2g"
-	base, _ := asked(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "channels"):
 			_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`) + "," + channelItem(rails, `"6"`))))
@@ -285,17 +285,18 @@ func TestSource_keepsTheAccountsThatCameBeforeAFailure(t *testing.T) {
 		}
 	})
 	s := newSource(t, base, nil)
-	batch := []collector.Target{account(t, "https://www.youtube.com/channel/"+mira, 0), account(t, "https://www.youtube.com/channel/"+rails, 0)}
-	results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+	batch := []source.Target{account(t, "https://www.youtube.com/channel/"+mira, 0), account(t, "https://www.youtube.com/channel/"+rails, 0)}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, results[0].Class)
-	require.Equal(t, collector.Temporary, results[1].Class)
+	require.Equal(t, source.OK, results[0].Class)
+	require.Equal(t, source.Temporary, results[1].Class)
+	require.NotNil(t, results[1].Failed)
 }
 
-func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
+func TestSource_stopsListAtBudget(t *testing.T) {
 	t.Parallel()
 	page := 0
-	base, requests := asked(t, func(w http.ResponseWriter, r *http.Request) {
+	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "channels") {
 			_, _ = w.Write([]byte(channelList(channelItem(mira, `"5"`))))
 			return
@@ -304,21 +305,21 @@ func TestSource_listsAsFarAsItsUnitsReach(t *testing.T) {
 		_, _ = w.Write([]byte(uploadList(fmt.Sprintf(`"page %d"`, page), upload(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
 	})
 	s := newSource(t, base, nil)
-	deep := []collector.Target{account(t, "https://www.youtube.com/channel/"+mira, 5000)}
-	plan := []collector.Call{{Bucket: youtube.BudgetCommon, Units: 3}}
-	results, err := s.Fetch(t.Context(), deep, plan)
+	deep := []source.Target{account(t, "https://www.youtube.com/channel/"+mira, 5000)}
+	budget := source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetCommon, Units: 3}})
+	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
-	require.Equal(t, collector.OK, results[0].Class)
+	require.Equal(t, source.OK, results[0].Class)
 	require.True(t, results[0].Account.Listed)
 	require.Len(t, results[0].Account.Videos, 2)
-	require.Len(t, *requests, 3, "not one more")
-	require.EqualValues(t, 3, plan[0].Units)
+	require.Len(t, *requests, 3, "as many calls as the budget has units")
+	require.EqualValues(t, 3, budget.Spent()[0].Units)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	plan = s.Plan(deep)[0]
-	_, err = s.Fetch(ctx, deep, plan)
+	budget = source.NewCallBudget(s.Plan(deep)[0])
+	_, err = s.Fetch(ctx, deep, budget)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, plan[0].Units, "no call was made")
+	require.Zero(t, budget.Spent()[0].Units, "no call was made")
 	require.Len(t, *requests, 3)
 }

@@ -9,16 +9,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// channelID is looser than UC and 22: what it guards is the query, not the shape.
+// channelID matches all ids that are safe in a query. It is less strict than YouTube's format, which is UC and 22 characters.
 var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// nameAccounts sets the handle of every result that knows its channel, asking for at most 50 channels that were not
-// asked for lately. A failure leaves the handles unknown and a word about it in Detail: the counts are good.
-func (s *Source) nameAccounts(ctx context.Context, results []collector.Result) {
+// addHandles sets the handle in every result whose channel is known. It asks for the channels whose handle is not cached, at most 50. If
+// this call fails, the results keep their counts, have no handle, and name the error in Detail.
+func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, results []source.Result) {
 	handles := make(map[string]string)
 	var unknown []string
 	for _, r := range results {
@@ -37,12 +37,12 @@ func (s *Source) nameAccounts(ctx context.Context, results []collector.Result) {
 	}
 	detail := ""
 	if len(unknown) > 0 {
-		found, err := s.askHandles(ctx, unknown)
+		found, err := s.fetchHandles(ctx, budget, unknown)
 		if err != nil {
 			detail = "the account's handle is unknown: " + err.Error()
 		}
 		for id, handle := range found {
-			if _, asked := handles[id]; asked {
+			if _, requested := handles[id]; requested {
 				handles[id] = handle
 				s.handles.put(id, handle)
 			}
@@ -59,9 +59,9 @@ func (s *Source) nameAccounts(ctx context.Context, results []collector.Result) {
 	}
 }
 
-// askHandles returns the handles of channels by channel id, without those that YouTube leaves out.
-func (s *Source) askHandles(ctx context.Context, ids []string) (map[string]string, error) {
-	res, err := s.call(ctx, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
+// fetchHandles returns the handles of channels by channel id. Channels that are missing from YouTube's answer have no entry.
+func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, ids []string) (map[string]string, error) {
+	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Source) askHandles(ctx context.Context, ids []string) (map[string]strin
 		Items fetch.Items `json:"items"`
 	}
 	if json.Unmarshal(res.Body, &answer) != nil {
-		return nil, errShape
+		return nil, errFormat
 	}
 	handles := make(map[string]string, len(answer.Items))
 	for _, raw := range answer.Items {
@@ -85,27 +85,27 @@ func (s *Source) askHandles(ctx context.Context, ids []string) (map[string]strin
 		if handle := fetch.Handle(item.Snippet.CustomURL); handle != nil {
 			handles[string(item.ID)] = *handle
 		} else {
-			// Old channels have no handle. Their id stands in, unfolded: the case of an id matters.
+			// Old channels have no handle. Their id is used instead, in its own case, because ids are case-sensitive.
 			handles[string(item.ID)] = string(item.ID)
 		}
 	}
 	return handles, nil
 }
 
-// handleCache keeps the handles of the channels asked for last, each for a limited time.
+// handleCache is an LRU cache of the handles of channels, whose entries expire.
 type handleCache struct {
 	size int
 	ttl  time.Duration
 	now  func() time.Time
 
 	mu    sync.Mutex
-	order *list.List // of *cachedHandle, the one used last in front
+	order *list.List // of *cachedHandle, most recently used first
 	byID  map[string]*list.Element
 }
 
 type cachedHandle struct {
 	id, handle string
-	until      time.Time
+	expires    time.Time
 }
 
 func newHandleCache(size int, ttl time.Duration, now func() time.Time) *handleCache {
@@ -120,8 +120,8 @@ func (c *handleCache) get(id string) (handle string, ok bool) {
 		return "", false
 	}
 	cached := element.Value.(*cachedHandle)
-	if !c.now().Before(cached.until) {
-		c.drop(element)
+	if !c.now().Before(cached.expires) {
+		c.remove(element)
 		return "", false
 	}
 	c.order.MoveToFront(element)
@@ -132,15 +132,15 @@ func (c *handleCache) put(id, handle string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, ok := c.byID[id]; ok {
-		c.drop(element)
+		c.remove(element)
 	}
-	c.byID[id] = c.order.PushFront(&cachedHandle{id: id, handle: handle, until: c.now().Add(c.ttl)})
+	c.byID[id] = c.order.PushFront(&cachedHandle{id: id, handle: handle, expires: c.now().Add(c.ttl)})
 	if c.order.Len() > c.size {
-		c.drop(c.order.Back())
+		c.remove(c.order.Back())
 	}
 }
 
-func (c *handleCache) drop(element *list.Element) {
+func (c *handleCache) remove(element *list.Element) {
 	c.order.Remove(element)
 	delete(c.byID, element.Value.(*cachedHandle).id)
 }

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-func TestParseDuration_reads(t *testing.T) {
+func TestParseDuration_acceptsBothFormats(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{
 		"PT58S": 58, "PT15M51S": 951, "PT1H": 3600, "P1DT2H3S": 93603, "P0D": 0, "PT0S": 0, "P1W": 604800, "P1W2DT3M": 777780, "PT1.25S": 1.25,
@@ -71,7 +71,7 @@ func FuzzDecodeVideos(f *testing.F) {
 			}
 			for id, r := range answer.byID {
 				require.NotEmpty(t, id)
-				require.Equal(t, r.Class == collector.OK, r.Facts != nil)
+				require.Equal(t, r.Class == source.OK, r.Facts != nil)
 				if r.Facts != nil {
 					checkFacts(t, *r.Facts, now)
 				}
@@ -80,8 +80,8 @@ func FuzzDecodeVideos(f *testing.F) {
 	})
 }
 
-// checkFacts is what holds for any facts, however hostile the answer.
-func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
+// checkFacts checks what must be true of any facts, whatever the answer was.
+func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments} {
 		require.True(t, count == nil || *count >= 0)
 	}
@@ -102,7 +102,7 @@ func checkFacts(t *testing.T, f collector.Facts, now time.Time) {
 	}
 }
 
-func TestHandleCache_forgets(t *testing.T) {
+func TestHandleCache_removesOldEntries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	c := newHandleCache(2, time.Hour, func() time.Time { return now })
@@ -115,12 +115,12 @@ func TestHandleCache_forgets(t *testing.T) {
 	c.put("b", "B")
 	require.Equal(t, "A", get("a"))
 	c.put("c", "C")
-	require.Empty(t, get("b"), "the one that was used longest ago goes first")
+	require.Empty(t, get("b"), "the least recently used entry is removed")
 	require.Equal(t, "A", get("a"))
 	require.Equal(t, "C", get("c"))
 	c.put("c", "C2")
 	require.Equal(t, "C2", get("c"))
-	require.Equal(t, "A", get("a"), "putting again takes no more room")
+	require.Equal(t, "A", get("a"), "putting the same id again removes no other entry")
 
 	now = now.Add(time.Hour)
 	require.Empty(t, get("a"))

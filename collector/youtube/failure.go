@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-var errShape = errors.New("the answer is JSON of another shape than YouTube's")
+var errFormat = errors.New("the JSON of the answer does not have YouTube's format")
 
-// apiError is the body of an answer that is no success.
+// apiError is the body of an error.
 type apiError struct {
 	Error struct {
 		Message string `json:"message"`
@@ -27,11 +27,11 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// reasons lists the error's reasons, the more precise ones first.
+// reasons returns the error's reasons, the more precise ones first.
 func (e apiError) reasons() []string {
 	var out []string
 	for _, d := range e.Error.Details {
-		// The newer quota system says "rate limit exceeded" for the daily quota too, and tells them apart only here.
+		// The newer quota system reports RATE_LIMIT_EXCEEDED for the daily quota as well. Only the name of the limit shows the difference.
 		if name, _ := d.Metadata["quota_limit"].(string); strings.Contains(name, "PerDay") {
 			out = append(out, "dailyLimitExceeded")
 		}
@@ -43,41 +43,42 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf is what a reason means; ok is false for a reason that says no more than the status.
-func classOf(reason string) (class collector.Class, ok bool) {
+// classOf returns the class of a reason. ok is false if the reason does not decide the class; then the status does.
+func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
-		return collector.QuotaSpent, true
+		return source.QuotaSpent, true
 	case "rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED":
-		return collector.RateLimited, true
+		return source.RateLimited, true
 	case "API_KEY_INVALID", "keyInvalid", "keyExpired", "accessNotConfigured", "SERVICE_DISABLED", "ipRefererBlocked",
 		"API_KEY_IP_ADDRESS_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED", "API_KEY_SERVICE_BLOCKED", "authError":
-		return collector.AuthFailed, true
+		return source.AuthFailed, true
 	case "backendError", "processingFailure", "internalError":
-		return collector.Temporary, true
+		return source.Temporary, true
 	default:
 		return "", false
 	}
 }
 
-// failure says what an answer that is no success means for the source and for the budget that paid for the call.
-func (s *Source) failure(res *fetch.Response, broken error, budget string) *collector.Failure {
+// failure returns the failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON, and bucket is the budget that
+// paid for the call.
+func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
 	now := s.now()
-	f := &collector.Failure{
-		Class:   fetch.ClassOf(res.Status, broken == nil),
+	f := &source.Failure{
+		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
 	f.OfSource = fetch.NamesCredential(res.Status)
 	reason, known := "", false
-	if broken != nil {
-		f.Detail += ": " + broken.Error()
+	if jsonErr != nil {
+		f.Detail += ": " + jsonErr.Error()
 	} else {
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // of another shape: the status alone decides
+		_ = json.Unmarshal(res.Body, &body) // if it has another format, the status decides
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
-				f.Class, f.OfSource, reason, known = class, class == collector.AuthFailed, r, true
+				f.Class, f.OfSource, reason, known = class, class == source.AuthFailed, r, true
 				break
 			}
 			if reason == "" {
@@ -87,54 +88,53 @@ func (s *Source) failure(res *fetch.Response, broken error, budget string) *coll
 		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, reason, body.Error.Message), ": "), s.key)
 	}
 	if res.Status >= 300 && res.Status < 400 {
-		f.Detail += ", a redirect, which is not followed"
+		f.Detail += " (redirects are not followed)"
 	}
 	switch {
-	case budget == BudgetStats && !known && refusesStats(res.Status, broken == nil):
-		// Without this budget the collector plans with videos.list, which is all that is needed.
+	case bucket == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
+		// The failure pauses only this budget, so that the collector uses videos.list.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
-		f.Class, f.Bucket, f.RetryAt = collector.QuotaSpent, budget, until
-		f.Detail = "batchGetStats is not to be had, videos.list stands in: " + f.Detail
-	case f.Class == collector.QuotaSpent:
+		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
+		f.Detail = "batchGetStats is not available, so videos.list is used: " + f.Detail
+	case f.Class == source.QuotaSpent:
 		_, midnight := s.window(now)
-		f.Bucket, f.RetryAt = budget, midnight
+		f.Bucket, f.RetryAt = bucket, midnight
 	}
 	return f
 }
 
-// refusesStats is whether an answer to batchGetStats, whose reason says nothing of quotas or keys, means that this
-// project does not have the method.
-func refusesStats(status int, spoke bool) bool {
-	return status == http.StatusNotFound || (status == http.StatusForbidden && spoke)
+// isStatsDisabled returns true if an error of batchGetStats means that the method is not enabled for this project. Errors whose reason
+// concerns quotas or keys must be handled before.
+func isStatsDisabled(status int, isJSON bool) bool {
+	return status == http.StatusNotFound || (status == http.StatusForbidden && isJSON)
 }
 
-// refusal is an answer that concerns what was asked for and not the source.
-type refusal struct {
-	class          collector.Class
+// targetError is an error of YouTube that concerns only the requested channel or list.
+type targetError struct {
+	class          source.Class
 	reason, detail string
 	sandbox        bool
 }
 
-func (r *refusal) Error() string { return r.detail }
+func (e *targetError) Error() string { return e.detail }
 
-func (r *refusal) result() collector.Result {
-	return collector.Result{Class: r.class, Detail: r.detail, Sandbox: r.sandbox}
+func (e *targetError) result() source.Result {
+	return source.Result{Class: e.class, Detail: e.detail, Sandbox: e.sandbox}
 }
 
-// refusalOf returns what an answer that is no success says of the channel or the list that was asked for, nil when it is no
-// such answer.
-func refusalOf(res *fetch.Response) *refusal {
+// targetErrorOf returns the error if it concerns only the requested channel or list, and nil otherwise.
+func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
-	_ = json.Unmarshal(res.Body, &body) // of another shape: there are no reasons
-	classes := map[string]collector.Class{
-		"channelNotFound": collector.Gone, "playlistNotFound": collector.Gone, "channelClosed": collector.Gone, "channelSuspended": collector.Gone,
-		"channelForbidden": collector.Private, "playlistItemsNotAccessible": collector.Private,
-		"invalidPageToken": collector.Temporary, // the list begins again
+	_ = json.Unmarshal(res.Body, &body) // if it has another format, there are no reasons
+	classes := map[string]source.Class{
+		"channelNotFound": source.Gone, "playlistNotFound": source.Gone, "channelClosed": source.Gone, "channelSuspended": source.Gone,
+		"channelForbidden": source.Private, "playlistItemsNotAccessible": source.Private,
+		"invalidPageToken": source.Temporary, // the next attempt starts at the first page
 	}
 	for _, reason := range body.reasons() {
 		if class, ok := classes[reason]; ok && (res.Status == http.StatusNotFound || res.Status == http.StatusForbidden || res.Status == http.StatusBadRequest) {
-			return &refusal{class: class, reason: reason, detail: fmt.Sprintf("HTTP %d %s", res.Status, reason), sandbox: res.Sandbox}
+			return &targetError{class: class, reason: reason, detail: fmt.Sprintf("HTTP %d %s", res.Status, reason), sandbox: res.Sandbox}
 		}
 	}
 	return nil

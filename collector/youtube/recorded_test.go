@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/youtube"
 )
 
-var update = flag.Bool("update", false, "write the recorded requests anew")
+var update = flag.Bool("update", false, "rewrite the recorded requests")
 
-// recorder keeps what goes over the wire and answers in the platform's place.
+// recorder records the request that is sent and returns a fixed answer.
 type recorder struct {
 	t       *testing.T
 	answer  string
@@ -34,9 +34,9 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(r.answer)), Request: request}, nil
 }
 
-// With a key and no other setting, what is asked is Google itself, in the words of its documentation
-// (developers.google.com/youtube/v3/docs/videos/list, .../videos/batchGetStats).
-func TestFetch_asksGoogleAsItDocuments(t *testing.T) {
+// TestFetch_sendsDocumentedRequests compares the requests with the documentation
+// (developers.google.com/youtube/v3/docs/videos/list, .../videos/batchGetStats). Only the key is configured.
+func TestFetch_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		details bool
@@ -52,8 +52,8 @@ func TestFetch_asksGoogleAsItDocuments(t *testing.T) {
 				Client: fetch.New(fetch.Options{Transport: r, Version: "test"})})
 			require.NoError(t, err)
 			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
-			batch := []collector.Target{target(pancakes, c.details), target(train, c.details)}
-			_, err = s.Fetch(t.Context(), batch, []collector.Call{{Bucket: c.bucket, Units: 1}})
+			batch := []source.Target{target(pancakes, c.details), target(train, c.details)}
+			_, err = s.Fetch(t.Context(), batch, source.NewCallBudget([]source.Call{{Bucket: c.bucket, Units: 1}}))
 			require.NoError(t, err)
 			file := "testdata/recorded_" + name + ".http"
 			if *update {

@@ -9,19 +9,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileTurns is how many calls it takes to meet every hostile answer of the sandbox.
-const hostileTurns = 13
+// hostileVariants is the number of hostile answers of the sandbox, one per call.
+const hostileVariants = 13
 
-// play starts a sandbox and makes a source from the settings that it prints.
-func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
+// startSandbox starts a sandbox and returns a source that uses its settings.
+func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
 	box := sandbox.New(sandbox.Options{Now: now})
@@ -32,7 +32,7 @@ func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Without compression: packing the hostile answers would take most of the test's time.
+	// Compression is off, because compressing the hostile answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := youtube.New(youtube.Options{
@@ -42,10 +42,10 @@ func play(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	return s, box.World(), web.URL
 }
 
-// cast is a batch with a video of each category, and what the sandbox knows of them.
-func cast(t *testing.T, world *sandbox.World, details bool) ([]collector.Target, []sandbox.VideoTruth) {
+// categoryBatch returns a batch with one video of each category, and the true data of these videos.
+func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
-	var batch []collector.Target
+	var batch []source.Target
 	var truths []sandbox.VideoTruth
 	for _, category := range sandbox.Categories(link.YouTube) {
 		id := world.Find(link.YouTube, category)
@@ -56,10 +56,11 @@ func cast(t *testing.T, world *sandbox.World, details bool) ([]collector.Target,
 	return batch, truths
 }
 
-func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result, details bool) {
+// requireTruth checks that a result has the true data of a video.
+func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
 	t.Helper()
 	require.True(t, r.Sandbox)
-	require.Equal(t, collector.OK, r.Class, "%s: %s", truth.Category, r.Detail)
+	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
 	f := r.Facts
 	require.Equal(t, truth.Views, *f.Views)
 	require.Equal(t, truth.Likes, f.Likes)
@@ -81,40 +82,40 @@ func requireTrue(t *testing.T, truth sandbox.VideoTruth, r collector.Result, det
 	require.False(t, *f.Private)
 }
 
-func TestSandbox_isCollected(t *testing.T) {
+func TestSandbox_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	for name, details := range map[string]bool{"with details": true, "by counts alone": false} {
+	for name, details := range map[string]bool{"with details": true, "counts only": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, _ := play(t)
-			batch, truths := cast(t, world, details)
-			for _, way := range s.Plan(batch) {
-				results, err := s.Fetch(t.Context(), batch, way)
+			s, world, _ := startSandbox(t)
+			batch, truths := categoryBatch(t, world, details)
+			for _, plan := range s.Plan(batch) {
+				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 				require.NoError(t, err)
 				for i, r := range results {
-					requireTrue(t, truths[i], r, details && way[0].Units == 2)
+					requireTruth(t, truths[i], r, details && plan[0].Units == 2)
 				}
 			}
 		})
 	}
-	t.Run("without what is gone", func(t *testing.T) {
+	t.Run("deleted and private videos", func(t *testing.T) {
 		t.Parallel()
-		s, world, base := play(t)
-		batch := []collector.Target{
+		s, world, base := startSandbox(t)
+		batch := []source.Target{
 			target(world.Find(link.YouTube, sandbox.TurnsDeleted), true), target(world.Find(link.YouTube, sandbox.TurnsPrivate), true),
 			target(world.Find(link.YouTube, sandbox.Normal), true),
 		}
 		control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-		for _, way := range s.Plan(batch) {
-			results, err := s.Fetch(t.Context(), batch, way)
+		for _, plan := range s.Plan(batch) {
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
-			want := collector.Gone // YouTube does not tell a private video from a deleted one
-			if way[0].Bucket == youtube.BudgetStats {
-				want = collector.Temporary // batchGetStats does not answer for every video that is there
+			want := source.Gone // YouTube does not distinguish private and deleted videos
+			if plan[0].Bucket == youtube.BudgetStats {
+				want = source.Temporary // batchGetStats leaves out some existing videos
 			}
 			require.Equal(t, want, results[0].Class)
 			require.Equal(t, want, results[1].Class)
-			require.Equal(t, collector.OK, results[2].Class)
+			require.Equal(t, source.OK, results[2].Class)
 		}
 	})
 }
@@ -130,28 +131,28 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_fails(t *testing.T) {
+func TestSandbox_faults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
-		class   collector.Class
+		class   source.Class
 		retryAt time.Time
 	}{
-		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, collector.RateLimited, sourcetest.Now.Add(30 * time.Second)},
-		"rate limited without Retry-After": {`"rate_limited"`, collector.RateLimited, time.Time{}},
-		"quota spent":                      {`"quota_spent"`, collector.QuotaSpent, midnight},
-		"server error":                     {`"server_error"`, collector.Temporary, time.Time{}},
-		"truncated":                        {`"truncated"`, collector.Temporary, time.Time{}},
+		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
+		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, time.Time{}},
+		"quota spent":                      {`"quota_spent"`, source.QuotaSpent, midnight},
+		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
+		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, world, base := play(t)
-			batch, _ := cast(t, world, true)
+			s, world, base := startSandbox(t)
+			batch, _ := categoryBatch(t, world, true)
 			control(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
-			for _, way := range s.Plan(batch) {
+			for _, plan := range s.Plan(batch) {
 				for range 2 {
-					_, err := s.Fetch(t.Context(), batch, way)
-					var f *collector.Failure
+					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
+					var f *source.Failure
 					require.ErrorAs(t, err, &f)
 					require.Equal(t, tt.class, f.Class, f.Detail)
 					require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
@@ -161,20 +162,20 @@ func TestSandbox_fails(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) {
 		t.Parallel()
-		s, world, base := play(t)
-		batch, truths := cast(t, world, false)
-		batch = batch[:1] // alone, so that every count that comes out must be its own
+		s, world, base := startSandbox(t)
+		batch, truths := categoryBatch(t, world, false)
+		batch = batch[:1] // one video, so that each returned count must be one of its counts
 		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
-		for range hostileTurns {
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[1])
-			var f *collector.Failure
+		for range hostileVariants {
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
+			var f *source.Failure
 			if err != nil {
 				require.ErrorAs(t, err, &f)
-				require.Equal(t, collector.Temporary, f.Class, f.Detail)
+				require.Equal(t, source.Temporary, f.Class, f.Detail)
 				continue
 			}
 			r := results[0]
-			require.Contains(t, []collector.Class{collector.OK, collector.Temporary}, r.Class, r.Detail)
+			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments)
 			}
@@ -182,17 +183,17 @@ func TestSandbox_fails(t *testing.T) {
 	})
 	t.Run("wrong key", func(t *testing.T) {
 		t.Parallel()
-		_, world, base := play(t)
-		batch, _ := cast(t, world, true)
+		_, world, base := startSandbox(t)
+		batch, _ := categoryBatch(t, world, true)
 		s := newSource(t, base+"/youtube/", nil)
-		_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-		var f *collector.Failure
+		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 	})
 }
 
-// requireOneOf checks that counts are true ones, though perhaps in each other's place, which no source can see.
+// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

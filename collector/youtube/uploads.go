@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 )
@@ -17,15 +17,15 @@ import (
 const (
 	pageSize     = 50 // of playlistItems.list
 	kindUploads  = "youtube#playlistItemListResponse"
-	noUploads    = "playlistNotFound" // a channel that never uploaded anything has no list either
+	noUploads    = "playlistNotFound" // the reason for a channel that never uploaded a video
 	maxPageToken = 512
 )
 
-// addUploads adds the account's newest videos to what is known of it, as many pages as the depth takes.
-func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector.Result) (collector.Result, error) {
+// addUploads adds the newest videos of an account to its result r. It asks for as many pages as t.Depth needs.
+func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
-		return r, nil // an id of a shape of which it is not known how its uploads are called
+		return r, nil // the id of the uploads list is not known for an id of this form
 	}
 	seen := map[string]bool{}
 	token := ""
@@ -34,19 +34,19 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 		if token != "" {
 			query += "&pageToken=" + url.QueryEscape(token)
 		}
-		page, err := s.askUploads(ctx, query)
-		if e, ok := errors.AsType[*refusal](err); ok {
+		page, err := s.fetchUploads(ctx, budget, query)
+		if e, ok := errors.AsType[*targetError](err); ok {
 			switch {
 			case e.reason == noUploads && token == "":
 				r.Account.Listed = true
 				return r, nil
-			case e.class == collector.Private:
-				return r, nil // the channel is to be seen, its uploads are not
+			case e.class == source.Private:
+				return r, nil // the channel is public, but its uploads are not
 			}
 			return e.result(), nil
 		}
 		if err != nil {
-			return collector.Result{}, err
+			return source.Result{}, err
 		}
 		for _, v := range page.videos {
 			if !seen[v.ID] {
@@ -54,7 +54,7 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
 		}
-		if page.next == "" || page.next == token || collector.SpentUp(ctx) {
+		if page.next == "" || page.next == token || budget.Exhausted() {
 			break
 		}
 		token = page.next
@@ -63,26 +63,26 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 	return r, nil
 }
 
-// uploads is a page of a channel's uploads.
+// uploads is one page of a channel's uploads.
 type uploads struct {
 	videos []ingest.FoundVideo
-	next   string // "" on the last page
+	next   string // the token of the next page; "" on the last page
 }
 
-func (s *Source) askUploads(ctx context.Context, query string) (uploads, error) {
-	res, err := s.call(ctx, BudgetCommon, methodUploads, query)
+func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
+	res, err := s.call(ctx, budget, BudgetCommon, methodUploads, query)
 	if err != nil {
 		return uploads{}, err
 	}
 	page, err := decodeUploads(res.Body, s.now())
 	if err != nil {
-		return uploads{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return uploads{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
 	return page, nil
 }
 
-// decodeUploads reads an answer that CheckJSON has passed. What is not published has no date, and is left out; so is a
-// broken item. When all items are broken, the answer is.
+// decodeUploads decodes an answer that passed CheckJSON. It leaves out videos without a date, which are not published, and malformed items.
+// It returns an error if all items are malformed.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -90,10 +90,10 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		Next  *string     `json:"nextPageToken"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Kind != kindUploads || answer.Items == nil {
-		return uploads{}, errShape
+		return uploads{}, errFormat
 	}
 	var page uploads
-	understood := 0
+	valid := 0
 	for _, raw := range answer.Items {
 		var item struct {
 			ContentDetails *struct {
@@ -104,7 +104,7 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		if json.Unmarshal(raw, &item) != nil || item.ContentDetails == nil || !videoID.MatchString(string(item.ContentDetails.VideoID)) {
 			continue
 		}
-		understood++
+		valid++
 		if item.ContentDetails.PublishedAt == nil {
 			continue
 		}
@@ -118,8 +118,8 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 			page.videos = append(page.videos, ingest.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: &instant})
 		}
 	}
-	if understood == 0 && len(answer.Items) > 0 {
-		return uploads{}, errShape
+	if valid == 0 && len(answer.Items) > 0 {
+		return uploads{}, errFormat
 	}
 	if answer.Next != nil && len(*answer.Next) <= maxPageToken {
 		page.next = *answer.Next

@@ -7,63 +7,65 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The kinds that the two methods write into their answers. Only such an answer is believed when it leaves a video out.
+// The kinds in the answers of the two methods. A video that is missing from an answer of another kind may still exist.
 const (
 	kindList  = "youtube#videoListResponse"
 	kindStats = "youtube#batchGetStatsResponse"
 )
 
-// videos is what an answer says, by video id.
+// videos is a decoded answer.
 type videos struct {
-	byID map[string]collector.Result // without Target
-	// doubtful is why a video that is left out may still exist, "" when the answer can be believed.
-	doubtful string
-	sandbox  bool
+	byID map[string]source.Result // without Target
+	// incomplete is the reason why a missing video may still exist. It is "" if missing videos are gone.
+	incomplete string
+	sandbox    bool
 }
 
-func (v videos) result(t collector.Target) collector.Result {
+// result returns the result for a target.
+func (v videos) result(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:
 		if r.Facts != nil {
-			own := *r.Facts // a target may stand in a batch twice
-			r.Facts = &own
+			facts := *r.Facts // a copy, because a batch may contain a target twice
+			r.Facts = &facts
 		}
-	case v.doubtful != "":
-		r = collector.Result{Class: collector.Temporary, Detail: v.doubtful}
+	case v.incomplete != "":
+		r = source.Result{Class: source.Temporary, Detail: v.incomplete}
 	default:
-		r = collector.Result{Class: collector.Gone, Detail: "left out of YouTube's answer: deleted, private or terminated"}
+		r = source.Result{Class: source.Gone, Detail: "missing from YouTube's answer: the video is deleted or private, or its channel is terminated"}
 	}
 	r.Target, r.Sandbox = t, v.sandbox
 	return r
 }
 
-// askVideos asks for distinct well-formed ids in the way that the budget pays for.
-func (s *Source) askVideos(ctx context.Context, budget string, ids []string) (videos, error) {
+// fetchVideos asks for distinct valid ids with the method that belongs to the budget named bucket.
+func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, bucket string, ids []string) (videos, error) {
 	method, part, kind := "videos", "snippet,statistics,contentDetails,status", kindList
-	if budget == BudgetStats {
+	if bucket == BudgetStats {
 		method, part, kind = "videos:batchGetStats", "id,snippet,statistics,contentDetails", kindStats
 	}
-	res, err := s.call(ctx, budget, method, "part="+part+"&id="+strings.Join(ids, ","))
+	res, err := s.call(ctx, budget, bucket, method, "part="+part+"&id="+strings.Join(ids, ","))
 	if err != nil {
 		return videos{}, err
 	}
 	answer, err := decodeVideos(res.Body, kind, ids, s.now())
 	if err != nil {
-		return videos{}, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
+		return videos{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
-	if answer.sandbox = res.Sandbox; kind == kindStats && answer.doubtful == "" {
-		answer.doubtful = "left out of batchGetStats, which does not answer for every video that is there: videos.list is asked next"
+	answer.sandbox = res.Sandbox
+	if kind == kindStats && answer.incomplete == "" {
+		answer.incomplete = "missing from the answer of batchGetStats, which leaves out some existing videos: the next attempt uses videos.list"
 	}
 	return answer, nil
 }
 
-// video is an item of either method: batchGetStats says publishTime for publishedAt, writes the duration in another
-// format, and leaves out most of the rest.
+// video is an item of either method. batchGetStats uses publishTime instead of publishedAt, writes the duration in another format, and
+// leaves out most other members.
 type video struct {
 	Snippet *struct {
 		Title        *string  `json:"title"`
@@ -89,26 +91,26 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos reads an answer that CheckJSON has passed. A broken item costs that item alone; an item without an id, or
-// with one that was not asked for, casts doubt on what is left out.
-func decodeVideos(body []byte, kind string, asked []string, now time.Time) (videos, error) {
+// decodeVideos decodes an answer that passed CheckJSON. A malformed item affects only itself. If an item has no id or an id that was not
+// requested, missing videos do not count as gone.
+func decodeVideos(body []byte, kind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
 		Items fetch.Items `json:"items"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return videos{}, errShape
+		return videos{}, errFormat
 	}
-	out := videos{byID: make(map[string]collector.Result, len(answer.Items))}
+	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kind {
-		out.doubtful = "left out of an answer that does not say that it is YouTube's"
+		out.incomplete = "missing from an answer that is not of the expected kind"
 	}
 	for _, raw := range answer.Items {
 		var item struct {
 			ID fetch.ID `json:"id"`
 		}
-		if json.Unmarshal(raw, &item) != nil || !slices.Contains(asked, string(item.ID)) {
-			out.doubtful = "left out of an answer with an item that nobody asked for"
+		if json.Unmarshal(raw, &item) != nil || !slices.Contains(requested, string(item.ID)) {
+			out.incomplete = "missing from an answer with an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[string(item.ID)]; !twice {
@@ -118,18 +120,18 @@ func decodeVideos(body []byte, kind string, asked []string, now time.Time) (vide
 	return out, nil
 }
 
-func decodeVideo(raw []byte, now time.Time) collector.Result {
+func decodeVideo(raw []byte, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a member of the wrong type"}
+		return source.Result{Class: source.Temporary, Detail: "the item has a member of the wrong type"}
 	}
 	if v.Statistics == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no statistics"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no statistics"}
 	}
-	if v.Statistics.Views.Wrong() || v.Statistics.Likes.Wrong() || v.Statistics.Comments.Wrong() {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has a count that is no whole number"}
+	if v.Statistics.Views.Invalid() || v.Statistics.Likes.Invalid() || v.Statistics.Comments.Invalid() {
+		return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
 	}
-	f := &collector.Facts{
+	f := &source.Facts{
 		Views:    v.Statistics.Views.Value(),
 		Likes:    v.Statistics.Likes.Value(),
 		Comments: v.Statistics.Comments.Value(),
@@ -141,20 +143,20 @@ func decodeVideo(raw []byte, now time.Time) collector.Result {
 	if v.Status != nil && v.Status.Privacy != nil {
 		switch *v.Status.Privacy {
 		case "private":
-			return collector.Result{Class: collector.Private, Detail: "YouTube says that the video is private"}
+			return source.Result{Class: source.Private, Detail: "the video is private"}
 		case "public", "unlisted":
 			f.Private = new(bool)
 		}
 	}
 	if f.Views == nil && f.Likes == nil && f.Comments == nil {
-		return collector.Result{Class: collector.Temporary, Detail: "the item has no counts"}
+		return source.Result{Class: source.Temporary, Detail: "the item has no counts"}
 	}
 	v.describe(f, now)
-	return collector.Result{Class: collector.OK, Facts: f}
+	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe fills in what is no count. What cannot be understood stays nil: a title is not worth losing the counts.
-func (v video) describe(f *collector.Facts, now time.Time) {
+// describe sets all facts that are not counts. A malformed member stays nil, so that the counts are not lost.
+func (v video) describe(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)
 		f.AccountName = fetch.Name(s.ChannelTitle)

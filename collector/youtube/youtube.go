@@ -1,5 +1,3 @@
-// Package youtube collects from the YouTube Data API v3 with an API key: anybody's public and unlisted videos, and
-// channels with their uploads. It gives views, likes and comments; shares, bookmarks, songs and advertising flags are not to be had there.
 package youtube
 
 import (
@@ -11,23 +9,23 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // quotas end at midnight Pacific time, also where no zone files are installed
+	_ "time/tzdata" // quotas end at midnight Pacific time; works without installed zone files
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the source's name in logs, metrics and provenance.
+// Name is the name of the source in logs, metrics and provenance.
 const Name = "youtube"
 
-// The source's budgets. YouTube counts batchGetStats apart from everything else.
+// The names of the budgets. YouTube counts batchGetStats separately from all other methods.
 const (
 	BudgetCommon = "common"
 	BudgetStats  = "stats"
 )
 
-// DefaultBaseURL is where the API is served.
+// DefaultBaseURL is the base URL of the public API.
 const DefaultBaseURL = "https://youtube.googleapis.com/"
 
 const (
@@ -36,42 +34,47 @@ const (
 )
 
 const (
-	batchSize    = 50 // ids a call, of videos and of channels
-	defaultLimit = 10_000
-	// statsPause is how long videos.list stands in after batchGetStats was refused: long enough not to waste a unit
-	// on every batch, short enough to notice when a project is given the method.
+	batchSize       = 50 // ids a call, of videos and of channels
+	concurrentCalls = 4
+	defaultLimit    = 10_000
+	// statsPause is how long videos.list replaces batchGetStats after batchGetStats was refused. It is long enough not to waste a unit
+	// on every batch, and short enough to notice when Google enables the method for a project.
 	statsPause    = 6 * time.Hour
-	handleTTL     = 10 * time.Minute // a former handle must not outlive what another process has learnt
+	handleTTL     = 10 * time.Minute // short, because another process may have seen a newer handle
 	handlesCached = 20_000
 )
 
 var videoID = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
 
-// Options of the source.
+// Options configure a Source.
 type Options struct {
-	BaseURL string // "" means DefaultBaseURL; may have a path prefix
+	BaseURL string // may have a path prefix; "" means DefaultBaseURL
 	APIKey  string
 	Client  *fetch.Client
 	Now     func() time.Time
-	// The units a day that the project has, per budget; 0 means 10,000, YouTube's default, and less than 0 no known limit.
+	// CommonLimit and StatsLimit are the project's units a day. 0 means 10,000, which is YouTube's default. A negative number means
+	// that the limit is not known.
 	CommonLimit, StatsLimit int64
 }
 
-// Source asks the YouTube Data API.
+// Source fetches from the YouTube Data API.
 type Source struct {
 	api     *fetch.Endpoint
 	key     string
 	now     func() time.Time
 	pacific *time.Location
-	budgets []collector.Budget
+	budgets []source.Budget
 	handles *handleCache
-	// statsRefusedUntil is when batchGetStats may be tried again, in Unix seconds; 0 when it was never refused.
+	// statsRefusedUntil is when batchGetStats may be tried again, in Unix seconds. It is 0 if batchGetStats was never refused.
 	statsRefusedUntil atomic.Int64
 }
 
-var _ collector.Source = (*Source)(nil)
+var (
+	_ source.Source        = (*Source)(nil)
+	_ source.NetworkSource = (*Source)(nil)
+)
 
-// New makes the source. It returns an error when the key is missing or the base address is no http or https address.
+// New returns a source. It returns an error if the key is missing or the base URL is not an http or https URL.
 func New(o Options) (*Source, error) {
 	if o.APIKey == "" {
 		return nil, errors.New("youtube: the API key is missing")
@@ -94,15 +97,15 @@ func New(o Options) (*Source, error) {
 		pacific: pacific,
 	}
 	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
-	s.budgets = []collector.Budget{
+	s.budgets = []source.Budget{
 		{Name: BudgetCommon, Limit: limit(o.CommonLimit), Window: s.window},
 		{Name: BudgetStats, Limit: limit(o.StatsLimit), Window: s.window},
 	}
 	return s, nil
 }
 
-func areAccounts(batch []collector.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == collector.KindAccount
+func areAccounts(batch []source.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
 func limit(option int64) int64 {
@@ -116,7 +119,7 @@ func limit(option int64) int64 {
 	}
 }
 
-// window is the Pacific day of now: its date, and the midnight that ends it.
+// window returns the date of now in Pacific time, and the midnight that ends this day. YouTube's quotas are per Pacific day.
 func (s *Source) window(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
 	year, month, day := local.Date()
@@ -126,127 +129,138 @@ func (s *Source) window(now time.Time) (string, time.Time) {
 // Name returns Name.
 func (s *Source) Name() string { return Name }
 
-// Address is where the API is asked.
+// Address returns the URL below which the API is called.
 func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 
-// Clock is the server's.
+// Clock returns the server's time.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Patience is the client's.
-func (s *Source) Patience() time.Duration { return s.api.Timeout() }
+// Timeout returns the timeout of the HTTP client.
+func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
-// Budgets lists the common budget and that of batchGetStats, both for a Pacific day.
-func (s *Source) Budgets() []collector.Budget { return s.budgets }
+// Concurrency returns 4: a call takes less than a second and answers for 50 videos, so that
+// more calls would only spend the daily quota sooner.
+func (s *Source) Concurrency() int { return concurrentCalls }
 
-// Serves takes well-formed YouTube videos, 50 a call, and accounts: 50 a call of those whose id is known and of whose uploads
-// a page is enough, else one. A target without an id stands for all of its kind.
-func (s *Source) Serves(t collector.Target) (int, bool) {
+// Group returns "": a batch may mix all targets of a kind.
+func (s *Source) Group(source.Target) string { return "" }
+
+// AsksByHandle returns false: YouTube finds videos by their ids.
+func (s *Source) AsksByHandle(source.Target) bool { return false }
+
+// Budgets returns the common budget and the budget of batchGetStats, each per Pacific day.
+func (s *Source) Budgets() []source.Budget { return s.budgets }
+
+// Serves returns true for YouTube videos and accounts with a possible id. A batch has up to 50 videos, or up to 50 accounts whose
+// channel id is known and of which one page of uploads is wanted. Any other account is fetched alone.
+func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
 		return 0, false
-	case t.Kind == collector.KindAccount:
+	case t.Kind == source.KindAccount:
 		return accountBatch(t)
-	case t.Kind == collector.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return batchSize, true
 	}
 	return 0, false
 }
 
-// asks is whether a target can stand in a request.
-func (s *Source) asks(t collector.Target) bool {
+// isFetchable returns true if a request can name the target.
+func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// Plan prefers videos.list with the channels' handles when details are wanted, and batchGetStats, with a budget of
-// its own, when they are not. Each stands in for the other: counts are better than nothing. For accounts it counts every
-// call that may have to be made; those whose list ends early cost less.
-func (s *Source) Plan(batch []collector.Target) [][]collector.Call {
+// Plan prefers videos.list if details are wanted or if a target was not answered before, and batchGetStats otherwise, which has a
+// budget of its own. The other method is the fallback. With details, a second unit pays for the handles of the channels. For accounts,
+// Plan counts the most calls that may be needed.
+func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
-		return [][]collector.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
+		return [][]source.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
 	}
-	stats := []collector.Call{{Bucket: BudgetStats, Units: 1}}
-	list := []collector.Call{{Bucket: BudgetCommon, Units: 1}}
-	details, again := false, false
+	stats := []source.Call{{Bucket: BudgetStats, Units: 1}}
+	list := []source.Call{{Bucket: BudgetCommon, Units: 1}}
+	details, retry := false, false
 	for _, t := range batch {
-		details, again = details || t.NeedDetails, again || t.Again
+		details, retry = details || t.NeedDetails, retry || t.Attempts > 0
 	}
 	if details {
 		list[0].Units = 2
 	}
 	switch {
 	case s.statsRefused():
-		return [][]collector.Call{list}
-	case details, again: // batchGetStats may leave out what is there
-		return [][]collector.Call{list, stats}
+		return [][]source.Call{list}
+	case details, retry: // batchGetStats leaves out some existing videos
+		return [][]source.Call{list, stats}
 	default:
-		return [][]collector.Call{stats, list}
+		return [][]source.Call{stats, list}
 	}
 }
 
 func (s *Source) statsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
 
-// Fetch asks for up to 50 videos by batchGetStats or by videos.list, whichever plan names. It asks for the channels'
-// handles as well when plan has a second unit of the common budget; when that fails, the videos come without handles.
+// Fetch asks for up to 50 videos by batchGetStats or by videos.list, depending on the budget. If the common budget has a second unit,
+// Fetch also asks for the handles of the channels. If this second call fails, the results have no handles.
 //
-// For up to 50 accounts it asks channels.list and then playlistItems.list for the uploads of each.
-func (s *Source) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	if len(batch) > batchSize || len(plan) != 1 {
-		return nil, &collector.Failure{
-			Class:  collector.BadRequest,
-			Detail: fmt.Sprintf("a batch of %d targets in %d calls: youtube takes up to %d in one", len(batch), len(plan), batchSize),
+// For accounts, Fetch calls channels.list for up to 50 channels and then playlistItems.list for the uploads of each channel.
+func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	calls := budget.Calls()
+	if len(batch) > batchSize || len(calls) != 1 {
+		return nil, &source.Failure{
+			Class:  source.BadRequest,
+			Detail: fmt.Sprintf("%d targets and %d calls in one batch: youtube accepts up to %d targets and 1 call", len(batch), len(calls), batchSize),
 		}
 	}
 	if areAccounts(batch) {
-		ctx, settle := collector.Paying(ctx, plan)
-		defer settle()
-		return s.fetchAccounts(ctx, batch)
+		budget.Meter()
+		return s.fetchAccounts(ctx, batch, budget)
 	}
 	ids := make([]string, 0, len(batch))
 	for _, t := range batch {
-		if s.asks(t) && !slices.Contains(ids, t.ExternalID) {
+		if s.isFetchable(t) && !slices.Contains(ids, t.ExternalID) {
 			ids = append(ids, t.ExternalID)
 		}
 	}
 	var answer videos
 	if len(ids) > 0 {
 		var err error
-		if answer, err = s.askVideos(ctx, plan[0].Bucket, ids); err != nil {
+		if answer, err = s.fetchVideos(ctx, budget, calls[0].Bucket, ids); err != nil {
 			return nil, err
 		}
 	}
-	results := make([]collector.Result, len(batch))
+	results := make([]source.Result, len(batch))
 	for i, t := range batch {
-		if !s.asks(t) {
-			results[i] = collector.Result{Target: t, Class: collector.Unsupported, Detail: "not a YouTube video"}
+		if !s.isFetchable(t) {
+			results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a YouTube video"}
 			continue
 		}
 		results[i] = answer.result(t)
 	}
-	if plan[0].Bucket == BudgetCommon && plan[0].Units > 1 {
-		s.nameAccounts(ctx, results)
+	if calls[0].Bucket == BudgetCommon && calls[0].Units > 1 {
+		s.addHandles(ctx, budget, results)
 	}
 	return results, nil
 }
 
-// call asks one method. Every answer that is not a success with JSON comes back as a failure of the budget, or, where it
-// concerns the channel that was asked for, as a *refusal.
-func (s *Source) call(ctx context.Context, budget, method, query string) (*fetch.Response, error) {
+// call calls a method. It returns a *targetError if the answer is an error that concerns only the requested channel or list, and a
+// *source.Failure for any other answer that is not a success with JSON.
+func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
 		Secrets: []string{s.key},
+		Budget:  budget,
 	})
 	if err != nil {
 		return nil, err
 	}
-	broken := fetch.CheckJSON(res.Body)
-	if fetch.ClassOf(res.Status, broken == nil) != collector.OK {
-		if broken == nil && (method == methodChannels || method == methodUploads) {
-			if r := refusalOf(res); r != nil {
-				return nil, r
+	jsonErr := fetch.CheckJSON(res.Body)
+	if fetch.ClassOf(res.Status, jsonErr == nil) != source.OK {
+		if jsonErr == nil && (method == methodChannels || method == methodUploads) {
+			if e := targetErrorOf(res); e != nil {
+				return nil, e
 			}
 		}
-		return nil, s.failure(res, broken, budget)
+		return nil, s.failure(res, jsonErr, bucket)
 	}
 	return res, nil
 }

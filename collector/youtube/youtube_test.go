@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store/link"
@@ -35,9 +35,9 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-func target(id string, details bool) collector.Target {
-	return collector.Target{
-		Platform: link.YouTube, Kind: collector.KindVideo, ExternalID: id,
+func target(id string, details bool) source.Target {
+	return source.Target{
+		Platform: link.YouTube, Kind: source.KindVideo, ExternalID: id,
 		Link: "https://www.youtube.com/watch?v=" + id, NeedDetails: details,
 	}
 }
@@ -78,20 +78,20 @@ func refusals(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer
 	}
 }
 
-func newUnderTest(t *testing.T, base string, client *fetch.Client) collector.Source {
+func newTestSource(t *testing.T, base string, client *fetch.Client) source.Source {
 	return newSource(t, base, func(o *youtube.Options) { o.Client = client })
 }
 
-func TestSource_listsVideos(t *testing.T) {
+func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	t.Parallel()
-	first := collector.Facts{
+	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
 		Title:    new("Tiny kitchen, big pancakes 🥞"),
 		Username: new("miracooks"), AccountID: new("UCk3mXo7Q2hJp0LwR9sVbT1A"), AccountName: new("Mira Cooks"),
 		UploadedAt: new(time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), LengthSeconds: new(58.0),
 		NotSafe: new(false), Private: new(false), HiddenStats: new(false),
 	}
-	second := collector.Facts{
+	second := source.Facts{
 		Views: new(int64(0)), Title: new("Night train"),
 		Username: new("UCz8RrW4eYtN1uXb6KqLcM2g"), AccountID: new("UCz8RrW4eYtN1uXb6KqLcM2g"), AccountName: new("Rails & Rain"),
 		UploadedAt: new(time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)), LengthSeconds: new(93603.0),
@@ -100,39 +100,39 @@ func TestSource_listsVideos(t *testing.T) {
 	big, restricted := first, first
 	big.Views = new(int64(9007199254740993))
 	restricted.NotSafe = new(true)
-	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 
 	answers := refusals(t, youtube.BudgetCommon)
-	ok := []collector.Class{collector.OK}
+	ok := []source.Class{source.OK}
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:         {Body: body(t, "list/ok"), Classes: ok, Facts: []*collector.Facts{&first, &second}},
-		sourcetest.Bare:       {Body: body(t, "list/bare"), Classes: ok, Facts: []*collector.Facts{bare, bare}},
-		sourcetest.Gone:       {Body: body(t, "list/gone"), Classes: []collector.Class{collector.Gone, collector.OK}},
-		sourcetest.Private:    {Body: body(t, "list/private"), Classes: []collector.Class{collector.Private, collector.OK}},
-		sourcetest.Restricted: {Body: body(t, "list/restricted"), Classes: ok, Facts: []*collector.Facts{&restricted, &second}},
-		sourcetest.WrongTypes: {Body: body(t, "list/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
-		sourcetest.Strings:    {Body: body(t, "list/strings"), Classes: ok},
-		sourcetest.Big:        {Body: body(t, "list/big"), Classes: ok, Facts: []*collector.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: body(t, "list/duplicates"), Classes: ok},
-		sourcetest.Foreign:    {Body: body(t, "list/foreign"), Classes: ok},
-		sourcetest.Strangers:  {Body: body(t, "list/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.OK:          {Body: body(t, "list/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
+		sourcetest.Bare:        {Body: body(t, "list/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone:        {Body: body(t, "list/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Private:     {Body: body(t, "list/private"), Classes: []source.Class{source.Private, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, "list/restricted"), Classes: ok, Facts: []*source.Facts{&restricted, &second}},
+		sourcetest.WrongTypes:  {Body: body(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: body(t, "list/strings"), Classes: ok},
+		sourcetest.Big:         {Body: body(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: body(t, "list/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: body(t, "list/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: body(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New:     newUnderTest,
-		Targets: []collector.Target{target(pancakes, true), target(train, true)},
+		New:     newTestSource,
+		Targets: []source.Target{target(pancakes, true), target(train, true)},
 		IsMain:  isVideos,
 		Side:    answerWith(t, http.StatusOK, "channels"),
 		Answers: answers,
 	})
 }
 
-func TestSource_batchesStats(t *testing.T) {
+func TestSource_fetchesCounts(t *testing.T) {
 	t.Parallel()
-	first := collector.Facts{
+	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
 		UploadedAt: new(time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), LengthSeconds: new(58.0), HiddenStats: new(false),
 	}
-	second := collector.Facts{
+	second := source.Facts{
 		Views: new(int64(0)), UploadedAt: new(time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)),
 		LengthSeconds: new(93603.5), HiddenStats: new(true),
 	}
@@ -140,35 +140,35 @@ func TestSource_batchesStats(t *testing.T) {
 	big.Likes = new(int64(9007199254740993))
 	more.Title, more.AccountName = new("Tiny kitchen, big pancakes 🥞"), new("Mira Cooks")
 	more.AccountID, more.LengthSeconds = new("UCk3mXo7Q2hJp0LwR9sVbT1A"), new(58.25)
-	bare := &collector.Facts{Views: new(int64(5)), HiddenStats: new(true)}
+	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 
 	answers := refusals(t, youtube.BudgetStats)
-	ok := []collector.Class{collector.OK}
+	ok := []source.Class{source.OK}
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
-		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*collector.Facts{&first, &second}},
-		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*collector.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Temporary, collector.OK}}, // videos.list decides
-		// The method knows neither privacy nor ratings: what is not public is left out. Members that it may grow count.
-		sourcetest.Private:    {Body: body(t, "stats/gone"), Classes: []collector.Class{collector.Temporary, collector.OK}},
-		sourcetest.Restricted: {Body: body(t, "stats/more"), Classes: ok, Facts: []*collector.Facts{&more, &second}},
-		sourcetest.WrongTypes: {Body: body(t, "stats/wrong_types"), Classes: []collector.Class{collector.Temporary, collector.OK}},
-		sourcetest.Strings:    {Body: body(t, "stats/strings"), Classes: ok},
-		sourcetest.Big:        {Body: body(t, "stats/big"), Classes: ok, Facts: []*collector.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: body(t, "stats/duplicates"), Classes: ok},
-		sourcetest.Foreign:    {Body: body(t, "stats/foreign"), Classes: ok},
-		sourcetest.Strangers:  {Body: body(t, "stats/strangers"), Classes: []collector.Class{collector.Temporary, collector.OK}},
+		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
+		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // videos.list decides
+		// The method leaves out videos that are not public. Members that it may get in the future are read.
+		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
+		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
+		sourcetest.Strings:     {Body: body(t, "stats/strings"), Classes: ok},
+		sourcetest.Big:         {Body: body(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Duplicates:  {Body: body(t, "stats/duplicates"), Classes: ok},
+		sourcetest.Foreign:     {Body: body(t, "stats/foreign"), Classes: ok},
+		sourcetest.GoneForeign: {Body: body(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
-		New:     newUnderTest,
-		Targets: []collector.Target{target(pancakes, false), target(train, false)},
+		New:     newTestSource,
+		Targets: []source.Target{target(pancakes, false), target(train, false)},
 		IsMain:  isVideos,
 		Answers: answers,
-		// Where a project does not have the method, Google answers with a page.
-		NotFound: collector.QuotaSpent,
+		// If the method is not enabled for a project, Google returns an HTML page.
+		NotFound: source.QuotaSpent,
 	})
 }
 
-// server counts the requests by method and answers each with the handler of its method.
+// server records the requests and answers each of them with the handler of its method.
 type server struct {
 	base string
 	log  chan string
@@ -198,7 +198,7 @@ func (s server) calls() []string {
 	return calls
 }
 
-func TestSource_asksAsDocumented(t *testing.T) {
+func TestSource_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	const key = "&key=s3cret%2BKey%2F42"
 	web := serve(t, map[string]http.Handler{
@@ -206,21 +206,21 @@ func TestSource_asksAsDocumented(t *testing.T) {
 		"videos:batchGetStats": answerWith(t, http.StatusOK, "stats/ok"),
 		"channels":             answerWith(t, http.StatusOK, "channels"),
 	})
-	batch := []collector.Target{target(pancakes, true), target(train, false), target(pancakes, false)}
+	batch := []source.Target{target(pancakes, true), target(train, false), target(pancakes, false)}
 	for name, base := range map[string]string{"": web.base, "/prefix": web.base + "/prefix/"} {
 		s := newSource(t, base, nil)
 		plans := s.Plan(batch)
-		results, err := s.Fetch(t.Context(), batch, plans[0])
+		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 		require.NoError(t, err)
 		require.Len(t, results, 3)
-		require.Equal(t, results[0].Facts, results[2].Facts, "a video that is asked for twice is answered twice")
+		require.Equal(t, results[0].Facts, results[2].Facts, "a batch may contain a video twice")
 		require.NotSame(t, results[0].Facts, results[2].Facts)
 		require.Equal(t, []string{
 			"GET " + name + "/youtube/v3/videos?part=snippet,statistics,contentDetails,status&id=kJ4_q-Zx9W0,Tn8bVw2RfQ4" + key,
 			"GET " + name + "/youtube/v3/channels?part=snippet,statistics,contentDetails&id=UCk3mXo7Q2hJp0LwR9sVbT1A,UCz8RrW4eYtN1uXb6KqLcM2g" + key,
 		}, web.calls())
 
-		_, err = s.Fetch(t.Context(), batch, plans[1])
+		_, err = s.Fetch(t.Context(), batch, source.NewCallBudget(plans[1]))
 		require.NoError(t, err)
 		require.Equal(t, []string{
 			"GET " + name + "/youtube/v3/videos:batchGetStats?part=id,snippet,statistics,contentDetails&id=kJ4_q-Zx9W0,Tn8bVw2RfQ4" + key,
@@ -228,15 +228,15 @@ func TestSource_asksAsDocumented(t *testing.T) {
 	}
 }
 
-func TestSource_plans(t *testing.T) {
+func TestSource_plansByDetails(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
-	list := func(units int64) []collector.Call {
-		return []collector.Call{{Bucket: youtube.BudgetCommon, Units: units}}
+	list := func(units int64) []source.Call {
+		return []source.Call{{Bucket: youtube.BudgetCommon, Units: units}}
 	}
-	stats := []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}}
-	require.Equal(t, [][]collector.Call{list(2), stats}, s.Plan([]collector.Target{target(train, false), target(pancakes, true)}))
-	require.Equal(t, [][]collector.Call{stats, list(1)}, s.Plan([]collector.Target{target(train, false)}))
+	stats := []source.Call{{Bucket: youtube.BudgetStats, Units: 1}}
+	require.Equal(t, [][]source.Call{list(2), stats}, s.Plan([]source.Target{target(train, false), target(pancakes, true)}))
+	require.Equal(t, [][]source.Call{stats, list(1)}, s.Plan([]source.Target{target(train, false)}))
 
 	require.Equal(t, "youtube", s.Name())
 	for _, b := range s.Budgets() {
@@ -247,7 +247,7 @@ func TestSource_plans(t *testing.T) {
 	require.Equal(t, int64(0), s.Budgets()[1].Limit)
 }
 
-func TestSource_countsPacificDays(t *testing.T) {
+func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 	t.Parallel()
 	window := newSource(t, "https://youtube.example", nil).Budgets()[0].Window
 	for now, want := range map[string][2]string{
@@ -266,67 +266,67 @@ func TestSource_countsPacificDays(t *testing.T) {
 	}
 }
 
-func TestSource_serves(t *testing.T) {
+func TestSource_servesYouTubeTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	batch, ok := s.Serves(target(pancakes, false))
 	require.True(t, ok)
 	require.Equal(t, 50, batch)
 	account, elsewhere := target(pancakes, false), target(pancakes, false)
-	account.Kind = collector.KindAccount
+	account.Kind = source.KindAccount
 	elsewhere.Platform = link.TikTok
-	_, ok = s.Serves(collector.Target{Platform: link.YouTube, Kind: collector.KindVideo})
-	require.True(t, ok, "a target without an id stands for its kind")
-	for _, bad := range []collector.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
+	_, ok = s.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo})
+	require.True(t, ok, "a target without an id stands for all targets of its kind")
+	for _, bad := range []source.Target{account, elsewhere, target("kJ4_q-Zx9W", false), target("a,b&key=xxx", false), target("kJ4_q-Zx9Wé", false)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	t.Run("and refuses what does not belong into a batch without asking for it", func(t *testing.T) {
+	t.Run("returns unsupported for other targets without a call", func(t *testing.T) {
 		t.Parallel()
 		web := serve(t, nil)
 		s := newSource(t, web.base, nil)
-		results, err := s.Fetch(t.Context(), []collector.Target{account, target("", true)}, []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}})
+		results, err := s.Fetch(t.Context(), []source.Target{account, target("", true)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 		require.NoError(t, err)
 		for _, r := range results {
-			require.Equal(t, collector.Unsupported, r.Class)
+			require.Equal(t, source.Unsupported, r.Class)
 		}
 		require.Empty(t, web.calls())
 	})
-	t.Run("and refuses a batch that is too large", func(t *testing.T) {
+	t.Run("refuses a batch that is too large", func(t *testing.T) {
 		t.Parallel()
-		_, err := s.Fetch(t.Context(), make([]collector.Target, 51), []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}})
-		var f *collector.Failure
+		_, err := s.Fetch(t.Context(), make([]source.Target, 51), source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.BadRequest, f.Class)
-		require.Equal(t, "a batch of 51 targets in 1 calls: youtube takes up to 50 in one", f.Detail)
+		require.Equal(t, source.BadRequest, f.Class)
+		require.Equal(t, "51 targets and 1 calls in one batch: youtube accepts up to 50 targets and 1 call", f.Detail)
 	})
 }
 
-func TestSource_readsErrors(t *testing.T) {
+func TestSource_classifiesErrors(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{target(pancakes, true)}
+	batch := []source.Target{target(pancakes, true)}
 	for name, tt := range map[string]struct {
 		status  int
 		file    string
-		class   collector.Class
+		class   source.Class
 		bucket  string
 		retryAt time.Time
 		detail  string
 	}{
-		"a daily quota of the newer kind": {
-			429, "quota_spent_new", collector.QuotaSpent, "common", midnight,
+		"a daily quota of the newer quota system": {
+			429, "quota_spent_new", source.QuotaSpent, "common", midnight,
 			"HTTP 429 dailyLimitExceeded: Quota exceeded for quota metric 'Queries' and limit 'Queries per day' of service 'youtube.googleapis.com' for consumer 'project_number:1'.",
 		},
-		"a forbidden key":            {403, "forbidden", collector.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
-		"a malformed request":        {400, "bad_request", collector.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
-		"an error of another shape":  {400, "channels", collector.BadRequest, "", time.Time{}, "HTTP 400"},
-		"a quota status unexplained": {429, "channels", collector.RateLimited, "", time.Time{}, "HTTP 429"},
+		"a forbidden key":             {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
+		"a malformed request":         {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
+		"an error in another format":  {400, "channels", source.BadRequest, "", time.Time{}, "HTTP 400"},
+		"status 429 without a reason": {429, "channels", source.RateLimited, "", time.Time{}, "HTTP 429"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSource(t, serve(t, map[string]http.Handler{"videos": answerWith(t, tt.status, tt.file)}).base, nil)
-			_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-			var f *collector.Failure
+			_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, tt.class, f.Class)
 			require.Equal(t, tt.bucket, f.Bucket)
@@ -336,12 +336,12 @@ func TestSource_readsErrors(t *testing.T) {
 	}
 }
 
-func TestSource_doesWithoutBatchGetStats(t *testing.T) {
+func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{target(pancakes, false), target(train, false)}
+	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
-		"where it is forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
-		"where it is unknown":   http.NotFoundHandler(),
+		"forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
+		"not found": http.NotFoundHandler(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -352,42 +352,42 @@ func TestSource_doesWithoutBatchGetStats(t *testing.T) {
 			})
 			s := newSource(t, web.base, func(o *youtube.Options) { o.Now = func() time.Time { return *now.Load() } })
 
-			_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-			var f *collector.Failure
+			_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, collector.QuotaSpent, f.Class, "this budget buys nothing, the others do")
+			require.Equal(t, source.QuotaSpent, f.Class, "only this budget is paused")
 			require.Equal(t, youtube.BudgetStats, f.Bucket)
 			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
-			require.Contains(t, f.Detail, "videos.list stands in")
+			require.Contains(t, f.Detail, "so videos.list is used")
 
 			plans := s.Plan(batch)
-			require.Equal(t, [][]collector.Call{{{Bucket: youtube.BudgetCommon, Units: 1}}}, plans)
-			results, err := s.Fetch(t.Context(), batch, plans[0])
+			require.Equal(t, [][]source.Call{{{Bucket: youtube.BudgetCommon, Units: 1}}}, plans)
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 			require.NoError(t, err)
 			require.Equal(t, int64(1482337), *results[0].Facts.Views)
-			require.Nil(t, results[0].Facts.Username, "nobody paid for the channels")
+			require.Nil(t, results[0].Facts.Username, "the budget did not pay for the channels")
 			require.Len(t, web.calls(), 2)
 
 			later := sourcetest.Now.Add(6 * time.Hour)
 			now.Store(&later)
-			require.Len(t, s.Plan(batch), 2, "it is tried again after a while")
+			require.Len(t, s.Plan(batch), 2, "batchGetStats is tried again after the pause")
 		})
 	}
-	t.Run("but not where the key is the trouble", func(t *testing.T) {
+	t.Run("not if the key is refused", func(t *testing.T) {
 		t.Parallel()
 		web := serve(t, map[string]http.Handler{"videos:batchGetStats": answerWith(t, http.StatusBadRequest, "auth_failed")})
 		s := newSource(t, web.base, nil)
-		_, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-		var f *collector.Failure
+		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, collector.AuthFailed, f.Class)
+		require.Equal(t, source.AuthFailed, f.Class)
 		require.Len(t, s.Plan(batch), 2)
 	})
 }
 
-func TestSource_remembersHandles(t *testing.T) {
+func TestSource_cachesHandles(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{target(pancakes, true), target(train, true)}
+	batch := []source.Target{target(pancakes, true), target(train, true)}
 	var now atomic.Pointer[time.Time]
 	now.Store(&sourcetest.Now)
 	web := serve(t, map[string]http.Handler{
@@ -395,22 +395,22 @@ func TestSource_remembersHandles(t *testing.T) {
 	})
 	s := newSource(t, web.base, func(o *youtube.Options) { o.Now = func() time.Time { return *now.Load() } })
 	fetchOnce := func() []string {
-		results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Facts.Username)
-		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "no handle: the channel id stands in, its case kept")
+		require.Equal(t, "UCz8RrW4eYtN1uXb6KqLcM2g", *results[1].Facts.Username, "a channel without a handle is named by its id")
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
-	require.Len(t, fetchOnce(), 1, "the channels are known")
+	require.Len(t, fetchOnce(), 1, "the handles are cached")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	now.Store(&later)
-	require.Len(t, fetchOnce(), 2, "a handle may have changed after a day")
+	require.Len(t, fetchOnce(), 2, "cached handles expire")
 }
 
 func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 	t.Parallel()
-	batch := []collector.Target{target(pancakes, true), target(train, true)}
+	batch := []source.Target{target(pancakes, true), target(train, true)}
 	for name, channels := range map[string]http.Handler{
 		"quota":   answerWith(t, http.StatusForbidden, "quota_spent"),
 		"key":     answerWith(t, http.StatusBadRequest, "auth_failed"),
@@ -420,10 +420,10 @@ func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSource(t, serve(t, map[string]http.Handler{"videos": answerWith(t, http.StatusOK, "list/ok"), "channels": channels}).base, nil)
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
-				require.Equal(t, collector.OK, r.Class)
+				require.Equal(t, source.OK, r.Class)
 				require.NotNil(t, r.Facts.Views)
 				require.Nil(t, r.Facts.Username)
 				require.Contains(t, r.Detail, "the account's handle is unknown")
@@ -433,50 +433,52 @@ func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 	}
 }
 
-func TestSource_doubtsStrangeAnswers(t *testing.T) {
+func TestSource_treatsMissingVideosOfOddAnswersAsTemporary(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
-	for answer, want := range map[string][2]collector.Class{
-		`{"kind":"KIND"}`:                                                                                     {collector.Gone, collector.Gone},
-		`{"kind":"KIND","items":null}`:                                                                        {collector.Gone, collector.Gone},
-		`{"kind":"KIND","items":[` + item + `]}`:                                                              {collector.Gone, collector.OK},
-		`{"kind":"youtube#searchListResponse","items":[` + item + `]}`:                                        {collector.Temporary, collector.OK},
-		`{"items":[` + item + `]}`:                                                                            {collector.Temporary, collector.OK},
-		`{"kind":"KIND","items":[{"statistics":{}},` + item + `]}`:                                            {collector.Temporary, collector.OK},
-		`{"kind":"KIND","items":[7,` + item + `]}`:                                                            {collector.Temporary, collector.OK},
-		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":1.5}}]}`:                     {collector.Gone, collector.Temporary},
-		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":"1","likeCount":[]}}]}`:      {collector.Gone, collector.Temporary},
-		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":"1","commentCount":"-1"}}]}`: {collector.Gone, collector.Temporary},
-		`{"kind":"KIND","items":[{"id":7},` + item + `]}`:                                                     {collector.Temporary, collector.OK},
-		`{"kind":"KIND","items":[{"id":"` + train + `"}]}`:                                                    {collector.Gone, collector.Temporary},
+	for answer, want := range map[string][2]source.Class{
+		`{"kind":"KIND"}`:                                                                                     {source.Gone, source.Gone},
+		`{"kind":"KIND","items":null}`:                                                                        {source.Gone, source.Gone},
+		`{"kind":"KIND","items":[` + item + `]}`:                                                              {source.Gone, source.OK},
+		`{"kind":"youtube#searchListResponse","items":[` + item + `]}`:                                        {source.Temporary, source.OK},
+		`{"items":[` + item + `]}`:                                                                            {source.Temporary, source.OK},
+		`{"kind":"KIND","items":[{"statistics":{}},` + item + `]}`:                                            {source.Temporary, source.OK},
+		`{"kind":"KIND","items":[7,` + item + `]}`:                                                            {source.Temporary, source.OK},
+		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":1.5}}]}`:                     {source.Gone, source.Temporary},
+		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":"1","likeCount":[]}}]}`:      {source.Gone, source.Temporary},
+		`{"kind":"KIND","items":[{"id":"` + train + `","statistics":{"viewCount":"1","commentCount":"-1"}}]}`: {source.Gone, source.Temporary},
+		`{"kind":"KIND","items":[{"id":7},` + item + `]}`:                                                     {source.Temporary, source.OK},
+		`{"kind":"KIND","items":[{"id":"` + train + `"}]}`:                                                    {source.Gone, source.Temporary},
 	} {
-		for _, way := range []struct {
+		for _, plan := range []struct {
 			method, kind string
-			again        bool
-			leftOut      collector.Class
+			retry        bool
+			missing      source.Class
 		}{
-			{"videos", "youtube#videoListResponse", true, collector.Gone},
-			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, collector.Temporary},
+			{"videos", "youtube#videoListResponse", true, source.Gone},
+			{"videos:batchGetStats", "youtube#batchGetStatsResponse", false, source.Temporary},
 		} {
-			said := strings.Replace(answer, "KIND", way.kind, 1)
+			body := strings.Replace(answer, "KIND", plan.kind, 1)
 			s := newSource(t, serve(t, map[string]http.Handler{
-				way.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(said)) }),
+				plan.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }),
 			}).base, nil)
-			batch := []collector.Target{target(pancakes, false), target(train, false)}
-			batch[0].Again = way.again
-			results, err := s.Fetch(t.Context(), batch, s.Plan(batch)[0])
-			require.NoError(t, err, said)
+			batch := []source.Target{target(pancakes, false), target(train, false)}
+			if plan.retry {
+				batch[0].Attempts = 1
+			}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+			require.NoError(t, err, body)
 			for i, class := range want {
-				if class == collector.Gone {
-					class = way.leftOut
+				if class == source.Gone {
+					class = plan.missing
 				}
-				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, said)
+				require.Equal(t, class, results[i].Class, "%s: %s", batch[i].ExternalID, body)
 			}
 		}
 	}
 }
 
-func TestNew_refuses(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	_, err := youtube.New(youtube.Options{})
 	require.EqualError(t, err, "youtube: the API key is missing")
@@ -489,7 +491,7 @@ func TestNew_refuses(t *testing.T) {
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)
-	_, err = s.Fetch(canceled(t), []collector.Target{target(train, false)}, []collector.Call{{Bucket: youtube.BudgetStats, Units: 1}})
+	_, err = s.Fetch(canceled(t), []source.Target{target(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 	require.ErrorIs(t, err, context.Canceled)
 }
 

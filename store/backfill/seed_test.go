@@ -173,7 +173,7 @@ func TestLoad_givesWhatFetchingWouldHaveGiven(t *testing.T) {
 func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {
-		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 50, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, lane))
 		require.NoError(t, err)
 		var outcomes []ingest.Outcome
 		for _, target := range c.Targets {
@@ -264,8 +264,8 @@ func TestLoad_schedulesTomorrow(t *testing.T) {
 		b := sample(3).batch(db.Clock.Now())
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
 		require.NoError(t, backfill.Load(t.Context(), o, b))
-		claim := func(kind string) []queue.Target {
-			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []queue.Lane{queue.LanePremium}, Limit: 50, Lease: time.Minute})
+		claim := func(kind queue.Kind) []queue.Target {
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 50, time.Minute, queue.LanePremium))
 			require.NoError(t, err)
 			return c.Targets
 		}

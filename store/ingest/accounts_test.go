@@ -76,7 +76,7 @@ func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
 		db.Clock.Advance(25 * time.Hour)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Zero(t, c.Targets[0].Depth, "a long list is not reserved from the budget while there is none")
-		require.Equal(t, "42", *c.Targets[0].NativeID)
+		require.Equal(t, "42", c.Targets[0].AccountID)
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 60, db.Clock.Now()))
 		facts.Private = new(false)
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))

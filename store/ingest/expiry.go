@@ -19,7 +19,7 @@ var timedRows = []struct{ table, key, expired string }{
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
 	// turn is the time in microseconds of the organisation's first link; each further link adds one.
-	{"org_turns", "source, kind, organisation_id", "turn < ?"},
+	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }

@@ -29,8 +29,8 @@ func TestRenames_takeAHandleThatAnotherRecordHolds(t *testing.T) {
 		db.Clock.Advance(25 * time.Hour)
 		for _, c := range storetest.Claim(t, db, link.TikTok, "account") {
 			for _, target := range c.Targets {
-				facts := ingest.AccountFacts{ID: target.NativeID, Username: new("renamed"), Followers: new(int64(9))}
-				if *target.NativeID == "77" {
+				facts := ingest.AccountFacts{ID: &target.AccountID, Username: new("renamed"), Followers: new(int64(9))}
+				if target.AccountID == "77" {
 					facts.Username = new("elsewhere")
 				}
 				require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))

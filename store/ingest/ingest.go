@@ -43,18 +43,20 @@ type VideoFacts struct {
 	ShopProductID   *string
 }
 
-// Outcome is what became of one claimed target and what is next for it.
+// Outcome is the result of the fetch of one claimed target, and when the target is due next.
 type Outcome struct {
 	Target queue.Target
-	// Facts are written to every organisation that subscribes; nil writes no number at all.
+	// Facts are written to every organisation that subscribes. If they are nil, no count is written.
 	Facts *VideoFacts
-	// Details says that the facts came from a call that gives more than counts.
+	// Details is true if the facts came from a call that gives more than counts.
 	Details bool
-	// Private and NotSafe, when set, are written even without facts: the source refused, and said why.
+	// DetailsOnly is true if the facts complete those of an earlier call. Their counts are not written.
+	DetailsOnly bool
+	// Private and NotSafe, if they are set, are written even without facts: the source refused and gave the reason.
 	Private, NotSafe *bool
-	// Source names where the facts come from, for provenance.
+	// Source is the source of the facts, for the provenance of points.
 	Source string
-	// NextAt is when the target is due again; Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail replace the target's.
+	// NextAt is when the target is due next. Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail replace the target's.
 	NextAt    db.Instant
 	Pace      queue.Pace
 	Attempts  int
@@ -63,7 +65,12 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// HandleLost says of an account that another one answers to its handle.
+	// Route is the source to ask next; "" keeps the target's. Answers are what the sources before it have said; they replace the target's. If
+	// Onward is true, Route is asked as soon as possible, and a waiting organisation waits for its answer.
+	Route   string
+	Answers *string
+	Onward  bool
+	// HandleLost is true if another account has the handle of this account now.
 	HandleLost bool
 	// Handle is the account's handle if a source confirmed it for the video, else "". If Facts has a username, that counts as confirmed
 	// too.
@@ -71,7 +78,7 @@ type Outcome struct {
 	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries other handles first.
 	TriedHandles []string
 
-	account   bool // an account's facts came
+	account   bool // the facts of an account were written
 	followers *int64
 }
 
@@ -192,7 +199,7 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 		v := &videos[i]
 		if v.LinkedAccountID != nil {
 			account := db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}
-			accounts[account] = accounts[account] || w.outcomes[v.Key()].Facts != nil
+			accounts[account] = accounts[account] || w.outcomes[v.Key()].hasCounts()
 		}
 	}
 }
@@ -213,7 +220,7 @@ func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 		return err
 	}
 	for _, o := range w.outcomes {
-		if o.Facts != nil {
+		if o.hasCounts() {
 			of.FetchedAt, of.Source = &w.fetchedAt, &o.Source
 		}
 	}
@@ -238,16 +245,9 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	if f == nil {
 		return false
 	}
-	v.LatestUpdatedAt = &fetchedAt
-	setCount := db.AssignPointer[int64]
-	if f.HiddenStats != nil && *f.HiddenStats {
-		setCount = func(to **int64, from *int64) { *to = from } // a count that is hidden now is unknown
+	if o.hasCounts() {
+		applyCounts(v, f, fetchedAt)
 	}
-	counts := f.counts()
-	for i, latest := range v.LatestFields() {
-		setCount(latest, counts.All()[i])
-	}
-	v.LatestEngagement = v.LatestCounts().Engagement()
 	db.Assign(&v.Title, f.Title)
 	v.TitleFolded = strings.ToLower(v.Title)
 	db.Assign(&v.Username, f.Username)
@@ -271,7 +271,24 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	db.Assign(&v.AdInfoShop, f.ShopAd)
 	db.AssignPointer(&v.AdProductIDShop, f.ShopProductID)
 	v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
-	return true
+	return o.hasCounts()
+}
+
+// hasCounts returns true if the outcome has counts to write.
+func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
+
+// applyCounts sets the latest counts of a video.
+func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
+	v.LatestUpdatedAt = &fetchedAt
+	setCount := db.AssignPointer[int64]
+	if f.HiddenStats != nil && *f.HiddenStats {
+		setCount = func(to **int64, from *int64) { *to = from } // a count that is hidden now is unknown
+	}
+	counts := f.counts()
+	for i, latest := range v.LatestFields() {
+		setCount(latest, counts.All()[i])
+	}
+	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
 // isWhole returns true if seconds is the known length in whole seconds. Some calls report whole seconds only, and must not replace a more
@@ -372,6 +389,10 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
 	})
 	for chunk := range slices.Chunk(sorted, db.InsertChunk) {
+		turns, err := onwardTurns(tx, now, chunk)
+		if err != nil {
+			return err
+		}
 		rows := make([][]any, len(chunk))
 		for i, o := range chunk {
 			var fetched, details *db.Instant
@@ -379,27 +400,31 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 			handle := o.Handle
 			if o.Facts != nil {
 				db.Assign(&handle, o.Facts.Username)
-				fetched, views = &fetchedAt, o.Facts.Views
+				if o.hasCounts() {
+					fetched, views = &fetchedAt, o.Facts.Views
+				}
 				if o.Details {
 					details = &fetchedAt
 				}
 			}
-			if o.account { // by whose followers its next answer is weighed, as a video's by its views
+			if o.account { // the followers of an account are kept where a video has its views
 				fetched, views = &fetchedAt, o.followers
 			}
 			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-				fetched, details, views, o.Pace, handle}
+				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i]}
 		}
 		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text"}, rows)
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint"}, rows)
 		args = append(args, now, now.Add(soon), queue.Bucket, c.Token)
-		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+		err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   views = COALESCE(u.views, fetch_targets.views),
   handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
+  route = CASE WHEN u.route = '' THEN fetch_targets.route ELSE u.route END, answers = u.answers,
+  turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
-  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
+  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
    AND fetch_targets.external_id = u.external_id AND fetch_targets.token = ?`, args...).Error
 		if err != nil {
@@ -410,6 +435,17 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 		}
 	}
 	return nil
+}
+
+// onwardTurns returns the turns of the targets that go on to another source and that an organisation waits for, and 0 for the others.
+func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
+	places := make([]queue.Place, len(outcomes))
+	for i, o := range outcomes {
+		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {
+			places[i] = queue.Place{Route: o.Route, Organisation: *o.Target.AskedBy}
+		}
+	}
+	return queue.TakeTurns(tx, places, now)
 }
 
 // noteTried moves the claimed handles that were tried without success behind the other claims of their targets.

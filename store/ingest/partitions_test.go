@@ -123,7 +123,7 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	for range 20 { // some of these reads happen while the migration waits for its lock
-		if _, err = db.DueLanes(ctx, link.TikTok, "video"); err != nil {
+		if _, err = db.Pauses(ctx); err != nil {
 			break
 		}
 	}

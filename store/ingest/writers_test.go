@@ -88,7 +88,7 @@ func TestWriters_lockInOneOrder(t *testing.T) {
 		}
 		for range 3 {
 			run(&wg, func() error {
-				c, err := s.Queue.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 20, Lease: time.Minute})
+				c, err := s.Queue.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 20, time.Minute, queue.LaneInteractive))
 				if err != nil || len(c.Targets) == 0 {
 					return err
 				}

@@ -28,7 +28,7 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 		s := db.Open(t)
 		wg.Go(func() {
 			for {
-				c, err := s.Queue.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LanePremium}, Limit: limit, Lease: time.Minute})
+				c, err := s.Queue.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium))
 				if err != nil {
 					t.Errorf("claim: %v", err)
 					return
@@ -100,7 +100,7 @@ func TestClaim_takesTheLongestDueFirst(t *testing.T) {
 			db.Clock.Advance(time.Second)
 		}
 		for _, n := range []int{3, 1, 2} {
-			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 1, Lease: time.Minute})
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
 			require.Equal(t, []string{storetest.Clip(t, n).ID}, storetest.TargetIDs(c))
 		}
@@ -188,7 +188,7 @@ func TestHeartbeat_freesWhatADeadCollectorHeld(t *testing.T) {
 		}
 		hold := func(id uuid.UUID, n int) queue.Claim {
 			t.Helper()
-			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: id, Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: n, Lease: time.Hour})
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", n, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)
 			require.Len(t, c.Targets, n)
 			return c
@@ -221,7 +221,7 @@ func TestRetire_freesWhatACollectorHolds(t *testing.T) {
 		for _, id := range []uuid.UUID{leaving, staying} {
 			_, err := db.Heartbeat(t.Context(), id, time.Minute)
 			require.NoError(t, err)
-			_, err = db.Claim(t.Context(), queue.ClaimRequest{Collector: id, Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 1, Lease: time.Hour})
+			_, err = db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)
 		}
 		require.NoError(t, db.Retire(t.Context(), leaving))
@@ -240,7 +240,7 @@ func TestClaim_dropsOrphansAndGoesOnBehindThem(t *testing.T) {
 		storetest.Stop(t, o, orphans...)
 		db.Clock.Advance(time.Second)
 		storetest.Track(t, o, storetest.Clip(t, 99))
-		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 25, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))
 		require.NoError(t, err)
 		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "an empty claim would say that nothing is due")
 		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))

@@ -40,8 +40,9 @@ func claims(t *testing.T, db *storetest.DB) time.Duration {
 	took := make([]time.Duration, 20)
 	for i := range took {
 		began := time.Now()
-		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-			Lanes: []queue.Lane{queue.LanePremium}, Limit: 50, Lease: time.Minute})
+		r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium)
+		r.Candidates = 50
+		c, err := db.Claim(t.Context(), r)
 		took[i] = time.Since(began)
 		require.NoError(t, err)
 		require.Len(t, c.Targets, 50)
@@ -64,9 +65,9 @@ func TestClaim_costsTheSameInALargeQueue(t *testing.T) {
 		now := int64(store.InstantOf(db.Clock.Now()))
 		for _, of := range []*storetest.DB{small, db} {
 			statements := of.Guard.Statements()
-			at := slices.IndexFunc(statements, func(s string) bool { return strings.Contains(s, "WITH due AS MATERIALIZED") })
+			at := slices.IndexFunc(statements, func(s string) bool { return strings.Contains(s, "ORDER BY t.next_at LIMIT") })
 			require.GreaterOrEqual(t, at, 0)
-			plan := explain(t, of, statements[at], 0, "tiktok", "video", int(queue.LanePremium), now, now, 50, now, store.NewID(), store.NewID(), 0)
+			plan := explain(t, of, statements[at], 0, "", int(queue.LanePremium), 0, now, "video", 50)
 			require.Contains(t, plan, "fetch_targets_due")
 			require.NotContains(t, plan, "Seq Scan on fetch_targets")
 			require.NotContains(t, plan, "SCAN fetch_targets")

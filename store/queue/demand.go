@@ -10,7 +10,7 @@ import (
 // Demand is the number of scheduled targets of a platform and kind in a lane and at a pace.
 type Demand struct {
 	Platform link.Platform
-	Kind     string
+	Kind     Kind
 	Lane     Lane
 	Pace     Pace
 	Targets  int64
@@ -23,7 +23,7 @@ type Demand struct {
 func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform
-		Kind     string
+		Kind     Kind
 		BaseLane Lane
 		Pace     Pace
 		Targets  int64

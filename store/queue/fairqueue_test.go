@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -19,8 +18,7 @@ import (
 // serve claims up to limit TikTok videos in the interactive lane, and delivers them when they have taken so long.
 func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []string {
 	t.Helper()
-	c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-		Lanes: []queue.Lane{queue.LaneInteractive}, Limit: limit, Lease: time.Hour})
+	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
 	require.NoError(t, err)
 	db.Clock.Advance(took)
 	outcomes := make([]ingest.Outcome, len(c.Targets))
@@ -124,7 +122,8 @@ func TestClaim_fillsACallWithWhatIsDueSoon(t *testing.T) {
 			}
 			return out
 		}
-		r := queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LanePremium}, Limit: 10, Lease: time.Minute, Ahead: 15 * time.Minute}
+		r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, queue.LanePremium)
+		r.Ahead = 15 * time.Minute
 		filled, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "neither what is due later nor a retry")
@@ -151,8 +150,7 @@ func TestClaim_servesLanesInTheOrderAskedFor(t *testing.T) {
 		wish(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)
 		wish(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.ClipsFrom(t, 10, 3)...)
 		db.Clock.Advance(24 * time.Hour)
-		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-			Lanes: []queue.Lane{queue.LaneFree, queue.LanePremium}, Limit: 4, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, queue.LaneFree, queue.LanePremium))
 		require.NoError(t, err)
 		lanes := map[queue.Lane]int{}
 		for _, target := range c.Targets {
@@ -188,33 +186,82 @@ func TestDemand_countsWhatTheScheduleFetches(t *testing.T) {
 	})
 }
 
-func TestNewcomers_areThoseWhoAreNotServed(t *testing.T) {
+func TestClaim_servesIdleOrganisationsFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, scheduled := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		newcomers := func(limit int, served ...uuid.UUID) []queue.Waiting {
+		claim := func(limit int, idle bool) queue.Claim {
 			t.Helper()
-			out, err := db.Newcomers(t.Context(), link.TikTok, "video", served, limit)
+			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
+			r.Idle = idle
+			c, err := db.Claim(t.Context(), r)
 			require.NoError(t, err)
-			return out
+			return c
 		}
 		storetest.Track(t, burst, storetest.Clips(t, 5)...)
 		wish(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
-		require.Len(t, newcomers(10), 5, "when nobody is served, all are new")
-		require.Len(t, newcomers(3), 3)
-		require.Empty(t, newcomers(10, burst.ID()))
+		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation is idle")
+		require.Empty(t, claim(10, true).Targets, "the only waiting organisation has claimed targets")
 
 		db.Clock.Advance(time.Second)
-		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 2)) // of which the burst has one as well
-		want := []queue.Waiting{{ExternalID: storetest.Clip(t, 80).ID, Organisation: single.ID()}, {ExternalID: storetest.Clip(t, 2).ID, Organisation: single.ID()}}
-		require.ElementsMatch(t, want, newcomers(10, burst.ID()))
-		require.Empty(t, newcomers(10, burst.ID(), single.ID()))
+		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // the second one belongs to both
+		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "in the order of turns")
+		require.Empty(t, claim(10, true).Targets)
+		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target comes before the one with two")
+		require.Len(t, claim(10, false).Targets, 2)
+	})
+}
 
-		claimed, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video",
-			Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 10, Lease: time.Minute, Only: []string{storetest.Clip(t, 80).ID}})
-		require.NoError(t, err)
-		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claimed))
-		require.Equal(t, single.ID(), claimed.Targets[0].Organisation)
-		require.Equal(t, want[1:], newcomers(10, burst.ID()), "what is claimed waits no more")
+func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "first"}}, []string{"first", "second"}))
+		org := storetest.NewOrg(t, db)
+		storetest.Track(t, org, storetest.Clip(t, 1))
+		claim := func(route string) queue.Claim {
+			t.Helper()
+			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Hour, queue.LaneInteractive)
+			r.Route = route
+			c, err := db.Claim(t.Context(), r)
+			require.NoError(t, err)
+			return c
+		}
+		require.Empty(t, claim("second").Targets)
+		c := claim("first")
+		require.Len(t, c.Targets, 1)
+		require.Equal(t, org.ID(), *c.Targets[0].AskedBy)
+		o := ingest.Outcome{Target: c.Targets[0], State: queue.StateActive, NextAt: store.InstantOf(db.Clock.Now()), Route: "second", Answers: new(`{"running":true}`), Onward: true}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
+		require.Empty(t, claim("first").Targets)
+		c = claim("second")
+		require.Len(t, c.Targets, 1, "it is due at once, and the organisation still waits for it")
+		require.JSONEq(t, `{"running":true}`, *c.Targets[0].Answers)
+
+		o = storetest.Outcome(db, c.Targets[0], storetest.Views(7))
+		o.Route = "second"
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
+		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "third"}}, []string{"third"}))
+		require.Equal(t, []string{"third"}, storetest.Column[string](t, db, "SELECT route FROM fetch_targets"), "the second source is no longer configured")
+	})
+}
+
+func TestAcknowledge_addsDetailsWithoutCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org := storetest.NewOrg(t, db)
+		storetest.Track(t, org, storetest.Clip(t, 1))
+		storetest.Deliver(t, db, link.TikTok, storetest.Views(7))
+		before := storetest.VideoOf(t, org, storetest.Clip(t, 1))
+		db.Clock.Advance(25 * time.Hour)
+		for _, c := range storetest.Claim(t, db, link.TikTok, "video") {
+			o := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{Views: new(int64(99)), Title: new("A title")})
+			o.DetailsOnly, o.Source = true, "other"
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
+		}
+		after := storetest.VideoOf(t, org, storetest.Clip(t, 1))
+		require.Equal(t, "A title", after.Title)
+		require.EqualValues(t, 7, *after.LatestViews)
+		require.Equal(t, before.LatestUpdatedAt, after.LatestUpdatedAt)
+		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "details make no point")
 	})
 }

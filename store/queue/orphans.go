@@ -60,13 +60,13 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {
 		Source     link.Platform
-		Kind       string
+		Kind       Kind
 		ExternalID string
 	}
 	for {
 		targets := []struct {
 			Source     link.Platform
-			Kind       string
+			Kind       Kind
 			ExternalID string
 			Orphan     bool
 		}{}

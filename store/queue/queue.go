@@ -3,11 +3,9 @@ package queue
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,13 +59,18 @@ const (
 	PaceStill       // old, and hardly moving: the first to be asked for less often when a budget is short
 )
 
-// KindVideo is the kind of videos in the queue.
-const KindVideo = "video"
+// Kind is the kind of a target.
+type Kind string
+
+// The kinds of target.
+const (
+	KindVideo   Kind = "video"
+	KindAccount Kind = "account"
+)
 
 // Bucket is the only bucket: the queue is one piece until it is sharded.
 const Bucket = 0
 
-// TargetKey returns a map key for a target of a platform.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
 // slotMargin is the end of the day that has no slots, so that a turn that comes a little late still falls into its day.
@@ -81,7 +84,7 @@ func SlotOf(p link.Platform, externalID string) time.Duration {
 	return time.Duration(h.Sum32()%(db.SecondsPerDay-slotMargin)) * time.Second
 }
 
-// SlotAfter returns the target's next slot after now.
+// slotAfter returns the target's next slot after now.
 func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	at := db.InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
 	if at <= now {
@@ -93,7 +96,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 type fetchTarget struct {
 	Bucket      int           `gorm:"primaryKey"`
 	Source      link.Platform `gorm:"primaryKey"`
-	Kind        string        `gorm:"primaryKey"`
+	Kind        Kind          `gorm:"primaryKey"`
 	ExternalID  string        `gorm:"primaryKey"`
 	Handle      string
 	Link        string
@@ -108,14 +111,15 @@ type fetchTarget struct {
 	Detail      string
 	Depth       int
 	Turn        int64
+	AskedBy     *uuid.UUID
+	Route       string
 	FetchedAt   *db.Instant
 }
 
-// FetchSubscription is a row of fetch_subscriptions: an organisation that tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
 	Source         link.Platform `gorm:"primaryKey"`
-	Kind           string        `gorm:"primaryKey"`
+	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	SubjectID      uuid.UUID
@@ -127,14 +131,14 @@ type FetchSubscription struct {
 // The states of a target.
 const (
 	StateActive = "active" // fetched by the schedule
-	stateGone   = "gone"   // its source says that it is not there; asked rarely
-	stateParked = "parked" // failed too often; asked rarely
+	StateGone   = "gone"   // the sources say that it does not exist; fetched rarely
+	StateParked = "parked" // failed too often, or no source can fetch it; fetched rarely
 )
 
 // Entry is one organisation's wish to have a target fetched.
 type Entry struct {
 	Source         link.Platform
-	Kind           string
+	Kind           Kind
 	ExternalID     string
 	Handle, Link   string
 	Lane, BaseLane Lane
@@ -146,15 +150,19 @@ type Entry struct {
 	// organisation has never tracked the subject before.
 	TrackedAt, FetchedAt db.Instant
 
-	turn     int64      // position in the interactive lane, see takeTurns
+	route    string     // the first source for such targets, see routeEntries
+	turn     int64      // position in the interactive lane, see routeEntries
 	servedAt db.Instant // see deferServed
 }
 
 // target returns the row for a target that is not in the queue yet. Until a source confirms the handle of a
 // video, it is only a claim and is stored with the subscription instead.
-func (e Entry) target(now db.Instant) fetchTarget {
+func (e Entry) target(org uuid.UUID, now db.Instant) fetchTarget {
 	t := fetchTarget{Bucket: Bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
-		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Depth: e.Depth, Turn: e.turn}
+		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Depth: e.Depth, Turn: e.turn, Route: e.route}
+	if e.Lane == LaneInteractive {
+		t.AskedBy = &org
+	}
 	if e.Kind != KindVideo {
 		t.Handle = e.Handle
 	}
@@ -176,8 +184,9 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		}
 	}
 	type key struct {
-		platform         link.Platform
-		kind, externalID string
+		platform   link.Platform
+		kind       Kind
+		externalID string
 	}
 	fetched := map[key]db.Instant{}
 	for chunk := range slices.Chunk(again, db.InsertChunk) {
@@ -213,7 +222,7 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
+// enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
 // never delayed. A target that had been given up becomes active again. requested_at tells the collector that holds the target that an
 // organisation has joined. It rises with each entry, even if two entries have the same time. An entry that deferServed delayed changes
 // none of this.
@@ -224,23 +233,28 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	if err := deferServed(tx, entries, now); err != nil {
 		return err
 	}
-	if err := takeTurns(tx, org, entries, now); err != nil {
+	if err := routeEntries(tx, org, entries, now); err != nil {
 		return err
 	}
 	unlessServed := func(column, value string) any {
 		return gorm.Expr("CASE WHEN excluded.fetched_at IS NULL THEN " + value + " ELSE fetch_targets." + column + " END")
 	}
+	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
+	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	for chunk := range slices.Chunk(entries, db.InsertChunk) {
 		targets, subs := make([]fetchTarget, len(chunk)), make([]FetchSubscription, len(chunk))
 		for i, e := range chunk {
-			targets[i] = e.target(now)
+			targets[i] = e.target(org, now)
 			subs[i] = FetchSubscription{Bucket: Bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID,
 				OrganisationID: org, SubjectID: e.Subject, Handle: e.Handle, HandleAt: now, Preview: e.Preview}
 		}
 		err := tx.Clauses(clause.OnConflict{
 			Columns: db.Columns([]string{"bucket", "source", "kind", "external_id"}),
 			DoUpdates: clause.Assignments(map[string]any{
-				"turn":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn) THEN excluded.turn ELSE fetch_targets.turn END"),
+				"turn":         gorm.Expr("CASE WHEN " + sooner + " THEN excluded.turn ELSE fetch_targets.turn END"),
+				"asked_by":     gorm.Expr("CASE WHEN " + sooner + " THEN excluded.asked_by ELSE fetch_targets.asked_by END"),
+				"route":        gorm.Expr("CASE WHEN " + restarts + " THEN excluded.route ELSE fetch_targets.route END"),
+				"answers":      gorm.Expr("CASE WHEN " + restarts + " THEN NULL ELSE fetch_targets.answers END"),
 				"lane":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END"),
 				"base_lane":    gorm.Expr("CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END"),
 				"next_at":      gorm.Expr("CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END"),
@@ -273,249 +287,10 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	return nil
 }
 
-// Target is a claimed target: until its lease ends, no other collector has it.
-type Target struct {
-	Platform   link.Platform `gorm:"column:source"`
-	Kind       string
-	ExternalID string
-	// Handle is the account's handle. For a video it is a handle that a source has confirmed; "" if there is none.
-	Handle string
-	// Handles are up to claimedHandles handles that the subscribers of a video claim, without Handle. The one that was claimed or tried least
-	// recently comes first. "" stands for links that name no account.
-	Handles  []string `gorm:"-"`
-	Link     string
-	Lane     Lane
-	BaseLane Lane // the lane that it returns to when no organisation waits for it any more
-	Pace     Pace
-	Attempts int // failed fetches since the last successful one
-	// RefusedAs is what sources said last that ends asking (gone, refused), and Refusals how often in a row. What failed in between
-	// neither counts nor ends it.
-	RefusedAs string
-	Refusals  int
-	FetchedAt *db.Instant // the last fetch that succeeded
-	DetailsAt *db.Instant // the last that gave title, account and the like as well
-	Views     *int64      // the last views written, of an account the last followers
-	State     string
-	Suspect   *string // the collector's note on a number held back
-	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
-	RequestedAt db.Instant
-	// Of an account: the platform's own id and the source's (AccountFacts.SourceID), once they are known, and how many of its
-	// newest videos are wanted.
-	NativeID *string
-	SourceID *string
-	Depth    int
-	// Organisation is one of those that subscribe.
-	Organisation uuid.UUID `gorm:"-"`
-}
-
-// Claim is a lease on some targets.
-type Claim struct {
-	Token   uuid.UUID
-	At      db.Instant
-	Targets []Target
-}
-
-// ClaimRequest says what a collector asks for.
-type ClaimRequest struct {
-	Collector uuid.UUID
-	Platform  link.Platform
-	Kind      string
-	// Lanes are served in this order until Limit is reached.
-	Lanes []Lane
-	Limit int
-	Lease time.Duration
-	// Ahead fills what is then left of Limit with targets that are due within this time from now, but not beyond the UTC
-	// day: a call costs the same, however many it asks for. Retries are never early. Nothing is claimed when nothing is due.
-	Ahead time.Duration
-	// Only, when set, are the external ids of which alone any are claimed.
-	Only []string
-}
-
-// Claim takes due targets, in each lane the longest due first, in the interactive one by turns, and keeps them from
-// others for the length of the lease. Targets to which nobody subscribes any more are deleted instead. An empty claim means
-// that nothing is due.
-func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
-	c := Claim{Token: db.NewID(), At: s.db.Now()}
-	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
-		c.Targets = nil
-		for _, lane := range r.Lanes {
-			if err := s.take(tx, &c, r, lane, c.At); err != nil {
-				return err
-			}
-		}
-		if len(c.Targets) == 0 || r.Ahead == 0 {
-			return nil
-		}
-		endOfDay := db.InstantOf((c.At.Day() + 1).Time()) - 1
-		for _, lane := range Lanes[LanePremium:] {
-			if err := s.take(tx, &c, r, lane, min(c.At.Add(r.Ahead), endOfDay)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
-	return c, err
-}
-
-// take adds a lane's targets that are due by the time given to a claim, up to its limit.
-func (s *Queue) take(tx *gorm.DB, c *Claim, r ClaimRequest, lane Lane, by db.Instant) error {
-	order, only, lock := "next_at", "", db.SkipLocked(tx)
-	if lane == LaneInteractive {
-		order = "turn, next_at"
-	}
-	selected := []any{Bucket, r.Platform, r.Kind, lane, by, c.At}
-	if len(r.Only) > 0 {
-		only, selected = " AND external_id IN ?", append(selected, r.Only)
-	}
-	// The materialised list is what bounds the claim: with IN (SELECT … LIMIT …) a nested-loop plan runs the subquery
-	// again and again, and takes more each time.
-	claim := `
-WITH due AS MATERIALIZED (
-  SELECT bucket, source, kind, external_id FROM fetch_targets
-   WHERE bucket = ? AND source = ? AND kind = ? AND lane = ? AND next_at <= ?
-     AND (next_at <= ? OR (claimed_by IS NULL AND attempts = 0 AND suspect IS NULL))` + only + ` ORDER BY ` + order + ` LIMIT ?` + lock + `)
-UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? FROM due
- WHERE fetch_targets.bucket = ? AND fetch_targets.bucket = due.bucket AND fetch_targets.source = due.source
-   AND fetch_targets.kind = due.kind AND fetch_targets.external_id = due.external_id
-RETURNING fetch_targets.source, fetch_targets.kind, fetch_targets.external_id, handle, link, lane, base_lane, pace, attempts, refused_as, refusals, fetched_at, details_at, views, state, suspect, requested_at, native_id, source_id, depth`
-	for len(c.Targets) < r.Limit {
-		var taken []Target
-		args := append(slices.Clone(selected), r.Limit-len(c.Targets), c.At.Add(r.Lease), r.Collector, c.Token, Bucket)
-		err := tx.Raw(claim, args...).Scan(&taken).Error
-		if err != nil || len(taken) == 0 {
-			return err
-		}
-		wanted, err := dropOrphans(tx, r.Platform, r.Kind, c.Token, taken)
-		c.Targets = append(c.Targets, wanted...)
-		if err != nil || len(wanted) > 0 {
-			return err
-		}
-		// Orphans alone are no reason to say that nothing is due.
-	}
-	return nil
-}
-
-// claimedHandles is how many claimed handles of a video one fetch tries. The next fetch tries others, so two fetches find the right one
-// among up to 60 claims.
-const claimedHandles = 30
-
-// claimants are the subscribers of a target that claim the same handle.
-type claimants struct {
-	ExternalID   string
-	Handle       string
-	Organisation uuid.UUID // one of them
-}
-
-// dropOrphans deletes the targets that have no subscription. It returns the other targets, each with one of its organisations and the
-// handles that its subscribers claim. A target that was requested after it was claimed is kept, because a subscription may have been
-// added with that request.
-func dropOrphans(tx *gorm.DB, platform link.Platform, kind string, token uuid.UUID, targets []Target) ([]Target, error) {
-	ids := make([]string, len(targets))
-	var claimedAt db.Instant
-	for i, t := range targets {
-		ids[i] = t.ExternalID
-		claimedAt = max(claimedAt, t.RequestedAt)
-	}
-	var wanted []claimants
-	err := tx.Raw(`SELECT external_id, handle, MIN(CAST(organisation_id AS text)) AS organisation FROM fetch_subscriptions
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
- ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, Bucket, platform, kind, ids).Scan(&wanted).Error
-	if err != nil {
-		return targets, err
-	}
-	subscribers := make(map[string][]claimants, len(targets))
-	for _, w := range wanted {
-		subscribers[w.ExternalID] = append(subscribers[w.ExternalID], w)
-	}
-	var orphans []string
-	kept := slices.DeleteFunc(targets, func(t Target) bool {
-		if subscribers[t.ExternalID] == nil {
-			orphans = append(orphans, t.ExternalID)
-			return true
-		}
-		return false
-	})
-	for i := range kept {
-		kept[i].subscribedBy(subscribers[kept[i].ExternalID])
-	}
-	if len(orphans) == 0 {
-		return kept, nil
-	}
-	return kept, tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ? AND requested_at <= ?`,
-		Bucket, platform, kind, orphans, token, claimedAt).Error
-}
-
-// subscribedBy sets Organisation and Handles of a target from its subscribers.
-func (t *Target) subscribedBy(all []claimants) {
-	t.Organisation = all[0].Organisation
-	for _, c := range all[1:] {
-		if slices.Compare(c.Organisation[:], t.Organisation[:]) < 0 {
-			t.Organisation = c.Organisation
-		}
-	}
-	if t.Kind != KindVideo {
-		return
-	}
-	for _, c := range all {
-		if (c.Handle == "" || c.Handle != t.Handle) && len(t.Handles) < claimedHandles {
-			t.Handles = append(t.Handles, c.Handle)
-		}
-	}
-	switch {
-	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
-		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // "" goes second, because a source that needs a handle cannot use it
-		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
-	}
-}
-
-// DueLanes returns the lanes in which a target of a platform is due, the first to be served first. It reads one index
-// entry a lane, whatever the size of the queue.
-func (s *Queue) DueLanes(ctx context.Context, platform link.Platform, kind string) ([]Lane, error) {
-	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND lane = ?)"
-	columns, args := make([]string, len(Lanes)), []any{}
-	for i, lane := range Lanes {
-		columns[i] = earliest
-		args = append(args, Bucket, platform, kind, lane)
-	}
-	next := make([]sql.NullInt64, len(Lanes))
-	into := make([]any, len(Lanes))
-	for i := range next {
-		into[i] = &next[i]
-	}
-	if err := s.db.Read(ctx).Raw("SELECT "+strings.Join(columns, ", "), args...).Row().Scan(into...); err != nil {
-		return nil, db.Translate(err)
-	}
-	now, due := s.db.Now(), []Lane(nil)
-	for i, lane := range Lanes {
-		if next[i].Valid && db.Instant(next[i].Int64) <= now {
-			due = append(due, lane)
-		}
-	}
-	return due, nil
-}
-
-// Release gives a claim's targets back before their lease ends, due again at the time given: the source could not be
-// asked. Their attempts do not count.
-func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
-	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		for _, g := range ByKind(c.Targets) {
-			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
-				db.InstantOf(at), Bucket, g.Platform, g.Kind, g.IDs, c.Token).Error
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // KindGroup has the external ids of targets of one platform and kind.
 type KindGroup struct {
 	Platform link.Platform
-	Kind     string
+	Kind     Kind
 	IDs      []string
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func dueLanes(t *testing.T, db *storetest.DB, p link.Platform) []queue.Lane {
+func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
-	lanes, err := db.DueLanes(t.Context(), p, "video")
+	lanes, err := db.DueLanes(t.Context(), "")
 	require.NoError(t, err)
 	return lanes
 }
@@ -33,24 +33,26 @@ func TestLanes_areServedApart(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		require.Empty(t, dueLanes(t, db, link.TikTok))
+		require.Empty(t, dueLanes(t, db))
 		wish(t, o, queue.LaneFree, storetest.Clip(t, 1))
 		wish(t, o, queue.LaneBasic, storetest.Clip(t, 2))
 		wish(t, o, queue.LanePremium, storetest.Clip(t, 3))
-		require.Empty(t, dueLanes(t, db, link.TikTok), "their slots have not come")
+		require.Empty(t, dueLanes(t, db), "their slots have not come")
 		storetest.Track(t, o, storetest.Clip(t, 4))
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, queue.Lanes, dueLanes(t, db, link.TikTok), "the first to be served first")
-		require.Empty(t, dueLanes(t, db, link.YouTube))
+		require.Equal(t, queue.Lanes, dueLanes(t, db), "the first to be served first")
+		other, err := db.DueLanes(t.Context(), "another source")
+		require.NoError(t, err)
+		require.Empty(t, other)
 
 		for i, lane := range queue.Lanes {
-			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 10, Lease: time.Minute})
+			c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 10, time.Minute, lane))
 			require.NoError(t, err)
 			require.Equal(t, []string{storetest.Clip(t, 4-i).ID}, storetest.TargetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
 		}
-		require.Empty(t, dueLanes(t, db, link.TikTok), "all are held")
+		require.Empty(t, dueLanes(t, db), "all are held")
 	})
 }
 
@@ -79,7 +81,7 @@ func TestTarget_takesTheBestLaneOfThoseWhoAsk(t *testing.T) {
 		wish(t, premium, queue.LanePremium, l)
 		wish(t, basic, queue.LaneBasic, l)
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
 	})
 }
 
@@ -102,9 +104,9 @@ func TestTarget_leavesTheInteractiveLaneWhenNobodyWaitsAnyMore(t *testing.T) {
 				c.change(&o)
 				require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []ingest.Outcome{o}))
 				db.Clock.Set(o.NextAt.Time().Add(-time.Microsecond))
-				require.Empty(t, dueLanes(t, db, link.TikTok))
+				require.Empty(t, dueLanes(t, db))
 				db.Clock.Set(o.NextAt.Time())
-				require.Equal(t, []queue.Lane{c.want}, dueLanes(t, db, link.TikTok))
+				require.Equal(t, []queue.Lane{c.want}, dueLanes(t, db))
 			})
 		})
 	}
@@ -116,14 +118,14 @@ func TestTarget_isNeverPutOffByAnotherWish(t *testing.T) {
 		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, first, l)
 		wish(t, second, queue.LaneFree, l)
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db, link.TikTok))
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
 		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch serves both")
 
 		third := storetest.NewOrg(t, db)
-		require.Empty(t, dueLanes(t, db, link.TikTok))
+		require.Empty(t, dueLanes(t, db))
 		storetest.Track(t, third, l)
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db, link.TikTok), "but a more urgent one moves it forward")
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db), "but a more urgent one moves it forward")
 	})
 }
 
@@ -135,7 +137,9 @@ func TestTarget_thatWasGivenUpIsTakenUpWhenSomebodyAsks(t *testing.T) {
 		o := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{})
 		o.Facts, o.State, o.Attempts, o.Detail, o.NextAt = nil, "gone", 5, "not found", o.NextAt.Add(30*24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
-		require.Empty(t, dueLanes(t, db, link.YouTube))
+		other, err := db.DueLanes(t.Context(), "another source")
+		require.NoError(t, err)
+		require.Empty(t, other)
 
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short))
 		again := storetest.ClaimOne(t, db, link.YouTube, "video").Targets[0]
@@ -153,7 +157,7 @@ func TestTarget_thatWasParkedIsRevivedByARefresh(t *testing.T) {
 		parked := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{})
 		parked.Facts, parked.Private, parked.State, parked.Attempts, parked.NextAt = nil, new(true), "parked", 4, parked.NextAt.Add(6*24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{parked}))
-		require.Empty(t, dueLanes(t, db, link.TikTok))
+		require.Empty(t, dueLanes(t, db))
 
 		r, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.NoError(t, err)
@@ -174,7 +178,7 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		fresh := c.Targets[0]
 		require.Equal(t, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: queue.LanePremium, State: "active",
-			RequestedAt: store.InstantOf(db.Clock.Now()), Organisation: o.ID()}, fresh, "nothing was fetched yet")
+			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "nothing was fetched yet")
 
 		first := storetest.Outcome(db, fresh, storetest.Views(12))
 		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", queue.PaceStill, new("0 views"), first.NextAt.Add(-24*time.Hour)
@@ -329,27 +333,34 @@ func TestQueue_isReadThroughItsIndexWhateverItsSize(t *testing.T) {
 				db.Exec(t, "ANALYZE")
 			}
 			db.Guard.Statements()
-			require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db, link.TikTok))
+			require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
 			asked := db.Guard.Statements()
 			require.Len(t, asked, 1, "one statement for all lanes")
 			var args []any
 			for _, lane := range queue.Lanes {
-				args = append(args, 0, "tiktok", "video", int(lane))
+				args = append(args, 0, "", int(lane))
 			}
 			plan := explain(t, db, asked[0], args...)
-			require.Equal(t, len(queue.Lanes), strings.Count(plan, "fetch_targets_due"), "%s: %s", statistics, plan)
+			require.Equal(t, len(queue.Lanes), strings.Count(plan, "fetch_targets_due")+strings.Count(plan, "fetch_targets_waiting"), "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "Seq Scan", statistics)
 			require.NotContains(t, plan, "SCAN fetch_targets", statistics)
 			require.NotContains(t, plan, "Sort", statistics)
 
-			_, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LanePremium}, Limit: 50, Lease: time.Minute})
+			_, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LanePremium))
 			require.NoError(t, err)
 			now := int64(store.InstantOf(db.Clock.Now()))
-			plan = explain(t, db, db.Guard.Statements()[0], 0, "tiktok", "video", int(queue.LanePremium), now, now, 50, now, store.NewID(), store.NewID(), 0)
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "", int(queue.LanePremium), 0, now, "video", 50)
 			require.Contains(t, plan, "fetch_targets_due", statistics)
 			require.NotContains(t, plan, "Seq Scan", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "Sort", "%s: %s", statistics, plan)
+
+			_, err = db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LaneInteractive))
+			require.NoError(t, err)
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "", now, "video", 1000, 0, "", 0, now, 50)
+			require.Contains(t, plan, "fetch_targets_waiting", statistics)
+			require.NotContains(t, plan, "Seq Scan on fetch_targets", "%s: %s", statistics, plan)
+			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)
 		}
 	})
 }

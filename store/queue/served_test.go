@@ -14,7 +14,7 @@ import (
 )
 
 // waiting returns whether a TikTok target of a kind is due at once.
-func waiting(t *testing.T, db *storetest.DB, kind string) bool {
+func waiting(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0

@@ -23,7 +23,7 @@ const FetchedBy = 36 * time.Hour
 // QueueCounts counts the targets of one platform, kind, lane and state.
 type QueueCounts struct {
 	Platform  link.Platform
-	Kind      string
+	Kind      Kind
 	Lane      Lane
 	State     string
 	Targets   int64
@@ -107,6 +107,6 @@ func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) 
 // reads until it finds such a target, so call it only if there are many.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
- WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, stateParked).Scan(&detail).Error
+ WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error
 	return detail, db.Translate(err)
 }

@@ -77,11 +77,11 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 }
 
 // Claim claims all due targets of a platform and kind, one claim for each lane.
-func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
+func Claim(t *testing.T, db *DB, p link.Platform, kind queue.Kind) []queue.Claim {
 	t.Helper()
 	var claims []queue.Claim
 	for _, lane := range queue.Lanes {
-		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: kind, Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Minute})
+		c, err := db.Claim(t.Context(), ClaimRequest(store.NewID(), p, kind, 1000, time.Minute, lane))
 		require.NoError(t, err)
 		if len(c.Targets) > 0 {
 			claims = append(claims, c)
@@ -91,7 +91,7 @@ func Claim(t *testing.T, db *DB, p link.Platform, kind string) []queue.Claim {
 }
 
 // ClaimOne claims the only due target.
-func ClaimOne(t *testing.T, db *DB, p link.Platform, kind string) queue.Claim {
+func ClaimOne(t *testing.T, db *DB, p link.Platform, kind queue.Kind) queue.Claim {
 	t.Helper()
 	claims := Claim(t, db, p, kind)
 	require.Len(t, claims, 1)

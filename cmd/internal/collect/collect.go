@@ -21,6 +21,7 @@ import (
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -112,7 +113,7 @@ func (c Config) Check() error {
 }
 
 // RequireSources does what ConfiguredSources does, but returns an error if no source is configured. The error says how to configure one.
-func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]collector.Source, error) {
+func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
 		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
@@ -123,12 +124,12 @@ func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]collecto
 
 // ConfiguredSources returns a source for each credential, in the order in which they are asked: first the platforms' APIs, then
 // vendors, and last TikTok's Research API, whose numbers are days old. The store keeps refresh tokens, which change with each use.
-func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]collector.Source, error) {
+func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	client := fetch.New(fetch.Options{Logger: logger})
-	var sources []collector.Source
+	var sources []source.Source
 	if c.HasYouTube() {
 		s, err := youtube.New(youtube.Options{BaseURL: c.YouTubeBaseURL, APIKey: c.YouTubeAPIKey.Reveal(), Client: client,
 			CommonLimit: c.YouTubeUnits, StatsLimit: c.YouTubeStats, Now: time.Now})
@@ -181,7 +182,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]colle
 }
 
 // NewService returns the collector as a service. When the service stops, the collector first stores its results and releases its claims.
-func NewService(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Service, error) {
+func NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Service, error) {
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsMetric, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
 	registry.MustRegister(panics)
 	c, err := collector.New(collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc})

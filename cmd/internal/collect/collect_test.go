@@ -14,7 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -93,27 +93,27 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	}
 }
 
-// source is a source that returns fixed results.
-type source struct {
-	collector.Source
-	results []collector.Result
+// fixedSource returns fixed results.
+type fixedSource struct {
+	source.Source
+	results []source.Result
 	err     error
 }
 
-func (source) Name() string { return "test" }
+func (fixedSource) Name() string { return "test" }
 
-func (s source) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+func (s fixedSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
 	return s.results, s.err
 }
 
 func TestCountCalls_countsCallsAndResults(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	video := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo}
-	counting := collect.CountCalls(registry, []collector.Source{
-		source{results: []collector.Result{{Target: video, Class: collector.OK}, {Target: video, Class: collector.Gone}}},
-		source{err: &collector.Failure{Class: collector.RateLimited}},
-		source{err: errors.New("broken")},
+	video := source.Target{Platform: link.TikTok, Kind: source.KindVideo}
+	counting := collect.CountCalls(registry, []source.Source{
+		fixedSource{results: []source.Result{{Target: video, Class: source.OK}, {Target: video, Class: source.Gone}}},
+		fixedSource{err: &source.Failure{Class: source.RateLimited}},
+		fixedSource{err: errors.New("broken")},
 	})
 	for _, s := range counting {
 		_, _ = s.Fetch(t.Context(), nil, nil)
@@ -138,15 +138,18 @@ func TestCountCalls_countsCallsAndResults(t *testing.T) {
 }
 
 // panickingSource is a source of TikTok videos that panics in every call.
-type panickingSource struct{ source }
+type panickingSource struct{ fixedSource }
 
-func (panickingSource) Serves(t collector.Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == collector.KindVideo
+func (panickingSource) Serves(t source.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == source.KindVideo
 }
-func (panickingSource) Patience() time.Duration                    { return time.Second }
-func (panickingSource) Budgets() []collector.Budget                { return nil }
-func (panickingSource) Plan([]collector.Target) [][]collector.Call { return [][]collector.Call{{}} }
-func (panickingSource) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+func (panickingSource) Timeout() time.Duration               { return time.Second }
+func (panickingSource) Concurrency() int                     { return 2 }
+func (panickingSource) Group(source.Target) string           { return "" }
+func (panickingSource) AsksByHandle(source.Target) bool      { return false }
+func (panickingSource) Budgets() []source.Budget             { return nil }
+func (panickingSource) Plan([]source.Target) [][]source.Call { return [][]source.Call{{}} }
+func (panickingSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
 	panic("test panic")
 }
 
@@ -160,7 +163,7 @@ func TestService_recoversAndCountsPanic(t *testing.T) {
 	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	service, err := collect.NewService(db.Store, []collector.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
+	service, err := collect.NewService(db.Store, []source.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // CountCalls returns sources that count and time their calls, and count their results, in metrics of the registry.
-func CountCalls(registry *prometheus.Registry, sources []collector.Source) []collector.Source {
+func CountCalls(registry *prometheus.Registry, sources []source.Source) []source.Source {
 	m := &sourceMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_source_call_seconds",
 			Help:    "Duration of fetches in seconds. The class is ok if the call succeeded.",
@@ -25,12 +25,9 @@ func CountCalls(registry *prometheus.Registry, sources []collector.Source) []col
 			Help: "Results for single videos and accounts."}, []string{"source", "kind", "class"}),
 	}
 	registry.MustRegister(m.calls, m.results)
-	counting := make([]collector.Source, len(sources))
+	counting := make([]source.Source, len(sources))
 	for i, s := range sources {
 		counting[i] = countingSource{s, m}
-		if g, ok := s.(collector.Grouped); ok {
-			counting[i] = groupedCountingSource{countingSource{s, m}, g}
-		}
 	}
 	return counting
 }
@@ -41,26 +38,18 @@ type sourceMetrics struct {
 }
 
 type countingSource struct {
-	collector.Source
+	source.Source
 	metrics *sourceMetrics
 }
 
-type groupedCountingSource struct {
-	countingSource
-	grouped collector.Grouped
-}
-
-// Group calls Group of the wrapped source.
-func (s groupedCountingSource) Group(t collector.Target) string { return s.grouped.Group(t) }
-
 // Fetch calls Fetch of the wrapped source and counts the call and its results.
-func (s countingSource) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
+func (s countingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	start := time.Now()
-	results, err := s.Source.Fetch(ctx, batch, plan)
-	class := collector.OK
+	results, err := s.Source.Fetch(ctx, batch, budget)
+	class := source.OK
 	if err != nil {
 		class = "error"
-		if failure := (*collector.Failure)(nil); errors.As(err, &failure) {
+		if failure := (*source.Failure)(nil); errors.As(err, &failure) {
 			class = failure.Class
 		}
 	}

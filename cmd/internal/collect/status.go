@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -36,7 +36,7 @@ type Status struct {
 // QueueStatus is one lane of the queue.
 type QueueStatus struct {
 	Platform         string           `json:"platform"`
-	Kind             string           `json:"kind"`
+	Kind             queue.Kind       `json:"kind"`
 	Lane             string           `json:"lane"`
 	Targets          map[string]int64 `json:"targets"` // by state: active, gone, parked
 	Failing          int64            `json:"failing"` // the last fetch failed
@@ -48,7 +48,7 @@ type QueueStatus struct {
 // is above the largest age of queue.FreshWithin, or if no target was fetched yet.
 type Freshness struct {
 	Platform     string           `json:"platform"`
-	Kind         string           `json:"kind"`
+	Kind         queue.Kind       `json:"kind"`
 	Targets      int64            `json:"targets"`
 	NeverFetched int64            `json:"never_fetched"`
 	Within       map[string]int64 `json:"within"` // number of targets by maximum age of their numbers, such as "24h"
@@ -102,7 +102,7 @@ type PauseStatus struct {
 const heartbeatTimeout = 10 * time.Second
 
 // ReadStatus reads the state of collecting from the store. Only budgets of the given sources are included.
-func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source) (Status, error) {
+func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
 	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
 		return Status{}, err
@@ -214,10 +214,10 @@ func (f *Freshness) percentile(p float64) *float64 {
 // ageName formats an age of whole hours, for example as "24h".
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-func sourceStatus(c queue.Collecting, source collector.Source) SourceStatus {
-	s := SourceStatus{Source: source.Name(), Pause: pauseStatus(c, source.Name()), Budgets: []BudgetStatus{}}
-	for _, b := range source.Budgets() {
-		name := source.Name() + "/" + b.Name
+func sourceStatus(c queue.Collecting, from source.Source) SourceStatus {
+	s := SourceStatus{Source: from.Name(), Pause: pauseStatus(c, from.Name()), Budgets: []BudgetStatus{}}
+	for _, b := range from.Budgets() {
+		name := from.Name() + "/" + b.Name
 		budget := BudgetStatus{Budget: b.Name, Pause: pauseStatus(c, name)}
 		if b.Window != nil {
 			budget.Window, budget.ResetsAt = b.Window(c.At.Time())
@@ -262,7 +262,7 @@ var errNotRead = errors.New("the status is still being read for the first time")
 // Monitor serves the status as Prometheus metrics and as JSON. It caches the status. All methods are safe for concurrent use.
 type Monitor struct {
 	store    *store.Store
-	sources  []collector.Source
+	sources  []source.Source
 	gatherer prometheus.Gatherer
 	logger   *slog.Logger
 
@@ -275,7 +275,7 @@ type Monitor struct {
 
 // NewMonitor returns a monitor and registers its metrics. The registry must be the one passed to CountCalls. A process that does not
 // collect, such as a server, passes no sources. Its monitor then still reports the store's data, such as the number of live collectors.
-func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
+func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
@@ -426,16 +426,16 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(aliveDesc, float64(s.Collectors))
 	for _, q := range s.Queue {
 		for state, n := range q.Targets {
-			gauge(targetsDesc, float64(n), q.Platform, q.Kind, q.Lane, state)
+			gauge(targetsDesc, float64(n), q.Platform, string(q.Kind), q.Lane, state)
 		}
-		gauge(dueDesc, float64(q.Due), q.Platform, q.Kind, q.Lane)
-		gauge(failingDesc, float64(q.Failing), q.Platform, q.Kind, q.Lane)
-		gauge(oldestDesc, valueOrZero(q.OldestDueSeconds), q.Platform, q.Kind, q.Lane)
+		gauge(dueDesc, float64(q.Due), q.Platform, string(q.Kind), q.Lane)
+		gauge(failingDesc, float64(q.Failing), q.Platform, string(q.Kind), q.Lane)
+		gauge(oldestDesc, valueOrZero(q.OldestDueSeconds), q.Platform, string(q.Kind), q.Lane)
 	}
 	for _, f := range s.Freshness {
-		gauge(neverDesc, float64(f.NeverFetched), f.Platform, f.Kind)
+		gauge(neverDesc, float64(f.NeverFetched), f.Platform, string(f.Kind))
 		for _, age := range queue.FreshWithin {
-			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, f.Kind, seconds(age))
+			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, string(f.Kind), seconds(age))
 		}
 	}
 	for name, p := range s.pauses {

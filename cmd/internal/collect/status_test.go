@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -24,10 +24,10 @@ import (
 )
 
 // budgetSource is a source with budgets.
-type budgetSource struct{ source }
+type budgetSource struct{ fixedSource }
 
-func (budgetSource) Budgets() []collector.Budget {
-	return []collector.Budget{
+func (budgetSource) Budgets() []source.Budget {
+	return []source.Budget{
 		{Name: "common", Limit: 100, Window: func(now time.Time) (string, time.Time) { return "today", now.Truncate(time.Hour).Add(time.Hour) }},
 		{Name: "free"},
 	}
@@ -56,7 +56,7 @@ func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 		}
 
 		registry := prometheus.NewRegistry()
-		sources := []collector.Source{budgetSource{source{results: []collector.Result{{Target: collector.Target{Kind: collector.KindVideo}, Class: collector.Gone}}}}}
+		sources := []source.Source{budgetSource{fixedSource{results: []source.Result{{Target: source.Target{Kind: source.KindVideo}, Class: source.Gone}}}}}
 		_, _ = collect.CountCalls(registry, sources)[0].Fetch(t.Context(), nil, nil)
 		monitor := collect.NewMonitor(db.Store, sources, registry, slog.New(slog.DiscardHandler))
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
-	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
 )
@@ -54,7 +54,7 @@ func (c TikTok) check() error {
 
 // sources returns a Display API source for each refresh token and, if configured, the Research API source. The Display API sources
 // share the app's request limit equally.
-func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logger) (display, research []collector.Source, err error) {
+func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logger) (display, research []source.Source, err error) {
 	for i, token := range c.RefreshToken {
 		o := tiktok.DisplayOptions{BaseURL: c.BaseURL, ClientKey: c.ClientKey.Reveal(), ClientSecret: c.ClientSecret.Reveal(),
 			RefreshToken: token.Reveal(), Client: client, Tokens: st.Queue, Now: time.Now, Logger: logger, Limit: c.Requests}

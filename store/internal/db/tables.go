@@ -96,6 +96,7 @@ var Tables = map[string]Table{
 
 	"fetch_targets":       {Class: Coordinator, Bound: ByTenantData},
 	"fetch_subscriptions": {Class: Coordinator, Bound: ByTenantData},
+	"fetch_routes":        {Class: Coordinator, Bound: ByInstallation},
 	"org_turns":           {Class: Coordinator, Bound: ByTime, Retention: leftoverRetention},
 	"jobs":                {Class: Coordinator, Bound: ByInstallation},
 	"quota_windows":       {Class: Coordinator, Bound: ByTime, Retention: quotaRetention},

@@ -102,13 +102,13 @@ func ForUpdateOf(tx *gorm.DB, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// SkipLocked returns the clause with which a SELECT locks rows and leaves out those that other transactions have locked. It is empty on
-// engines without row locks.
-func SkipLocked(tx *gorm.DB) string {
+// SkipLockedOf returns the clause with which a SELECT locks the rows of a table and leaves out those that other transactions have locked. It is
+// empty on engines without row locks.
+func SkipLockedOf(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
 	}
-	return " FOR UPDATE SKIP LOCKED"
+	return " FOR UPDATE OF " + table + " SKIP LOCKED"
 }
 
 // LockRows runs a SELECT that locks rows of a table in the order of the SELECT. It does nothing on engines without row locks.

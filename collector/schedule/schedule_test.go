@@ -1,4 +1,4 @@
-package collector
+package schedule
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -21,16 +22,16 @@ var (
 )
 
 func drawTarget(t *rapid.T) queue.Target {
-	return queue.Target{Platform: link.YouTube, Kind: string(KindVideo), BaseLane: anyLane.Draw(t, "lane"),
+	return queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, BaseLane: anyLane.Draw(t, "lane"),
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
 // turnsIn follows a target's schedule for so many days, each turn fetched with up to the delay given.
-func turnsIn(t *rapid.T, s stretch, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
+func turnsIn(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	turns := []time.Time{}
 	for {
-		next := s.next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
+		next := s.Next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
 		require.True(t, next.After(at), "a turn is after the one before")
 		if at = next; at.After(end) {
 			return turns
@@ -39,7 +40,7 @@ func turnsIn(t *rapid.T, s stretch, target queue.Target, pace queue.Pace, days i
 	}
 }
 
-func TestSchedule_asksEachDayWhileTheBudgetAllows(t *testing.T) {
+func TestNext_isEachDayWithoutThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
@@ -49,7 +50,7 @@ func TestSchedule_asksEachDayWhileTheBudgetAllows(t *testing.T) {
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
 			if pace == queue.PaceFast {
-				require.InDelta(rt, fastTurns, days[day], 1, "%s", day)
+				require.InDelta(rt, fastFetches, days[day], 1, "%s", day)
 			} else {
 				require.Equal(rt, 1, days[day], "%s", day)
 			}
@@ -57,11 +58,11 @@ func TestSchedule_asksEachDayWhileTheBudgetAllows(t *testing.T) {
 	})
 }
 
-func TestSchedule_neverWaitsForMoreThanAWeek(t *testing.T) {
+func TestNext_isWithinAWeek(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
-		s := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
+		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
 		last := store.DateOf(someDay)
 		for _, at := range turnsIn(rt, s, target, pace, 60, time.Hour) {
 			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
@@ -70,23 +71,23 @@ func TestSchedule_neverWaitsForMoreThanAWeek(t *testing.T) {
 	})
 }
 
-func TestSchedule_asksAsOftenAsItCounts(t *testing.T) {
+func TestNext_isAsOftenAsPerDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
-		s := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
+		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
 		const targets, days = 400, 21
-		n, most := 0, s.perDay(lane, pace)*1.1
+		n, most := 0, s.PerDay(lane, pace)*1.1
 		for i := range targets {
-			target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
+			target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
 			n += len(turnsIn(rt, s, target, pace, days, 0))
 		}
 		require.LessOrEqual(rt, float64(n)/targets/days, most)
-		require.GreaterOrEqual(rt, float64(n)/targets/days, s.perDay(lane, pace)*0.9)
+		require.GreaterOrEqual(rt, float64(n)/targets/days, s.PerDay(lane, pace)*0.9)
 	})
 }
 
-func TestSchedule_aTurnThatComesLateMovesNoOther(t *testing.T) {
+func TestNext_isNotMovedByALateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := drawTarget(rt)
@@ -96,22 +97,22 @@ func TestSchedule_aTurnThatComesLateMovesNoOther(t *testing.T) {
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
-		early := punctual[2].Add(-fillAhead)
-		require.Equal(rt, punctual[3], stretch(0).next(target, queue.PaceFast, early), "what was asked for early is not asked for again in its turn")
+		early := punctual[2].Add(-Early)
+		require.Equal(rt, punctual[3], Throttle(0).Next(target, queue.PaceFast, early), "what was asked for early is not asked for again in its turn")
 	})
 }
 
-func TestDetails_areAskedForOnceAWeekAndTogether(t *testing.T) {
+func TestNeedsDetails_isOnceAWeek(t *testing.T) {
 	t.Parallel()
 	const targets, days = 700, 28
 	onDay := map[store.Date]int{}
 	hours := map[time.Time][2]int{} // turns without and with details
 	for i := range targets {
-		target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
+		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0
-		for now := stretch(0).next(target, queue.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = stretch(0).next(target, queue.PaceSteady, now) {
+		for now := Throttle(0).Next(target, queue.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = Throttle(0).Next(target, queue.PaceSteady, now) {
 			of := hours[now.Truncate(time.Hour)]
-			if needsDetails(target, now) {
+			if NeedsDetails(target, now) {
 				target.DetailsAt = new(store.InstantOf(now))
 				onDay[store.DateOf(now)]++
 				asked++
@@ -133,24 +134,24 @@ func TestDetails_areAskedForOnceAWeekAndTogether(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, mixed, 2*days, "of the hours of a day, those in which the window of details begins and ends")
-	require.True(t, needsDetails(queue.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
+	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
 }
 
 func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		less := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "less"))
-		more := less + stretch(rapid.Float64Range(0, float64(stretchMost-less)).Draw(rt, "more"))
-		for _, lane := range lowestFirst {
+		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
+		more := less + Throttle(rapid.Float64Range(0, float64(MaxThrottle-less)).Draw(rt, "more"))
+		for _, lane := range throttledLanes {
 			for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceStill} {
-				require.GreaterOrEqual(rt, less.perDay(lane, pace), more.perDay(lane, pace), "%d %d", lane, pace)
+				require.GreaterOrEqual(rt, less.PerDay(lane, pace), more.PerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
 		// What comes later in the order gives way only when what comes before has gone as far as it can.
 		order := []float64{}
-		for _, lane := range lowestFirst {
+		for _, lane := range throttledLanes {
 			for stage := range stages {
-				order = append(order, more.share(stage, lane))
+				order = append(order, more.stage(stage, lane))
 			}
 		}
 		for i := 1; i < len(order); i++ {
@@ -159,11 +160,11 @@ func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
 			}
 		}
 	})
-	require.InDelta(t, 7, stretchMost.days(queue.LanePremium, queue.PaceFast), 0)
-	require.InDelta(t, 1, stretch(0).days(queue.LaneFree, queue.PaceStill), 0)
+	require.InDelta(t, 7, MaxThrottle.days(queue.LanePremium, queue.PaceFast), 0)
+	require.InDelta(t, 1, Throttle(0).days(queue.LaneFree, queue.PaceStill), 0)
 }
 
-func TestPace_isHowTheNumbersMove(t *testing.T) {
+func TestPaceOf_followsGrowth(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) *store.Instant { return new(store.InstantOf(someDay.Add(-d))) }
 	uploaded := func(days int) *time.Time { return new(someDay.AddDate(0, 0, -days)) }
@@ -189,51 +190,27 @@ func TestPace_isHowTheNumbersMove(t *testing.T) {
 		"too soon after the last to say": {new(int64(100_000)), ago(time.Minute), queue.PaceStill, new(int64(100_100)), uploaded(300), queue.PaceStill},
 		"views are hidden":               {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
-		got := paceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &Facts{Views: c.now, UploadedAt: c.upload}, someDay)
+		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
 		require.Equal(t, c.want, got, name)
 	}
 }
 
-func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	for _, class := range []Class{Private, Restricted} {
-		target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "1", Pace: queue.PaceFast}
-		for n := 1; n <= 6; n++ {
-			o := outcome(target, Result{Class: class}, "vendor", 0, someDay)
-			wait := o.NextAt.Time().Sub(someDay)
-			if n < refusedParked {
-				require.Equal(t, active, o.State)
-				require.InDelta(t, 24, wait.Hours(), 12)
-			} else {
-				require.Equal(t, parked, o.State)
-				require.InDelta(t, 7*24, wait.Hours(), 12)
-			}
-			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in its own second of the day")
-			require.Equal(t, queue.PaceFast, o.Pace)
-			target.Attempts, target.RefusedAs, target.Refusals = o.Attempts, o.RefusedAs, o.Refusals
-		}
-		back := outcome(target, Result{Class: OK, Facts: &Facts{Views: new(int64(5))}}, "vendor", 0, someDay)
-		require.Equal(t, active, back.State)
-		require.Zero(t, back.Attempts)
-	}
-}
-
 // drawNeeds draws what groups ask for: two that share a budget, and one that has its own.
-func drawNeeds(t *rapid.T) []need {
+func drawNeeds(t *rapid.T) []Need {
 	ways := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
-	needs := make([]need, len(ways))
+	needs := make([]Need, len(ways))
 	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
-		needs[i] = need{group: group{p, KindVideo}, counts: ways[i], details: ways[i]}
-		for _, lane := range lowestFirst {
+		needs[i] = Need{Group: Group{p, queue.KindVideo}, Counts: ways[i], Details: ways[i]}
+		for _, lane := range throttledLanes {
 			for _, pace := range []queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill} {
-				needs[i].targets = append(needs[i].targets, queue.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
+				needs[i].Targets = append(needs[i].Targets, queue.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
 			}
 		}
 	}
 	return needs
 }
 
-func TestFit_spacesOutNoMoreThanItMust(t *testing.T) {
+func TestFit_returnsTheSmallestThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		needs := drawNeeds(rt)
@@ -241,50 +218,41 @@ func TestFit_spacesOutNoMoreThanItMust(t *testing.T) {
 		for _, b := range []string{"a", "b", "c"} {
 			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
 		}
-		got := fit(needs, supply)
+		got := Fit(needs, supply)
 		require.Len(rt, got, len(needs))
-		require.InDelta(rt, float64(got[needs[0].group]), float64(got[needs[1].group]), 0, "they share a budget")
-		for _, pool := range [][]need{needs[:2], needs[2:]} {
-			s := got[pool[0].group]
-			if s < stretchMost {
+		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "they share a budget")
+		for _, pool := range [][]Need{needs[:2], needs[2:]} {
+			s := got[pool[0].Group]
+			if s < MaxThrottle {
 				require.True(rt, fits(pool, supply, s), "what is planned can be paid for")
 			}
 			if s > 0 {
-				require.False(rt, fits(pool, supply, s-stretch(1.0/128)), "less would have been enough")
+				require.False(rt, fits(pool, supply, s-Throttle(1.0/128)), "less would have been enough")
 			}
 		}
 	})
 }
 
-func TestFit_leavesAloneWhatIsNotLimited(t *testing.T) {
+func TestFit_doesNotThrottleWithoutLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		for g, s := range fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}) {
+		for g, s := range Fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}) {
 			require.Zero(rt, s, "%v", g)
 		}
 	})
 }
 
-func TestClaimable_isLessWhereCallsAreSlow(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, mostClaimed, claimable(8, 0))
-	require.Equal(t, mostClaimed, claimable(mostClaimed, time.Second))
-	require.Equal(t, 8, claimable(mostClaimed, 2*claimTime))
-	require.Equal(t, callsAtOnce/2, claimable(mostClaimed, time.Hour), "enough to keep calls going")
-	require.Equal(t, callsAtOnce/2, claimable(callsAtOnce/2, claimTime), "neither more nor fewer")
-}
-
-func TestDue_putsOffWhatWasPlannedBeforeTheBudgetWasShort(t *testing.T) {
+func TestDue_defersFetchesPlannedBeforeTheThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target, s := drawTarget(rt), stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "stretch"))
+		target, s := drawTarget(rt), Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
 		target.Pace, target.Lane = anyPace.Draw(rt, "pace"), target.BaseLane
 		fetched := store.InstantOf(someDay)
 		target.FetchedAt, target.RequestedAt = &fetched, fetched-1
-		want := s.next(target, target.Pace, someDay)
+		want := s.Next(target, target.Pace, someDay)
 		now := someDay.Add(time.Duration(rapid.Int64Range(0, int64(8*24*time.Hour)).Draw(rt, "later")))
-		next, due := s.due(target, now)
-		require.Equal(rt, s == 0 || !want.After(now.Add(fillAhead)), due)
+		next, due := s.Due(target, now)
+		require.Equal(rt, s == 0 || !want.After(now.Add(Early)), due)
 		if !due {
 			require.Equal(rt, want, next)
 		}
@@ -297,7 +265,7 @@ func TestDue_putsOffWhatWasPlannedBeforeTheBudgetWasShort(t *testing.T) {
 		} {
 			other := target
 			change(&other)
-			_, due := s.due(other, now)
+			_, due := s.Due(other, now)
 			require.True(rt, due, name)
 		}
 	})

@@ -1,0 +1,138 @@
+package collector
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// attempt is what sources have answered for a target so far. It is stored with the target (queue.Target.Answers).
+//
+// The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer is
+// not asked again for a week, as long as another one gives the numbers.
+type attempt struct {
+	// Running is true while sources are still to be asked. If it is false, Answers are those of the last week that decide the route.
+	Running bool     `json:"running,omitempty"`
+	Answers []answer `json:"answers,omitempty"`
+	// Counted is set if a source gave the counts but not all details. The following sources are asked for details only.
+	Counted *counted `json:"counted,omitempty"`
+}
+
+// answer is why a source gave no numbers.
+type answer struct {
+	Source string       `json:"source"`
+	Class  source.Class `json:"class"` // paused if the source was not asked
+	Detail string       `json:"detail,omitempty"`
+	At     time.Time    `json:"at"`
+	Until  time.Time    `json:"until,omitzero"` // the end of the pause
+}
+
+// paused is the class of an answer of a source that was not asked because it is paused.
+const paused source.Class = "paused"
+
+// counted is the source that gave the counts, and its facts without the counts.
+type counted struct {
+	Source string        `json:"source"`
+	Facts  *source.Facts `json:"facts"`
+}
+
+// attemptOf returns the attempt that is stored with a target.
+func attemptOf(t queue.Target) attempt {
+	var a attempt
+	if t.Answers != nil && json.Unmarshal([]byte(*t.Answers), &a) != nil {
+		return attempt{} // start again with the first source
+	}
+	if !a.Running {
+		return attempt{Answers: a.Answers}
+	}
+	return a
+}
+
+// text returns the attempt as JSON, nil if it is empty.
+func (a attempt) text() *string {
+	if len(a.Answers) == 0 && a.Counted == nil {
+		return nil
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return nil // strings and times always encode
+	}
+	text := string(b)
+	return &text
+}
+
+// with returns the attempt with another answer.
+func (a attempt) with(s source.Source, class source.Class, detail string, at, until time.Time) attempt {
+	a.Answers = append(slices.Clone(a.Answers), answer{s.Name(), class, detail, at, until})
+	return a
+}
+
+// find returns the first answer of any of the classes.
+func (a attempt) find(classes ...source.Class) (answer, bool) {
+	at := slices.IndexFunc(a.Answers, func(r answer) bool { return slices.Contains(classes, r.Class) })
+	if at < 0 {
+		return answer{}, false
+	}
+	return a.Answers[at], true
+}
+
+// asked returns true if a source has answered in this attempt or gave the counts.
+func (a attempt) asked(name string) bool {
+	return a.Counted != nil && a.Counted.Source == name || slices.ContainsFunc(a.Answers, func(r answer) bool { return r.Source == name })
+}
+
+// nextSource returns the first source that serves the target and has not answered in the attempt, nil if there is none.
+func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
+	for _, s := range c.sources {
+		if _, ok := s.Serves(t); ok && !a.asked(s.Name()) {
+			return s
+		}
+	}
+	return nil
+}
+
+// end ends the attempt of an outcome: it routes the target to the first source without an answer of the given classes that is less than a
+// week old at the next fetch, and keeps those answers of the sources before it.
+func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
+	rest := attempt{Answers: slices.DeleteFunc(slices.Clone(a.Answers), func(r answer) bool {
+		return !slices.Contains(keep, r.Class) || !o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
+	})}
+	next := c.nextSource(o.Target, rest)
+	if next == nil {
+		rest, next = attempt{}, c.nextSource(o.Target, attempt{})
+	}
+	if next == nil {
+		return
+	}
+	o.Route = next.Name()
+	before := slices.IndexFunc(c.sources, func(s source.Source) bool { return s.Name() == o.Route })
+	rest.Answers = slices.DeleteFunc(rest.Answers, func(r answer) bool {
+		return !slices.ContainsFunc(c.sources[:before], func(s source.Source) bool { return s.Name() == r.Source })
+	})
+	o.Answers = rest.text()
+}
+
+// onward returns the outcome that sends a target to the next source, to be asked at once. ok is false if there is no next source.
+func (c *Collector) onward(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
+	next := c.nextSource(t, a)
+	if next == nil {
+		return o, false
+	}
+	a.Running = true
+	o = unchanged(t)
+	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), next.Name(), a.text(), true
+	o.Detail = detail
+	return o, true
+}
+
+// unchanged returns an outcome that leaves the target as it is.
+func unchanged(t queue.Target) ingest.Outcome {
+	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
+		Suspect: t.Suspect, Answers: t.Answers}
+}

@@ -1,0 +1,96 @@
+package instagram
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// listPages returns how many pages of an account's list are requested at most to find depth videos. It is more than full pages would need,
+// because many posts are photos.
+func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
+
+// fetchAccount requests the profile and the newest videos of an account. Business discovery returns both together.
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+	r := source.Result{Class: source.OK}
+	after := ""
+	seen := map[string]bool{}
+	for i := range listPages(t.Depth) {
+		fields := "id,username"
+		if i == 0 {
+			fields = "id,username,name,biography,followers_count,follows_count,media_count"
+		}
+		p, err := s.fetchDiscovery(ctx, budget, t.Handle, fields, after)
+		if e, ok := graph.AsTargetError(err); ok {
+			if i > 0 {
+				return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail, Sandbox: e.Sandbox}, nil
+			}
+			r := e.Result()
+			if r.Class == source.Unsupported && t.SourceID != "" { // the account was found before
+				r.Class, r.Detail = source.Missing, "no professional account has the handle "+t.Handle+" any more: "+r.Detail
+			}
+			return r, nil
+		}
+		if err != nil {
+			return source.Result{}, err
+		}
+		if i == 0 {
+			if p.Followers.Invalid() || p.Follows.Invalid() {
+				return source.Result{Class: source.Temporary, Detail: "the account has a count that is not a whole number"}, nil
+			}
+			r.Sandbox = p.sandbox
+			r.Account = &source.AccountFacts{
+				SourceID: p.sourceID(), Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography),
+				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
+			}
+		}
+		switch id := p.sourceID(); {
+		case id == nil && t.SourceID != "":
+			return source.Result{Class: source.Temporary, Detail: "the answer has no id, so that the account cannot be verified"}, nil
+		case source.IsOtherAccount(t, &source.AccountFacts{SourceID: id}):
+			return source.HandleReused(t, p.sandbox), nil
+		}
+		if p.broken && len(p.posts) == 0 {
+			return source.Result{}, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}
+		}
+		for _, item := range p.posts {
+			if v, ok := item.video(); ok && !seen[v.ID] {
+				seen[v.ID] = true
+				r.Account.Videos = append(r.Account.Videos, v)
+			}
+		}
+		if p.after == "" || p.after == after || len(r.Account.Videos) >= t.Depth {
+			break
+		}
+		after = p.after
+	}
+	return r, nil
+}
+
+// video returns the post as a video of an account. It returns false if the post is not a video.
+func (item post) video() (ingest.FoundVideo, bool) {
+	var c struct {
+		Type      *string `json:"media_type"`
+		Permalink *string `json:"permalink"`
+	}
+	if json.Unmarshal(item.raw, &c) != nil || c.Type == nil || *c.Type != "VIDEO" {
+		return ingest.FoundVideo{}, false
+	}
+	v := ingest.FoundVideo{ID: item.code, Link: "https://www.instagram.com/reel/" + item.code + "/"}
+	if c.Permalink != nil {
+		if l, err := link.Parse(*c.Permalink); err == nil && l.Kind == link.Video && l.ID == item.code {
+			v.Link = l.Canonical
+		}
+	}
+	if item.uploaded != nil {
+		at := store.InstantOf(*item.uploaded)
+		v.UploadedAt = &at
+	}
+	return v, true
+}

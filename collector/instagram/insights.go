@@ -1,0 +1,63 @@
+package instagram
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
+)
+
+// The requested metrics of a post's insights. If Meta removes one of them, the whole call fails.
+const (
+	metricViews  = "views"
+	metricShares = "shares"
+	metricSaved  = "saved"
+)
+
+// insightErrors are the errors of a post without insights: it is older than the account's conversion to a professional account, it has too
+// few viewers, or it was just deleted.
+var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing, {Main: 10}: source.Missing, {Main: 100, Sub: 33}: source.Missing}
+
+const notEnoughViewers = "not enough viewers"
+
+// addInsights adds the insights of a post of the own account to its facts. A metric without a value yet stays nil.
+func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
+	if !accountNum.MatchString(mediaID) {
+		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil
+	}
+	res, err := s.graph.Get(ctx, budget, mediaID+"/insights", insightErrors, "metric", metricViews+","+metricShares+","+metricSaved)
+	if e, ok := graph.AsTargetError(err); ok {
+		if strings.Contains(e.Detail, "code 10/") && !strings.Contains(strings.ToLower(e.Detail), notEnoughViewers) {
+			return source.Result{}, &source.Failure{Class: source.AuthFailed, Detail: "insights: " + e.Detail}
+		}
+		return source.Result{Class: source.OK, Facts: f, Detail: "no insights: " + e.Detail}, nil
+	}
+	if err != nil {
+		return source.Result{}, err
+	}
+	var answer struct {
+		Data []struct {
+			Name   string `json:"name"`
+			Values []struct {
+				Value fetch.Count `json:"value"`
+			} `json:"values"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
+		return source.Result{}, graph.ErrFormat
+	}
+	for _, metric := range answer.Data {
+		count, ok := map[string]**int64{metricViews: &f.Views, metricShares: &f.Shares, metricSaved: &f.Bookmarks}[metric.Name]
+		if !ok || len(metric.Values) == 0 {
+			continue
+		}
+		if metric.Values[0].Value.Invalid() {
+			return source.Result{Class: source.Temporary, Detail: "the insights have a count that is not a whole number"}, nil
+		}
+		*count = metric.Values[0].Value.Value()
+	}
+	return source.Result{Class: source.OK, Facts: f}, nil
+}

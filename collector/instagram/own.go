@@ -1,0 +1,67 @@
+package instagram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
+	"github.com/reeltally/reeltally/collector/source"
+)
+
+// ownAccount is the account that owns the access token. Its profile is requested once a day, because the handle may change.
+type ownAccount struct {
+	id   string
+	lock chan struct{} // guards the fields below; a channel, so that waiting ends with the context
+
+	profile  profile
+	at       time.Time
+	err      error        // of the last request for the profile
+	attempts atomic.Int64 // requests for the profile; may be read without the lock
+}
+
+// ownProfile returns the profile of the own account. Its handle shows which videos belong to the own account. If a concurrent call fails
+// while this one waits for the lock, both return the same failure. Otherwise many calls would wait for one timeout after the other.
+func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
+	attempts := s.own.attempts.Load()
+	select {
+	case s.own.lock <- struct{}{}:
+		defer func() { <-s.own.lock }()
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return profile{}, fmt.Errorf("the call was cancelled: %w", context.Canceled)
+		}
+		return profile{}, &source.Failure{Class: source.Temporary, Cause: fetch.ErrTimeout, Detail: "no answer about the own account before the caller's deadline"}
+	}
+	now := s.now()
+	if s.own.profile.Username != nil && now.Sub(s.own.at) < ownProfileTTL {
+		return s.own.profile, nil
+	}
+	if failure := (*source.Failure)(nil); s.own.attempts.Load() > attempts && errors.As(s.own.err, &failure) {
+		return profile{}, s.own.err
+	}
+	self, err := s.fetchOwnProfile(ctx, budget)
+	s.own.err = err
+	s.own.attempts.Add(1)
+	if err != nil {
+		return profile{}, err
+	}
+	s.own.profile, s.own.at = self, now
+	return self, nil
+}
+
+func (s *Source) fetchOwnProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
+	res, err := s.graph.Get(ctx, budget, s.own.id, ownAccountErrors, "fields", "id,username,name")
+	if err != nil {
+		return profile{}, err
+	}
+	var self profile
+	if json.Unmarshal(res.Body, &self) != nil || fetch.Handle(self.Username) == nil {
+		return profile{}, graph.ErrFormat
+	}
+	return self, nil
+}

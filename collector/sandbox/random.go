@@ -1,0 +1,80 @@
+package sandbox
+
+import "math"
+
+// hash returns a hash of parts with a seed. It uses FNV-1a with a separator after each part, so that ("ab","c") and ("a","bc") differ, and then
+// mix, so that similar inputs have very different hashes.
+func hash(seed uint64, parts ...string) uint64 {
+	h := uint64(14695981039346656037) ^ mix(seed)
+	for _, part := range parts {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * 1099511628211
+		}
+		h = (h ^ 0x1f) * 1099511628211
+	}
+	return mix(h)
+}
+
+// mix is the finaliser of SplitMix64: a bijection in which every input bit affects the whole word.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// rng is a deterministic random number generator. Each property of a video or an account (title, curve, category) has its own rng, so that a
+// new property never changes an old one.
+type rng struct{ state uint64 }
+
+func (d *rng) next() uint64 {
+	d.state += 0x9e3779b97f4a7c15
+	return mix(d.state)
+}
+
+// unit returns a number in [0, 1).
+func (d *rng) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
+
+// below returns an integer in [0, n).
+func (d *rng) below(n int) int { return int(d.next() % uint64(n)) }
+
+func (d *rng) between(low, high float64) float64 { return low + (high-low)*d.unit() }
+
+// logBetween returns a number from low to high, log-uniformly distributed.
+func (d *rng) logBetween(low, high float64) float64 {
+	return low * math.Pow(high/low, d.unit())
+}
+
+// normal returns a nearly normally distributed number with mean 0 and standard deviation 1, in [-6, 6].
+func (d *rng) normal() float64 {
+	sum := -6.0
+	for range 12 {
+		sum += d.unit()
+	}
+	return sum
+}
+
+func pick[T any](d *rng, from []T) T { return from[d.below(len(from))] }
+
+const scrambleRounds = 6
+
+// scramble permutes the numbers of bits bits, an even number, with a key. It is a Feistel network, and unscramble is its inverse. Ids are
+// scrambled numbers: they look random, but contain the number of their account.
+func scramble(x uint64, bits uint, key uint64) uint64 {
+	half := bits / 2
+	mask := uint64(1)<<half - 1
+	left, right := x>>half&mask, x&mask
+	for round := range uint64(scrambleRounds) {
+		left, right = right, left^(mix(key^round<<60^right)&mask)
+	}
+	return left<<half | right
+}
+
+func unscramble(x uint64, bits uint, key uint64) uint64 {
+	half := bits / 2
+	mask := uint64(1)<<half - 1
+	left, right := x>>half&mask, x&mask
+	for round := range uint64(scrambleRounds) {
+		left, right = right^(mix(key^(scrambleRounds-1-round)<<60^left)&mask), left
+	}
+	return left<<half | right
+}

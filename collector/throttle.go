@@ -1,0 +1,136 @@
+package collector
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reeltally/reeltally/collector/quota"
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+const (
+	// throttleLife is how long throttles are used before they are computed again from the whole queue.
+	throttleLife = 15 * time.Minute
+	// throttleRetry is when throttles are computed again after an error.
+	throttleRetry = time.Minute
+	// headroom is the share of a budget that is kept for retries, refreshes and calls that are not full. Twice the square root of the
+	// budget is kept besides, because the number of due targets varies from day to day.
+	headroom = 0.1
+)
+
+// throttles are the throttles that are in force.
+type throttles struct {
+	mu    sync.RWMutex
+	until time.Time
+	of    map[schedule.Group]schedule.Throttle
+}
+
+// throttle returns the throttle for a target.
+func (c *Collector) throttle(t queue.Target) schedule.Throttle {
+	c.throttles.mu.RLock()
+	defer c.throttles.mu.RUnlock()
+	return c.throttles.of[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
+}
+
+// outdated returns true to one caller if the throttles must be computed again.
+func (p *throttles) outdated(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Before(p.until) {
+		return false
+	}
+	p.until = now.Add(throttleRetry)
+	return true
+}
+
+func (p *throttles) set(of map[schedule.Group]schedule.Throttle, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of, p.until = of, until
+}
+
+// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It publishes the routes as well, so that targets
+// of a source that another collector no longer has are not forgotten.
+func (c *Collector) updateThrottles(ctx context.Context) error {
+	now := c.now()
+	if !c.throttles.outdated(now) {
+		return nil
+	}
+	if err := c.publishRoutes(ctx); err != nil {
+		return err
+	}
+	supply := c.supply(now)
+	var of map[schedule.Group]schedule.Throttle
+	if len(supply) > 0 { // otherwise no budget is limited
+		demand, err := c.queue.Demand(ctx)
+		if err != nil {
+			return err
+		}
+		of = schedule.Fit(c.needs(demand, now), supply)
+		for g, s := range of {
+			if s != c.throttle(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
+				c.log.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
+			}
+		}
+	}
+	c.throttles.set(of, now.Add(throttleLife))
+	return nil
+}
+
+// supply returns the units a day of each limited budget.
+func (c *Collector) supply(now time.Time) map[string]float64 {
+	supply := map[string]float64{}
+	for _, s := range c.sources {
+		for _, b := range s.Budgets() {
+			if b.Window == nil || b.Limit <= 0 {
+				continue
+			}
+			_, ends := b.Window(now)
+			_, next := b.Window(ends)
+			units := float64(b.Limit)*(1-headroom) - 2*math.Sqrt(float64(b.Limit))
+			supply[quota.Key(s, b.Name)] = max(0, units) * (24 * time.Hour).Seconds() / next.Sub(ends).Seconds()
+		}
+	}
+	return supply
+}
+
+// needs returns what the targets of each group cost.
+func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
+	var needs []schedule.Need
+	for _, d := range demand {
+		g := schedule.Group{Platform: d.Platform, Kind: d.Kind}
+		at := slices.IndexFunc(needs, func(n schedule.Need) bool { return n.Group == g })
+		if at < 0 {
+			sample := c.request(d.Sample, now)
+			at = len(needs)
+			needs = append(needs, schedule.Need{Group: g, Counts: c.costs(sample, false), Details: c.costs(sample, true)})
+		}
+		needs[at].Targets = append(needs[at].Targets, d)
+	}
+	return needs
+}
+
+// costs returns the units of each possible call for a target like the sample, divided by the size of its batch.
+func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
+	sample.NeedDetails, sample.Depth = details, 0
+	var costs []map[string]float64
+	for _, s := range c.sources {
+		batch, ok := s.Serves(sample)
+		if !ok {
+			continue
+		}
+		for _, calls := range s.Plan([]source.Target{sample}) {
+			cost := map[string]float64{}
+			for _, call := range calls {
+				cost[quota.Key(s, call.Bucket)] += float64(call.Units) / float64(max(1, batch))
+			}
+			costs = append(costs, cost)
+		}
+	}
+	return costs
+}

@@ -1,0 +1,43 @@
+-- +goose Up
+-- route is the source that a target is asked of next. answers is what the sources before it have said (JSON, written by the collector).
+-- asked_by is the organisation that waits for the target in the interactive lane.
+ALTER TABLE fetch_targets ADD COLUMN route text NOT NULL DEFAULT '';
+ALTER TABLE fetch_targets ADD COLUMN answers text;
+ALTER TABLE fetch_targets ADD COLUMN asked_by uuid;
+DROP INDEX fetch_targets_due;
+CREATE INDEX fetch_targets_due ON fetch_targets (bucket, route, lane, next_at, kind);
+CREATE INDEX fetch_targets_waiting ON fetch_targets (bucket, route, turn, next_at) WHERE lane = 0;
+
+-- fetch_routes has the first source for the targets of a platform and kind. Collectors write it when they start.
+CREATE TABLE fetch_routes (
+  source text NOT NULL,
+  kind   text NOT NULL,
+  route  text NOT NULL,
+  PRIMARY KEY (source, kind)
+);
+
+-- Each source has its own queue, so an organisation's last turn is counted for each source.
+DROP TABLE org_turns;
+CREATE TABLE org_turns (
+  route           text   NOT NULL,
+  organisation_id uuid   NOT NULL,
+  turn            bigint NOT NULL,
+  PRIMARY KEY (route, organisation_id)
+);
+
+-- +goose Down
+DROP TABLE org_turns;
+CREATE TABLE org_turns (
+  source          text   NOT NULL,
+  kind            text   NOT NULL,
+  organisation_id uuid   NOT NULL,
+  turn            bigint NOT NULL,
+  PRIMARY KEY (source, kind, organisation_id)
+);
+DROP TABLE fetch_routes;
+DROP INDEX fetch_targets_waiting;
+DROP INDEX fetch_targets_due;
+CREATE INDEX fetch_targets_due ON fetch_targets (bucket, source, kind, lane, next_at);
+ALTER TABLE fetch_targets DROP COLUMN asked_by;
+ALTER TABLE fetch_targets DROP COLUMN answers;
+ALTER TABLE fetch_targets DROP COLUMN route;

@@ -1,0 +1,320 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Target is a claimed target: until its lease ends, no other collector has it.
+type Target struct {
+	Platform   link.Platform `gorm:"column:source"`
+	Kind       Kind
+	ExternalID string // the platform's own id (for Instagram the shortcode)
+	// Handle is the account's handle. For a video it is a handle that a source has confirmed; "" if there is none. For a fetch it may also be
+	// a claimed handle.
+	Handle string
+	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
+	HandleClaimed bool `gorm:"-"`
+	// NeedDetails is true if the fetch needs title, account, upload date and the like as well as the counts.
+	NeedDetails bool `gorm:"-"`
+	// Handles are up to claimedHandles handles that the subscribers of a video claim, without Handle. The one that was claimed or tried least
+	// recently comes first. "" stands for links that name no account.
+	Handles  []string `gorm:"-"`
+	Link     string
+	Lane     Lane
+	BaseLane Lane // the lane that it returns to when no organisation waits for it any more
+	Pace     Pace
+	Attempts int // failed fetches since the last successful one
+	// RefusedAs is what sources said last that ends asking (gone, refused), and Refusals how often in a row. What failed in between
+	// neither counts nor ends it.
+	RefusedAs string
+	Refusals  int
+	FetchedAt *db.Instant // the last fetch that succeeded
+	DetailsAt *db.Instant // the last that gave title, account and the like as well
+	Views     *int64      // the last views written, of an account the last followers
+	State     string
+	Suspect   *string // the collector's note on a number held back
+	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
+	RequestedAt db.Instant
+	// AccountID is an account's own id on the platform, and SourceID the id that its source uses (AccountFacts.SourceID). Each is "" until it is known.
+	AccountID string `gorm:"column:native_id"`
+	SourceID  string
+	Depth     int // how many of an account's newest videos are wanted at least
+	// Route is the source that the target is asked of next, and Answers what the sources before it have said (written by the collector; nil for none).
+	Route   string
+	Answers *string
+	// AskedBy is the organisation that waits for the target in the interactive lane.
+	AskedBy *uuid.UUID
+}
+
+// Claim is a lease on some targets.
+type Claim struct {
+	Token   uuid.UUID
+	At      db.Instant
+	Targets []Target
+}
+
+// ClaimRequest says what a collector claims.
+type ClaimRequest struct {
+	Collector uuid.UUID
+	// Route is the source whose queue is claimed from.
+	Route string
+	// Kinds are the kinds of targets to claim.
+	Kinds []Kind
+	// Lanes are served in this order.
+	Lanes []Lane
+	// Idle limits the claim to waiting organisations that have no claimed target in this queue. Lanes must be the interactive lane.
+	Idle bool
+	// Candidates is how many due targets Pick may choose from.
+	Candidates int
+	// Ahead adds targets of the scheduled lanes that are due within this time from now, if there are fewer due targets than Candidates. It
+	// never goes beyond the UTC day. Retries are never early. If no target is due, nothing is claimed.
+	Ahead time.Duration
+	// Pick chooses the targets of one call, all of one platform and kind, and returns the length of their lease.
+	Pick func(due []Target) (batch []Target, lease time.Duration)
+}
+
+// Claim leases the due targets that Pick chooses: no other collector gets them before the lease ends. In the interactive lane, organisations
+// with the fewest claimed targets come first, then the order of turns; in the others, the target that is due longest comes first. Targets
+// without a subscription are deleted. The claim is empty if nothing is due.
+func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
+	c := Claim{Token: db.NewID(), At: s.db.Now()}
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		c.Targets = nil
+		due, err := s.candidates(tx, r, c.At)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		batch, lease := r.Pick(due)
+		if len(batch) == 0 {
+			return nil
+		}
+		for _, g := range ByKind(batch) {
+			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
+				c.At.Add(lease), r.Collector, c.Token, Bucket, g.Platform, g.Kind, g.IDs).Error
+			if err != nil {
+				return err
+			}
+		}
+		c.Targets = batch
+		return nil
+	})
+	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	return c, err
+}
+
+// Extend prolongs the lease of a claim before another call for its targets. It returns ErrLeaseLost if another collector has claimed one of
+// them.
+func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease time.Duration) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		for _, g := range ByKind(targets) {
+			done := tx.Exec(`UPDATE fetch_targets SET next_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
+				s.db.Now().Add(lease), Bucket, g.Platform, g.Kind, g.IDs, c.Token)
+			if done.Error != nil {
+				return done.Error
+			}
+			if done.RowsAffected < int64(len(g.IDs)) {
+				return ErrLeaseLost
+			}
+		}
+		return nil
+	})
+}
+
+// candidates locks and returns up to r.Candidates targets that may be claimed, with their subscribers' handles.
+func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
+	var due []Target
+	add := func(lane Lane, after, by db.Instant) error {
+		for len(due) < r.Candidates {
+			found, err := s.dueIn(tx, r, lane, after, by, r.Candidates-len(due))
+			if err != nil || len(found) == 0 {
+				return err
+			}
+			subscribed, err := dropOrphans(tx, found)
+			due = append(due, subscribed...)
+			if err != nil || len(subscribed) > 0 {
+				return err
+			}
+			// All found targets were orphans. There may be more due targets behind them.
+		}
+		return nil
+	}
+	for _, lane := range r.Lanes {
+		if err := add(lane, 0, now); err != nil {
+			return nil, err
+		}
+	}
+	if len(due) == 0 || r.Ahead == 0 {
+		return due, nil
+	}
+	endOfDay := db.InstantOf((now.Day() + 1).Time()) - 1
+	for _, lane := range Lanes[LanePremium:] {
+		if err := add(lane, now, min(now.Add(r.Ahead), endOfDay)); err != nil {
+			return nil, err
+		}
+	}
+	return due, nil
+}
+
+// targetColumns are the columns of a Target.
+const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
+
+// waitingFront is how many targets of the interactive lane, in the order of turns, are considered for the fair order. The first target of
+// each waiting organisation is among them unless that many organisations wait.
+const waitingFront = 1000
+
+// dueIn returns up to limit targets of a lane that are due after one time and by another. If after is not zero, it leaves out targets that are
+// claimed or will be retried.
+func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
+	var found []Target
+	if lane == LaneInteractive {
+		// "+next_at" keeps SQLite from an index that is not in the order of turns.
+		idle := ""
+		if r.Idle {
+			idle = " AND held.targets IS NULL"
+		}
+		err := tx.Raw(`SELECT `+targetColumns+` FROM (
+  SELECT source, kind, external_id FROM fetch_targets
+   WHERE bucket = ? AND route = ? AND lane = 0 AND +next_at <= ? AND kind IN ? ORDER BY turn LIMIT ?) front
+ CROSS JOIN fetch_targets t
+ LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
+   ON held.asked_by = t.asked_by
+ WHERE t.bucket = ? AND t.source = front.source AND t.kind = front.kind AND t.external_id = front.external_id AND t.lane = 0 AND t.next_at <= ?`+idle+`
+ ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
+			Bucket, r.Route, by, r.Kinds, waitingFront, Bucket, r.Route, Bucket, by, limit).Scan(&found).Error
+		return found, err
+	}
+	early := ""
+	if after > 0 {
+		early = " AND t.claimed_by IS NULL AND t.attempts = 0 AND t.suspect IS NULL"
+	}
+	err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
+ WHERE t.bucket = ? AND t.route = ? AND t.lane = ? AND t.next_at > ? AND t.next_at <= ? AND t.kind IN ?`+early+`
+ ORDER BY t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
+		Bucket, r.Route, lane, after, by, r.Kinds, limit).Scan(&found).Error
+	return found, err
+}
+
+// claimedHandles is how many claimed handles of a video one fetch tries. The next fetch tries others, so two fetches find the right one
+// among up to 60 claims.
+const claimedHandles = 30
+
+// claimants are the subscribers of a target that claim the same handle.
+type claimants struct {
+	ExternalID string
+	Handle     string
+}
+
+// dropOrphans deletes the targets that have no subscription. It returns the other targets, each with the handles that its subscribers claim.
+// A target that was requested after it was read is kept, because a subscription may have been added with that request.
+func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
+	var readAt db.Instant
+	for _, t := range targets {
+		readAt = max(readAt, t.RequestedAt)
+	}
+	subscribed := map[string]bool{}
+	handles := map[string][]claimants{}
+	key := func(p link.Platform, kind Kind, id string) string { return string(kind) + "/" + TargetKey(p, id) }
+	for _, g := range ByKind(targets) {
+		var found []claimants
+		err := tx.Raw(`SELECT external_id, handle FROM fetch_subscriptions
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
+ ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, Bucket, g.Platform, g.Kind, g.IDs).Scan(&found).Error
+		if err != nil {
+			return targets, err
+		}
+		for _, f := range found {
+			k := key(g.Platform, g.Kind, f.ExternalID)
+			subscribed[k], handles[k] = true, append(handles[k], f)
+		}
+	}
+	var orphans []Target
+	kept := slices.DeleteFunc(slices.Clone(targets), func(t Target) bool {
+		orphan := !subscribed[key(t.Platform, t.Kind, t.ExternalID)]
+		if orphan {
+			orphans = append(orphans, t)
+		}
+		return orphan
+	})
+	for i := range kept {
+		kept[i].claimHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
+	}
+	for _, g := range ByKind(orphans) {
+		err := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND requested_at <= ?`,
+			Bucket, g.Platform, g.Kind, g.IDs, readAt).Error
+		if err != nil {
+			return kept, err
+		}
+	}
+	return kept, nil
+}
+
+// claimHandles sets the Handles of a video.
+func (t *Target) claimHandles(all []claimants) {
+	if t.Kind != KindVideo {
+		return
+	}
+	for _, c := range all {
+		if (c.Handle == "" || c.Handle != t.Handle) && len(t.Handles) < claimedHandles {
+			t.Handles = append(t.Handles, c.Handle)
+		}
+	}
+	switch {
+	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
+		t.Handles = nil
+	case len(t.Handles) > 1 && t.Handles[0] == "": // "" goes second, because a source that needs a handle cannot use it
+		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
+	}
+}
+
+// DueLanes returns the lanes in which a target of a source's queue is due, the most urgent first. It reads one index entry for each
+// lane, whatever the size of the queue.
+func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
+	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
+	columns, args := make([]string, len(Lanes)), []any{}
+	for i, lane := range Lanes {
+		columns[i] = earliest
+		args = append(args, Bucket, route, lane)
+	}
+	next := make([]sql.NullInt64, len(Lanes))
+	into := make([]any, len(Lanes))
+	for i := range next {
+		into[i] = &next[i]
+	}
+	if err := s.db.Read(ctx).Raw("SELECT "+strings.Join(columns, ", "), args...).Row().Scan(into...); err != nil {
+		return nil, db.Translate(err)
+	}
+	now, due := s.db.Now(), []Lane(nil)
+	for i, lane := range Lanes {
+		if next[i].Valid && db.Instant(next[i].Int64) <= now {
+			due = append(due, lane)
+		}
+	}
+	return due, nil
+}
+
+// Release gives a claim's targets back before their lease ends, due again at the time given: the source could not be
+// asked. Their attempts do not count.
+func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		for _, g := range ByKind(c.Targets) {
+			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
+				db.InstantOf(at), Bucket, g.Platform, g.Kind, g.IDs, c.Token).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
