@@ -161,10 +161,13 @@ func (c *Collector) beat(ctx context.Context) {
 	}
 }
 
-// heartbeat writes one heartbeat. It gives up after deadAfter, because other collectors then regard this one as dead anyway.
+// heartbeat writes one heartbeat, and routes targets that were tracked while the routes were published. It gives up after deadAfter, because other collectors then regard this one as dead anyway.
 func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
+	if err := c.store.AssignRoutes(ctx); err != nil {
+		return 0, err
+	}
 	return c.store.Heartbeat(ctx, c.id, deadAfter)
 }
 

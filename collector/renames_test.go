@@ -253,7 +253,7 @@ func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
 				if late > dayAndMore {
-					w.says("no number written", "kind=account", "platform=instagram", "class=missing", "no id shows whether the handle "+handle+" is still the account's")
+					w.says("no number written", "kind=account", "platform=instagram", "class=missing", "no id shows whether the handle "+handle+" still belongs to the account")
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)

@@ -625,6 +625,15 @@ func (s *Store) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
+// AssignRoutes gives the targets that have no route yet their first source. A target has no route if it was tracked while the first collector
+// published its routes.
+func (s *Store) AssignRoutes(ctx context.Context) error {
+	return s.tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r
+ WHERE fetch_targets.bucket = ? AND fetch_targets.route = '' AND r.source = fetch_targets.source AND r.kind = fetch_targets.kind`, bucket).Error
+	})
+}
+
 // reroutedAtOnce bounds the rows that one transaction of PublishRoutes locks.
 const reroutedAtOnce = 5000
 
