@@ -27,7 +27,7 @@ const (
 	DefaultMaxBody = 8 << 20
 )
 
-// SandboxHeader is set to "true" by a sandbox on every answer.
+// SandboxHeader is a header that a sandbox sets to "true" in every answer.
 const SandboxHeader = "ReelTally-Sandbox"
 
 // The causes of a failure of Endpoint.Do, for errors.Is.

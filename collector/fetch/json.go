@@ -132,8 +132,8 @@ type Count struct {
 // Value returns the count, which is never negative. It returns nil if the member was absent, null or invalid.
 func (c Count) Value() *int64 { return c.value }
 
-// Invalid returns true if the member had a value that is not a count, such as a fraction, a negative number, a number above MaxCount
-// or another type.
+// Invalid returns true if the member had a value that is not a count: a fraction, a negative number, a number above MaxCount, or another
+// type.
 func (c Count) Invalid() bool { return c.invalid }
 
 // UnmarshalJSON accepts any value and never returns an error.

@@ -107,8 +107,8 @@ func (s *Source) OwnAccountsOnly() bool { return true }
 // Group returns the handle of the account whose list contains the target, or "" if the handle is not known.
 func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
-// Plan counts one call for the own account, one for each account of the batch, and one for the insights of each video, which only own
-// posts have. An old video costs more calls, because its account's list must be read up to the video. Plan returns nil while the client
+// Plan counts one call for the own account and one for each account of the batch. It also counts one call for each video, because own posts
+// have insights. An old video costs more calls, because its account's list must be read up to the video. Plan returns nil while the client
 // delays its calls.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {

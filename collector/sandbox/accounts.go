@@ -34,7 +34,8 @@ type videoRef struct {
 	id       string
 }
 
-// maxRemembered is the largest number of external names and of claimed videos that the world remembers. Further ones still get answers.
+// maxRemembered is the largest number of external names, and of claimed videos, that the world remembers. It still answers requests with
+// further names, but forgets these names.
 const maxRemembered = 200_000
 
 var (

@@ -56,7 +56,7 @@
 //
 // # Special cases
 //
-// A few videos and accounts in a thousand are special. A hash decides which (per thousand videos: 20 viral, 6 comments_off, 3 age_restricted, 3 private, 4 deleted, 3 falling,
+// A few videos and accounts are special; a hash decides which. The shares are (per thousand videos: 20 viral, 6 comments_off, 3 age_restricted, 3 private, 4 deleted, 3 falling,
 // all but TikTok 6 hidden_likes, TikTok 10 shop_ad and 4 photo, YouTube 2 live; per thousand accounts: 2 gone, 3 empty, all but
 // YouTube 3 private, YouTube 5 hidden_followers and 5 no_handle). A real id is therefore nearly always an ordinary public video. World.Find,
 // World.FindAccount and the control calls below return one of each category. A video becomes private, is deleted or falls at

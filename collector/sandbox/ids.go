@@ -35,7 +35,7 @@ func validID(p link.Platform, id string) bool {
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // in milliseconds; the time in a shortcode counts from it
+	instagramEpoch    = 1314220021721 // Unix milliseconds; the start of the time in a shortcode
 	// instagramPrivateTail is the number of characters that a shortcode of a private account has after the public shortcode.
 	instagramPrivateTail = 28
 

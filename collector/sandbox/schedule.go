@@ -10,8 +10,8 @@ import (
 const (
 	day = 24 * 60 * 60 // seconds
 
-	// Data that an id does not contain (the upload time of a YouTube video, the number of an account's videos) are calculated backwards from
-	// a fixed time, the anchor. Anchors are block apart. The last anchor is epoch, so that these data never change after epoch. A clock before
+	// Some data are not in an id, such as the upload time of a YouTube video or the number of an account's videos. They are calculated
+	// backwards from a fixed time, the anchor. Anchors are block apart. The last anchor is epoch, so that these data never change after epoch. A clock before
 	// epoch uses an earlier anchor, with other upload times.
 	block = 400 * day
 	// maxUploads is the largest number of an account's uploads: Facebook ids have 11 bits for their index.

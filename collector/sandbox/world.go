@@ -188,7 +188,7 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day from from to to; the last point is at to if the day has not ended. It
+// HistoryTruth returns the counts of a video at the end of each UTC day between from and to. If the last day has not ended, its point is at to. It
 // leaves out days before the upload and days on which the video is not available. Times that the id does not contain are those for a clock at
 // to. HistoryTruth returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {

@@ -54,13 +54,14 @@ type AccountHarness struct {
 	// IsList returns true for a request for a page of the list, and false for the request for the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide returns true for any other request, such as for a token. Side answers these requests. IsSide is nil if there are none.
+	// IsSide returns true for a request that is neither for the profile nor for the list, such as a request for a token. Side answers these
+	// requests. IsSide is nil if there are none.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccounts runs the suite for accounts. It checks that all facts are read, that no fact is invented, that a failure of the source says
-// nothing about the account, and that Fetch makes no more calls than planned.
+// RunAccounts runs the suite for accounts. It checks that all facts are read and that no fact is invented. It also checks that a failure of the
+// source does not change the account, and that Fetch makes no more calls than planned.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {

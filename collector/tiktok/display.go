@@ -196,9 +196,9 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns the class and the detail of a video that is missing from the answer, whose videos are found. The class is Unsupported if
-// the video's handle is
-// not that of the own account. Otherwise it is Missing for a confirmed handle, and Unconfirmed for a handle that only a caller's link names.
+// missingVideo returns the class and the detail of a video that is missing from the answer; found are the videos in the answer. The class is
+// Unsupported if the video's handle is not that of the own account. Otherwise it is Missing for a confirmed handle, and Unconfirmed for a
+// handle that is only in a caller's link.
 func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, found videos) (source.Class, string, error) {
 	if found.incomplete != "" {
 		return source.Temporary, found.incomplete, nil

@@ -194,7 +194,7 @@ func TestTokens_areReleasedIfCollectorIsKilled(t *testing.T) {
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.RateLimited, f.Class)
-	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "the retry must be soon")
+	require.True(t, db.Clock.Now().Add(2*time.Second).Equal(f.RetryAt), "the next attempt must be after two seconds")
 	db.Clock.Advance(time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
 }

@@ -242,8 +242,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// call calls a method. It returns a *targetError if the answer is an error that concerns only the requested channel or list, and a
-// *source.Failure for any other answer that is not a success with JSON.
+// call calls a method. If the answer is an error that concerns only the requested channel or list, it returns a *targetError. For any other
+// answer that is not a success with JSON, it returns a *source.Failure.
 func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
