@@ -144,7 +144,7 @@ func (a *address) refuseYouTubeID(id string) *Error {
 
 // refuseLastCharacter refuses an id that has the right form except for its last character.
 func refuseLastCharacter(id, kind string) *Error {
-	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Is it mistyped?", quote(id), kind)
+	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
 // isYouTubeChannel reports whether s is a channel id. The id is a 128-bit number in 132 bits, so its last character has only four possible
