@@ -68,20 +68,20 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 		for _, head := range [][]byte{
 			{}, // ::a.b.c.d
 			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // mapped
-			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // nat64Prefix of old
-			{0, 0x64, 0xff, 0x9b},                            // nat64Prefix
+			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // IPv4-translated (SIIT)
+			{0, 0x64, 0xff, 0x9b},                            // NAT64
 			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
 			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
 			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
 			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
-			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // nat64Prefix, local use
+			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // NAT64, local use
 			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
 			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
 			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
 			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard
 			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // segment routing
 			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local
-			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // not given out
+			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // unassigned
 			{0x20, 0x01, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID
 			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // benchmarks
 			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID, second
@@ -95,7 +95,7 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 	})
 }
 
-// answers is a resolver that gives the addresses of a list in turn.
+// answers is a resolver that returns the addresses of a list in turn.
 func answers(rounds ...[]netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), asked *atomic.Int64) {
 	asked = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
@@ -104,7 +104,7 @@ func answers(rounds ...[]netip.Addr) (lookup func(context.Context, string, strin
 	}, asked
 }
 
-// recorder dials nothing and remembers what it was asked for.
+// recorder records the dialled addresses and dials nothing.
 type recorder struct {
 	mu     sync.Mutex
 	dialed []string
@@ -121,7 +121,7 @@ func (r *recorder) dial(_ context.Context, _, address string) (net.Conn, error) 
 
 func anywhere(string) outbound.Reach { return outbound.Public }
 
-// onPort443 is everything at one port.
+// onPort443 allows all hosts at port 443.
 func onPort443(address string) outbound.Reach {
 	if !strings.HasSuffix(address, ":443") {
 		return outbound.Nowhere
@@ -129,7 +129,7 @@ func onPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// operated is one address that the operator named.
+// operated allows one host that the operator configured.
 func operated(named string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
 		if address != named {
@@ -293,7 +293,7 @@ func TestGuard_leavesTimeForTheNextAddress(t *testing.T) {
 	require.InDelta(t, 10*time.Second, budgets[1], float64(time.Second))
 }
 
-func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it changes environment variables
 	proxy := outboundtest.NewCanary(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, "http://"+proxy.Address())

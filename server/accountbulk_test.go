@@ -24,7 +24,7 @@ func (c *caller) bulkAccounts(status int, links []string, more ...any) client.Tr
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).is(status))
 }
 
-// members returns the links of a series of accounts.
+// members returns the links of accounts with consecutive numbers.
 func members(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -33,8 +33,8 @@ func members(from, to int) []string {
 	return links
 }
 
-// dueAccounts claims the accounts that would be fetched now and counts them.
-func (a *app) dueAccounts() int {
+// claimDueAccounts claims the accounts that are due and counts them.
+func (a *app) claimDueAccounts() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range store.Lanes {
@@ -163,14 +163,14 @@ func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 		got := c.bulkAccounts(http.StatusOK, append(members(1, 50), members(1, 1)...))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, 50, a.dueAccounts())
+		require.Equal(t, 50, a.claimDueAccounts())
 
 		got = c.bulkAccounts(http.StatusOK, members(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Zero(t, a.dueAccounts())
+		require.Zero(t, a.claimDueAccounts())
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.dueAccounts(), "the schedule has them all")
+		require.Equal(t, 101, a.claimDueAccounts(), "the schedule has them all")
 	})
 }
 
@@ -192,12 +192,12 @@ func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.
 		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyond.Results[7].AccountID, Platform: "tiktok"}},
 			beyond.PendingTmvQueue.Accounts)
 		require.Empty(t, beyond.PendingTmvQueue.Videos)
-		require.Equal(t, 10, a.dueAccounts())
+		require.Equal(t, 10, a.claimDueAccounts())
 
 		t.Run("the others come with the subscription", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
-			require.Equal(t, 12, a.dueAccounts())
+			require.Equal(t, 12, a.claimDueAccounts())
 		})
 	})
 }

@@ -21,7 +21,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		first := c.followed(map[string]any{"link": accountLink})
+		first := c.trackAccount(map[string]any{"link": accountLink})
 		require.Nil(t, first.Error)
 		require.Equal(t, "https://app.example.test/account/tiktok/"+first.AccountID.String(), first.DirectURL)
 		got := c.account(first.AccountID.String())
@@ -29,7 +29,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 		require.Equal(t, accountLink, got.AccountLink)
 
 		t.Run("again, in another spelling, it says that it already is, and keeps its tracking type", func(t *testing.T) {
-			again := c.followed(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
+			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
 			require.Contains(t, *again.Error, "already")
@@ -42,13 +42,13 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 	})
 }
 
-// listing is how many videos the platform lists of the account, and which day each was uploaded: one a day, the newest yesterday.
-func listing(a *app, n int) store.AccountFacts {
+// accountListing returns the facts of an account with n videos, one uploaded on each day, the newest yesterday.
+func accountListing(a *app, n int) store.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
 		numbers[i] = n - i
 	}
-	return posted(a, "42", 1, numbers...)
+	return accountFacts(a, "42", 1, numbers...)
 }
 
 // Spec: 4-06
@@ -61,14 +61,14 @@ func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 			if kind != "" {
 				body["tracking_type"] = kind
 			}
-			c.followed(body)
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return listing(a, 220) })
+			c.trackAccount(body)
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountListing(a, 220) })
 			require.Len(t, c.accountVideos(accountLink, ""), found, kind)
 			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
 
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return listing(a, 221) })
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountListing(a, 221) })
 			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and what is uploaded later", kind)
 		})
 	}
@@ -78,13 +78,13 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.followed(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
+		c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		got := c.account(accountLink)
 		require.Equal(t, []string{"Launch"}, got.LabelNames)
 		id := c.track(tiktokLink)
 		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "its videos are in it")
 
-		c.followed(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
+		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
 		require.Len(t, c.accounts("collections=Launch"), 2)
 
 		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@third", "collection_ids": []string{got.LabelIds[0].String(), unknownID}}).
@@ -140,13 +140,13 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 		a.platforms.redirect("https://vm.tiktok.com/ZMvideo001/", tiktokLink)
 		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
 		a.platforms.redirect(short, accountLink+"?_t=8")
-		id := c.followed(map[string]any{"link": short}).AccountID
+		id := c.trackAccount(map[string]any{"link": short}).AccountID
 		require.Equal(t, id, c.account(accountLink).AccountID)
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).is(http.StatusOK)
 	})
 }
 
-// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times at once: one account, and exactly one answer that it is new.
+// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one account, and exactly one response must say that it is new.
 func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -193,9 +193,9 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 				return c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink + "?x=1"})
 			},
 		} {
-			made := c.followed(map[string]any{"link": accountLink})
+			made := c.trackAccount(map[string]any{"link": accountLink})
 			require.Nil(t, made.Error)
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", int64(n), 1) })
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountFacts(a, "42", int64(n), 1) })
 			a.fetch(views(5))
 			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).is(http.StatusOK)).Message)
 
@@ -208,7 +208,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 			stop(made.AccountID).refuses(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.False(t, c.account(c.followed(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
+		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
 	})
 }
 
@@ -218,9 +218,9 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(numbered(4))
-		id := c.followed(map[string]any{"link": accountLink}).AccountID.String()
-		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
-		c.track(numbered(3)) // found, and then asked for by itself
+		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
+		a.fetchProfiles(func(store.Target) store.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
+		c.track(numbered(3)) // found through the account, and then tracked by itself
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 		removed := func() (out []bool) {
@@ -233,8 +233,8 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 
 		t.Run("tracked again, it takes up those that were found through it", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
-			c.followed(map[string]any{"link": accountLink})
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
+			c.trackAccount(map[string]any{"link": accountLink})
+			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
 			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the one that had been asked for by itself")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)

@@ -122,7 +122,7 @@ func TestToken_lastUseIsStored(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		lastUse := func() *store.Instant {
-			a.server.Close() // waits for what is being written
+			a.server.Close() // waits for background writes
 			tokens, err := a.Tokens(t.Context(), c.org.ID)
 			require.NoError(t, err)
 			return tokens[0].LastUsedAt

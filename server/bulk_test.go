@@ -33,7 +33,7 @@ func series(from, to int) []string {
 	return links
 }
 
-// due claims what would be fetched now and counts it.
+// due claims all due targets and counts them.
 func (a *app) due() int {
 	a.t.Helper()
 	n := 0

@@ -20,7 +20,7 @@ func (c *caller) collections(query string) client.CollectionList {
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).is(http.StatusOK))
 }
 
-// names are the names of the collections that a query finds, in the order of the answer.
+// names returns the names of the collections that a query finds, in the order of the response.
 func (c *caller) names(query string) string {
 	c.t.Helper()
 	var names []string
@@ -107,7 +107,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
 		throughout := map[uuid.UUID]bool{}
-		for n := range 13 { // the clock stands still: ties everywhere
+		for n := range 13 { // the clock does not advance, so all times are equal
 			id := c.collection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
 			throughout[id] = true
 			if n%3 == 0 {

@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// collection makes a collection and returns its id.
+// collection creates a collection and returns its id.
 func (c *caller) collection(body map[string]any) uuid.UUID {
 	c.t.Helper()
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
 }
 
-// named makes a collection below a parent, or at the root, and moves the clock on by a second.
+// named creates a collection below a parent, or at the root, and advances the clock by a second.
 func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -202,23 +202,23 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 		want.ParentID = &parent
 		change(`{"parent_id":"` + parent.String() + `"}`)
 		want.Name = "Spring"
-		change(`{"name":"Spring"}`) // an absent parent_id leaves it where it is
+		change(`{"name":"Spring"}`) // an absent parent_id does not move the collection
 		want.ParentID = nil
 		change(`{"parent_id":null}`)
 		want.Hashtags = []string{"three", "two"}
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // kept for later, and not shown
+		change(`{"password":"12345678"}`) // stored, but not returned
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // the hash stays
+		change(`{"access":"private"}`) // the hash does not change
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// Text for text: also a number that no float holds, and the order of the members.
+		// The text is unchanged, including a number that no float can represent and the order of the members.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)
@@ -355,7 +355,7 @@ func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	}
 }
 
-// sorted returns ids in one order, whatever they were in.
+// sorted returns ids in ascending order.
 func sorted(ids []uuid.UUID) []uuid.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// tag is the ETag of a collection as it is shown now.
+// tag returns the current ETag of a collection.
 func (c *caller) tag(id uuid.UUID, query string) string {
 	c.t.Helper()
 	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
@@ -105,7 +105,7 @@ func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "it tells nothing of what is hidden")
 }
 
-// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds lets writers meet between reading the version and writing.
+// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds makes writers read the same version before any of them writes.
 func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// plain reads an answer in the encoding that it names.
+// plain decodes the body of a response by its Content-Encoding.
 func (a answer) plain() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
@@ -43,7 +43,7 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 	for n := range 5 {
 		c.track(numbered(n))
 	}
-	// Not through the client that holds answers to the contract, which reads plain text only.
+	// The client that checks responses against the contract cannot decode compressed bodies, so another client is used.
 	get := func(path, accept string, headers ...string) answer {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// readable gives, for every GET of the contract, a path at which the caller finds something.
+// readable returns a path with data for every GET of the contract.
 func (c *caller) readable() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
@@ -61,7 +61,7 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).is(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" { // which is about the token
+			if path != "/authenticate" { // whose response is about the token
 				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation", path)
 			}
 		}

@@ -18,11 +18,11 @@ func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
 	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
 }
 
-// daysAgo is a day as the interface writes it.
+// daysAgo returns the date n days ago, in the format of the API.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// followed is a video that was fetched once a day for so many days, the last time today.
-func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
+// withVideoHistory creates an organisation with a video that was fetched once a day, the last time today.
+func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
 	id := c.track(tiktokLink)
@@ -41,7 +41,7 @@ func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string)
 func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id := followed(t, a, store.TierPremium, 40)
+		c, id := withVideoHistory(t, a, store.TierPremium, 40)
 		points := c.history(id, "")
 		require.Len(t, points, 31, "today and the 30 days before")
 		for i, p := range points {
@@ -117,7 +117,7 @@ func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
-			c, id := followed(t, a, tier, 3)
+			c, id := withVideoHistory(t, a, tier, 3)
 			got := c.history(id, "")
 			require.Len(t, got, 1)
 			require.Equal(t, a.daysAgo(0), got[0].Date.String())
@@ -180,7 +180,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 func TestHistory_masksQuality(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id := followed(t, a, store.TierBasic, 3)
+	c, id := withVideoHistory(t, a, store.TierBasic, 3)
 	plain, asked := c.history(id, ""), c.history(id, "include=quality")
 	require.Equal(t, plain, asked)
 	require.True(t, *asked[0].MetricsMasked)

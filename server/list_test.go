@@ -130,7 +130,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		collection := c.collection(map[string]any{"name": "Launch"})
 		account := *c.list("limit=1").Data[0].LinkedAccountID
 		c.addAccounts(collection, account)
@@ -219,7 +219,7 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	const chunk = "videos.id IN"
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
-	a.Guard.Before(chunk, fail) // the next statement fails, before the first byte is sent
+	a.Guard.Before(chunk, fail) // the next statement fails before the first byte is sent
 	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 	a.databaseError.Store(nil)
 

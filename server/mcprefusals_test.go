@@ -107,7 +107,7 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // messages of the protocol itself count for no operation
+	session := c.assistant() // protocol messages do not count for an operation
 	for range 10 {
 		session.tools()
 	}

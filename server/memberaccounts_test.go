@@ -27,7 +27,7 @@ func (c *caller) follow(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles delivers facts for every account that is due, as a collector would.
+// fetchProfiles stores facts for every due account, like a collector.
 func (a *app) fetchProfiles(facts func(target store.Target) store.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -47,7 +47,7 @@ func (c *caller) memberAccounts(collection uuid.UUID, query string) client.Colle
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).is(http.StatusOK))
 }
 
-// accountNames are the handles of the accounts that a collection lists, in the order of the answer.
+// accountNames returns the handles of the accounts of a collection, in the order of the response.
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
@@ -57,8 +57,8 @@ func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	return strings.Join(names, " ")
 }
 
-// circle is an organisation of which a collection holds four accounts: three are tracked, the last is only linked from its video.
-func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
+// withCollectedAccounts creates an organisation with a collection of four accounts. Three are tracked. The last is only the author of a video.
+func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	accounts := map[string]uuid.UUID{}
@@ -91,7 +91,7 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id, accounts := circle(t, a)
+		c, id, accounts := withCollectedAccounts(t, a)
 		for query, want := range map[string]string{
 			"": "dora bert anna carl",
 			"order_by=created_at&order_direction=asc":  "carl anna bert dora",
@@ -161,7 +161,7 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id, _ := circle(t, a)
+	c, id, _ := withCollectedAccounts(t, a)
 	next := *c.memberAccounts(id, "limit=1").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=5001":                          "limit maximum",

@@ -29,7 +29,7 @@ func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// members sends ids to a collection's videos or accounts.
+// members adds ids to, or removes ids from, the videos or accounts of a collection.
 func (c *caller) members(method string, collection uuid.UUID, kind string, ids any) answer {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
@@ -40,7 +40,7 @@ func (c *caller) memberVideos(collection uuid.UUID, query string) client.Collect
 	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).is(http.StatusOK))
 }
 
-// videoIDs are the ids of the videos that a collection lists, in one order.
+// videoIDs returns the sorted ids of the videos of a collection.
 func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	c.t.Helper()
 	ids := []uuid.UUID{}
@@ -149,7 +149,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	})
 }
 
-// TestMembership_isTheSameInEveryResponse puts videos into collections by each of the three ways and looks at every place that tells of it.
+// TestMembership_isTheSameInEveryResponse puts videos into collections in each of the three ways and checks all responses that show it.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestMembership_isTheSameInEveryResponse(t *testing.T) {
@@ -243,8 +243,8 @@ func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
 	})
 }
 
-// campaign is an organisation of which a collection holds twelve videos with few different views.
-func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
+// withCollectedVideos creates an organisation with a collection of twelve videos, many of which have equal views.
+func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	id := c.named("Launch")
@@ -263,7 +263,7 @@ func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
 func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id := campaign(t, a)
+		c, id := withCollectedVideos(t, a)
 		for order := range store.VideoOrders {
 			for _, way := range []string{"asc", "desc"} {
 				list := "limit=5&order_by=" + order + "&order_direction=" + way
@@ -298,7 +298,7 @@ func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id := campaign(t, a)
+	c, id := withCollectedVideos(t, a)
 	another := c.named("Another")
 	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
 	for query, want := range map[string]string{
@@ -330,7 +330,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id := campaign(t, a)
+		c, id := withCollectedVideos(t, a)
 		full := c.memberVideos(id, "order_by=latest_views")
 		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

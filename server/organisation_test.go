@@ -29,18 +29,18 @@ func (c *caller) statistics(of string) client.Statistics {
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+of, nil).is(http.StatusOK))
 }
 
-// grown is an organisation with one account and its two videos, fetched once a day for so many days, the last time today.
-func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
+// withDailyHistory creates an organisation with an account and its two videos, fetched once a day, the last time today.
+func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
-	c.followed(map[string]any{"link": accountLink})
+	c.trackAccount(map[string]any{"link": accountLink})
 	for n := range days {
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		}
 		a.fetchProfiles(func(store.Target) store.AccountFacts {
-			f := posted(a, "42", int64(1000+n), 1, 2)
+			f := accountFacts(a, "42", int64(1000+n), 1, 2)
 			f.Following = new(int64(7))
 			return f
 		})
@@ -55,7 +55,7 @@ func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
 func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := grown(t, a, store.TierPremium, 33)
+		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
 		require.Len(t, points, 31, "today and the 30 days before")
 		for i, p := range points {
@@ -83,7 +83,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := grown(t, a, store.TierPremium, 33)
+		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.organisationHistory("")
 		require.Len(t, points, 31)
 		for i, p := range points {
@@ -123,7 +123,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := grown(t, a, store.TierBasic, 3)
+		c := withDailyHistory(t, a, store.TierBasic, 3)
 		account, organisation := c.accountHistory(accountLink, ""), c.organisationHistory("")
 		require.Equal(t, []client.AccountHistoryPoint{{Date: account[0].Date, MetricsMasked: new(true)}}, account)
 		require.Equal(t, []client.OrganisationHistoryPoint{{Date: organisation[0].Date, MetricsMasked: new(true)}}, organisation)

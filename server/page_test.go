@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// shelf is an organisation with 23 videos, many of which have the same views and some of which have none.
-func shelf(t *testing.T, a *app) *caller {
+// with23Videos creates an organisation with 23 videos. Many have equal views, and some have none.
+func with23Videos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for batch := range 4 {
@@ -36,7 +36,7 @@ func shelf(t *testing.T, a *app) *caller {
 func TestPages_haveConsistentPagination(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		for _, limit := range []int32{1, 7, 22, 23, 24, 5000} {
 			seen := map[uuid.UUID]bool{}
 			pages := (23 + limit - 1) / limit
@@ -67,12 +67,12 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 	})
 }
 
-// TestCursor_returnsEveryRowOnceDuringWrites walks with random orders, limits and writes in between: what existed throughout
-// is met exactly once, wherever the written rows fall.
+// TestCursor_returnsEveryRowOnceDuringWrites reads lists with random orders, limits and concurrent writes. A row that existed throughout
+// is returned exactly once, wherever the written rows are in the order.
 func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		throughout := map[uuid.UUID]bool{}
 		for _, v := range c.list("").Data {
 			throughout[v.AdID] = true
@@ -112,7 +112,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 func TestCursor_isInvalidForAnotherList(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := shelf(t, a)
+	c := with23Videos(t, a)
 	const list = "order_by=latest_views&username=northwind.studio&limit=5"
 	next := *c.list(list).Pagination.NextCursor
 	refused := func(who *caller, query string) {
@@ -150,7 +150,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		full := c.list("order_by=latest_views")
 		cursor := *c.list("order_by=latest_views&limit=3").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -199,17 +199,17 @@ func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
 func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := shelf(t, a)
+	c := with23Videos(t, a)
 	collection := c.collection(map[string]any{"name": "Launch"})
 	c.collection(map[string]any{"name": "Other"})
 	account := c.list("limit=1").Data[0].LinkedAccountID
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
 	c.follow("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // how many there are
+	for list, want := range map[string]int{ // total number of rows
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
-		"/collections/" + collection.String() + "/videos?limit=9":                 23, // its account's
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the video of its account
 		"/collections/" + collection.String() + "/accounts?limit=1":               2,
 		"/accounts?paginated=true&limit=1":                                        2,
 		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,

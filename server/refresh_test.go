@@ -13,16 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// refreshed are the two things that can be refreshed, with the names that work for them.
+// refreshed returns the paths of refreshes with the ids and links that they accept.
 func refreshed(c *caller) map[string][]string {
-	video, account := c.track(tiktokLink), c.followed(map[string]any{"link": accountLink}).AccountID
+	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
 		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
 		"/refresh/accounts": {account.String(), accountLink, "tiktok.com/@Northwind.Studio/?x=1"},
 	}
 }
 
-// fetchAll delivers numbers for whatever is due.
+// fetchAll stores facts for all due targets.
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
@@ -48,7 +48,7 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // it is still to be fetched
+				for range 2 { // it is not fetched yet
 					scheduled := ask().is(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
@@ -87,7 +87,7 @@ func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		refreshed(c)
 		c.track(numbered(1))
-		c.followed(map[string]any{"link": "https://www.tiktok.com/@other"})
+		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchAll(a)
 		a.Clock.Advance(5 * time.Hour)
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)

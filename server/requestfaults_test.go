@@ -12,14 +12,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// faults break a valid request in one way each and say how it has to be answered. A fault that the operation has no place for returns nil.
+// faults are functions that break a valid request in one way and set the expected response. They return nil if the operation does not allow the
+// fault.
 var faults = []func(g *generator, r *generated) *generated{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
 	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, tooLarge,
-	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, garbled, garbled,
+	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, corruptedBytes, corruptedBytes,
 }
 
-// wrong draws a request that is wrong in one way, of which the operation has a place.
+// wrong generates a request with one fault that the operation allows.
 func (g *generator) wrong(op *contractOperation) *generated {
 	for {
 		if r := oneOf(g.draw, faults)(g, g.valid(op)); r != nil {
@@ -59,7 +60,7 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // one of a few words
+		return append(wrong, item+"x", strings.ToUpper(item)) // one value of an enumeration
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
@@ -70,16 +71,16 @@ func wrongPath(g *generator, r *generated) *generated {
 		return nil
 	}
 	p := oneOf(g.draw, params)
-	if g.chance(10) { // a link as it is: its slashes cut the path
+	if g.chance(10) { // an unencoded link: its slashes split the path
 		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.draw, g.ours[videoLink]), 1)
 		return r.expects(impossible, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // nothing is another path
+	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value is another path
 	return r.expects(refused, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a place in a body.
+// node is a value in a body.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -109,7 +110,7 @@ func wrongBody(g *generator, r *generated) *generated {
 	if s == nil || r.body == nil {
 		return nil
 	}
-	if g.chance(50) { // with a member of whatever it may have
+	if g.chance(50) { // with additional members
 		members, _ := r.body.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if _, there := members[name]; !there && g.chance(50) {
@@ -209,7 +210,7 @@ func wrongMedia(g *generator, r *generated) *generated {
 }
 
 func tooLarge(g *generator, r *generated) *generated {
-	if r.body == nil || !g.chance(5) { // it costs
+	if r.body == nil || !g.chance(5) { // hashing is slow
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
@@ -242,7 +243,7 @@ func wrongMethod(g *generator, r *generated) *generated {
 		return nil
 	}
 	if other, _ := theContract().match(r.method, u); other != nil {
-		return nil // it is another operation
+		return nil // the path belongs to another operation
 	}
 	if r.method == http.MethodOptions {
 		return r.answers(http.StatusNoContent, "OPTIONS")
@@ -327,8 +328,8 @@ func wrongHeader(g *generator, r *generated) *generated {
 	return r.expects(refused, "%s is too long", p.Name)
 }
 
-// garbled changes, drops or doubles single bytes of what is sent: whatever that makes of it.
-func garbled(g *generator, r *generated) *generated {
+// corruptedBytes changes, drops or doubles single bytes of the request. The result may be valid or invalid.
+func corruptedBytes(g *generator, r *generated) *generated {
 	if g.chance(10) {
 		r.caller = g.callers[0]
 	}

@@ -146,7 +146,7 @@ func TestRoutes_aPanicIsAnInternalError(t *testing.T) {
 	require.Empty(t, c.list("").Data)
 }
 
-// panicking is a resolver with a bug.
+// panicking is a resolver that panics.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
@@ -212,7 +212,7 @@ func TestReadyz_failsWithoutTheDatabase(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // known still: it fails behind the limit
+	got := c.send(http.MethodGet, "/videos", nil) // the token is still cached, so the request fails after the rate limit
 	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// samples are the code samples of an operation, by language.
+// samples returns the code samples of an operation, by language.
 func samples(t *testing.T, op *contractOperation) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -33,21 +33,21 @@ func samples(t *testing.T, op *contractOperation) map[string]string {
 	return found
 }
 
-// languages is how samples are run: the name that a file of them has, and what runs it.
+// languages maps each language to the file name of a sample and the program that runs it.
 var languages = map[string]struct{ file, command string }{
 	"Shell":      {"sample.sh", "bash"},
 	"Python":     {"sample.py", "python3"},
-	"TypeScript": {"sample.mjs", "node"}, // the samples have no types that were to be taken away
+	"TypeScript": {"sample.mjs", "node"}, // the samples are also valid JavaScript
 }
 
-// The things that the contract's examples are about.
+// The items in the examples of the contract.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestSamples_ofTheContractWork runs every code sample of the contract as it stands, but for the ids, for an organisation that has what it names.
+// TestSamples_ofTheContractWork runs every code sample of the contract, with the ids replaced, for an organisation with these items.
 func TestSamples_ofTheContractWork(t *testing.T) {
 	t.Parallel()
 	goSamples := buildGoSamples(t)
@@ -81,7 +81,7 @@ func TestSamples_ofTheContractWork(t *testing.T) {
 	}
 }
 
-// times are those in an answer.
+// times returns the times in a response.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
 func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
@@ -112,7 +112,7 @@ func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
 	}
 }
 
-// runSample runs a program as the caller, and returns what it printed.
+// runSample runs a program with the token of the caller, and returns its output.
 func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	_, err := exec.LookPath(name)
@@ -126,8 +126,8 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// buildGoSamples makes one program of the samples in Go and of the client as docs/clients.md makes it; it runs the sample of the
-// operation that it is given.
+// buildGoSamples builds one program of all samples in Go and the client of docs/clients.md. The program runs the sample of the
+// operation in its argument.
 func buildGoSamples(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/clients.md")

@@ -203,7 +203,7 @@ func TestStop_refusesUntrackedVideos(t *testing.T) {
 	}
 }
 
-// TestTrack_isIdempotentUnderConcurrency sends one link 64 times at once: one video, and exactly one answer that it is new.
+// TestTrack_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one video, and exactly one response must say that it is new.
 func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

@@ -129,7 +129,7 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 	})
 }
 
-// awkwardLinks are links whose encoding in a path has gone wrong somewhere.
+// awkwardLinks are links that were encoded incorrectly in a path.
 var awkwardLinks = []string{
 	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
@@ -142,7 +142,7 @@ func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		for _, raw := range awkwardLinks {
-			upper := url.QueryEscape(raw) // escapes the slashes, which PathEscape does as well
+			upper := url.QueryEscape(raw) // escapes slashes, like url.PathEscape
 			upper = strings.ReplaceAll(upper, "+", "%20")
 			for _, escaped := range []string{upper, lowerEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
@@ -212,8 +212,8 @@ func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	}
 }
 
-// library is an organisation with five videos whose numbers, days and captions differ.
-func library(t *testing.T, a *app) *caller {
+// withFiveVideos creates an organisation with five videos that have different counts, days and captions.
+func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for n, facts := range []store.VideoFacts{
@@ -237,7 +237,7 @@ func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// found tells which videos of the library a query finds, sorted by name.
+// found returns the sorted names of the videos that a query finds.
 func found(c *caller, query string) string {
 	c.t.Helper()
 	page := c.list(query)
@@ -257,7 +257,7 @@ func found(c *caller, query string) string {
 func TestListVideos_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := library(t, a)
+		c := withFiveVideos(t, a)
 		all := "Five Four One Three Two"
 		collections := map[string]string{}
 		for _, v := range c.list("").Data {
@@ -348,7 +348,7 @@ func TestListVideos_returnsTheFilters(t *testing.T) {
 func TestListVideos_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := library(t, a)
+		c := withFiveVideos(t, a)
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
 			"order_by=created_at":                             "Five Four Three Two One",

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// head is a contract up to its paths.
+// head is the start of a contract, up to its paths.
 const head = `
 openapi: 3.0.3
 info: {title: Test, version: "1"}
@@ -41,7 +41,7 @@ components:
 paths:
 `
 
-// ok is the answers of an operation.
+// ok declares the response of an operation.
 const ok = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
 
 func load(t *testing.T, paths string) *openapi3.T {
@@ -52,7 +52,7 @@ func load(t *testing.T, paths string) *openapi3.T {
 	return doc
 }
 
-// connect serves a contract, answers every request of its operations by do, and connects the official client.
+// connect serves a contract, whose operations are answered by do, and opens a session with the official client.
 func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	h, err := mcp.New(mcp.Options{Contract: load(t, paths), Do: do, Logger: slog.New(slog.DiscardHandler)})

@@ -196,7 +196,7 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 	}
 }
 
-// requireCode wants an error with the code, whose sentence is fit for a caller.
+// requireCode requires an error with a code and a detail that is suitable for callers.
 func requireCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var failed *shortlink.Error
@@ -216,7 +216,7 @@ func TestResolver_readsOnlyHeaders(t *testing.T) {
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // the server noticed that nobody reads on
+	<-stopped // the server noticed that the client closed the connection
 	for _, header := range w.headers() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get asks the handler with a method, a path and pairs of header names and values.
+// get sends a request to the handler. headers are pairs of names and values.
 func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
@@ -28,7 +28,7 @@ func get(t *testing.T, method, target string, headers ...string) *httptest.Respo
 	return w
 }
 
-// tags walks a page's elements, in order.
+// tags returns the elements of a page, in order.
 func tags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
 	t.Helper()
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
@@ -47,7 +47,7 @@ func tags(t *testing.T, page string, visit func(name string, attributes map[stri
 	}
 }
 
-// parts are the files that the page loads.
+// parts returns the files that the page loads.
 func parts(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -194,7 +194,7 @@ func TestPage_isStrict(t *testing.T) {
 		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
 		for _, name := range parts(t) {
 			if name == "swagger-ui-bundle.js" || strings.HasSuffix(name, ".png") {
-				continue // the bundle names hosts in texts and defaults; the policy and the browser's test see that it asks none
+				continue // the bundle contains host names in texts and defaults; the policy and the browser test ensure that it does not contact them
 			}
 			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
 				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s; that one is a name, which nothing is loaded from", name)
