@@ -236,7 +236,7 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 		require.EqualError(t, err, "connection to example.com:443 refused: this host and port are not allowed")
 	}
 	require.Empty(t, r.dialed)
-	require.Zero(t, asked.Load(), "it is not even looked up")
+	require.Zero(t, asked.Load(), "the host is not looked up")
 }
 
 func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
@@ -255,12 +255,12 @@ func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
 		lookup, _ := answers(addrs(host))
 		_, err := (&outbound.Guard{Reach: operated("sandbox:443"), Lookup: lookup, Dial: r.dial}).DialContext(t.Context(), "tcp", "Sandbox:443")
 		var refused *outbound.RefusedError
-		require.Equal(t, may, !errors.As(err, &refused), "a name that stands for %s: %v", host, err)
+		require.Equal(t, may, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
 		require.Equal(t, may, len(r.dialed) == 1, host)
 
 		literal := net.JoinHostPort(host, "443")
 		_, err = (&outbound.Guard{Reach: operated(literal), Dial: r.dial}).DialContext(t.Context(), "tcp", literal)
-		require.ErrorIs(t, err, errRecorded, "%s written out is meant", host)
+		require.ErrorIs(t, err, errRecorded, "%s is configured as an address", host)
 	}
 }
 

@@ -106,16 +106,16 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	}
 	work.Wait()
 	t.Logf("%d rounds: %d refused, %d to the public address, %d unanswered", rounds, refused.Load(), dialed.Load(), failed.Load())
-	require.Zero(t, canary.Visits(t), "somebody came")
+	require.Zero(t, canary.Visits(t), "the canary was reached")
 	require.Zero(t, system.others.Load(), "the system was about to connect to another address than the public one")
 	require.Equal(t, dialed.Load(), system.public.Load())
 	require.EqualValues(t, rounds, refused.Load()+dialed.Load()+failed.Load())
 	require.Less(t, failed.Load(), int64(rounds/100), "the name server answers")
-	require.Greater(t, refused.Load(), int64(rounds/10), "answers that were private alone")
+	require.Greater(t, refused.Load(), int64(rounds/10), "answers with only private addresses")
 	require.Greater(t, dialed.Load(), int64(rounds/10), "answers with the public address")
 	if failed.Load() == 0 { // a lost packet is sent again
 		for name := range tricks {
-			require.Equal(t, 2*rounds/len(tricks), server.Questions(name+".rebind.example"), "%s is asked for once a round, in both families", name)
+			require.Equal(t, 2*rounds/len(tricks), server.Questions(name+".rebind.example"), "%s is looked up once per round, for IPv4 and IPv6", name)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
-			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "it keeps its own")
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the account keeps its tracking type")
 		})
 
 		t.Run("207 when some were saved", func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 		require.Len(t, got.Warnings, 1)
 		require.Zero(t, a.claimDueAccounts())
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.claimDueAccounts(), "the schedule has them all")
+		require.Equal(t, 101, a.claimDueAccounts(), "all are fetched by the schedule")
 	})
 }
 
@@ -208,7 +208,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.bulkAccounts(http.StatusOK, members(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a long link fails alone")
+	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "only the long link fails")
 	for name, body := range map[string]any{
 		"no links":        map[string]any{"links": []string{}},
 		"501 links":       map[string]any{"links": members(1, 501)},
@@ -254,7 +254,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "one was stopped before, one is only linked, one is a video")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, a linked account and a video are not tracked accounts")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})

@@ -96,7 +96,7 @@ func TestAccount_afterAFetch(t *testing.T) {
 		require.Equal(t, []float64{100, 100, 150}, []float64{*got.MeanViews, *got.MedianViews, *got.MedianViewsNonZero})
 		require.Equal(t, []int64{3, 200, 300, 3, 3}, []int64{*got.TotalVideosTracked, *got.MostViewed, *got.TotalViews, *got.TotalLikes, *got.TotalComments})
 		require.Equal(t, []float64{0, 0}, []float64{*got.PercentOutperform10X, *got.PercentOutperform25X})
-		require.Nil(t, got.TotalShares, "not given is not 0")
+		require.Nil(t, got.TotalShares, "an unknown value is null, not 0")
 		require.Equal(t, "2026-01-12", got.LastUploadedAt.String())
 		require.Equal(t, []string{"Launch", "Été 🌞"}, got.LabelNames)
 		require.Len(t, got.LabelIds, 2)
@@ -134,7 +134,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 				require.Empty(t, c.accountVideos(form, ""))
 				require.Equal(t, "already", map[bool]string{true: "already"}[c.trackAccount(map[string]any{"link": form}).Error != nil], form)
 			}
-			require.NotContains(t, ids, id.String(), "each is an account of its own")
+			require.NotContains(t, ids, id.String(), "each platform has its own account")
 			ids[id.String()] = forms[0]
 		}
 	})
@@ -156,7 +156,7 @@ func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 		require.Empty(t, c.accounts("link="+url.QueryEscape(accountLink)))
 		require.Len(t, c.accounts("include_linked=true&link="+url.QueryEscape(accountLink)), 1)
 
-		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "it keeps its id when it is tracked")
+		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "the account keeps its id when it is tracked")
 		require.Len(t, c.accounts(""), 1)
 	})
 }
@@ -202,7 +202,7 @@ func TestListAccounts_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "the newest first")
+		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "newest first")
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
@@ -327,8 +327,8 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, name, *p.Errors[0].Name, query)
 	}
 	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults at once: %s", p.Detail)
-	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "the limit may differ")
+	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
+	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor allows another limit")
 }
 
 func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
@@ -338,7 +338,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", handles(got), "the first of the asked order")
+		require.Equal(t, "anna", handles(got), "the first in the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")

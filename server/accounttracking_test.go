@@ -69,7 +69,7 @@ func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountListing(a, 221) })
-			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and what is uploaded later", kind)
+			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and later uploads", kind)
 		})
 	}
 }
@@ -82,7 +82,7 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 		got := c.account(accountLink)
 		require.Equal(t, []string{"Launch"}, got.LabelNames)
 		id := c.track(tiktokLink)
-		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "its videos are in it")
+		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection contains the videos of the account")
 
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
 		require.Len(t, c.accounts("collections=Launch"), 2)
@@ -112,7 +112,7 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
-	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
+	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "the operation needs an account")
 	for name, body := range map[string]any{
 		"link missing":         map[string]any{},
 		"link null":            map[string]any{"link": nil},
@@ -235,7 +235,7 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
 			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the one that had been asked for by itself")
+			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the video that was tracked by itself")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
 		})

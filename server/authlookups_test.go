@@ -100,7 +100,7 @@ func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
 			}
 			if n%100 == 0 {
-				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the neighbour's token is known here")
+				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the token of the other caller is cached")
 			}
 		}
 		require.LessOrEqual(t, asked.Load(), int64(60))
@@ -136,7 +136,7 @@ func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 		require.EqualValues(t, 1, asked.Load(), code)
 		a.Clock.Advance(2 * time.Second)
 		a.ask(t.Context(), "203.0.113.1", token)
-		require.EqualValues(t, 2, asked.Load(), "it is asked again after ten seconds")
+		require.EqualValues(t, 2, asked.Load(), "the token is looked up again after ten seconds")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testin
 	}
 	require.Zero(t, asked.Load())
 	require.EqualValues(t, 61, rates.takes.Load(), "an address over its limit is refused from memory")
-	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a token that was never used before")
+	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a new token")
 }
 
 func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
@@ -181,7 +181,7 @@ func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
 	}
 	require.EqualValues(t, 200*60, asked.Load())
 	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
-	require.EqualValues(t, 200*60, asked.Load(), "the flood pushed the known token out of the cache")
+	require.EqualValues(t, 200*60, asked.Load(), "the unknown tokens evicted the valid token from the cache")
 }
 
 func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
@@ -216,7 +216,7 @@ func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	a.ask(ctx, "198.51.100.7", unknownToken(0))
 	asked.onEach = nil
 	requireCode(t, a.ask(t.Context(), "198.51.100.8", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
-	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and remembered")
+	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and cached")
 }
 
 func TestTokens_aFailedLookUpIsNotCached(t *testing.T) {

@@ -132,7 +132,7 @@ func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
 		again := c.bulk(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
 		require.Equal(t, *again.Results[0].VideoID, c.video(numbered(2)).AdID)
-		require.Len(t, c.list("").Data, 2, "only that link needs sending again")
+		require.Len(t, c.list("").Data, 2, "only that link must be sent again")
 	})
 }
 
@@ -210,8 +210,8 @@ func TestBulkTrack_refusesTooManyLinks(t *testing.T) {
 	require.Equal(t, int32(500), c.bulk(http.StatusOK, series(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
 	failed := c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "a long link fails alone")
-	require.Equal(t, long[:2048]+"…", failed.URL, "and is not repeated as a whole")
+	require.Equal(t, "invalid_url", string(*failed.Code), "only the long link fails")
+	require.Equal(t, long[:2048]+"…", failed.URL, "the long text is shortened")
 	for name, body := range map[string]any{
 		"no links":       map[string]any{"links": []string{}},
 		"501 links":      map[string]any{"links": series(1, 501)},
@@ -251,7 +251,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
 			for _, id := range ids[:2] {
 				require.True(t, c.video(id).Removed)
-				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "what was collected stays")
+				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "collected data stays")
 			}
 		})
 		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last was stopped before")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last one is already stopped")
 			require.Contains(t, p.Detail, numbered(77))
 			require.Len(t, c.list("").Data, 4)
 		})

@@ -203,7 +203,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	}
 	p := c.send(http.MethodGet, "/collections?order_by=hash", nil).problem(http.StatusBadRequest)
 	require.Contains(t, p.Detail, "created_at, updated_at, name, video_count, account_count")
-	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page 1 is what an absent page is")
+	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page 1 is the default")
 	require.Equal(t, "one", c.names("paginated=true&include_children=true&cursor="+next), "without a parent it changes nothing")
 	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default")
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
@@ -223,7 +223,7 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the first of the asked order")
+			require.Equal(t, apple, list.Data[0].ID, "the first in the requested order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)

@@ -170,7 +170,7 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
 	}
-	require.Equal(t, "Launch", c.names(""), "nothing was made or changed")
+	require.Equal(t, "Launch", c.names(""), "nothing was created or changed")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -281,7 +281,7 @@ func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 		p := c.patch(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		p = c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
-		require.Empty(t, p.Errors, "it is the path that is unknown")
+		require.Empty(t, p.Errors, "the id in the path is unknown")
 		c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		c.patch(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
 		require.Equal(t, "3 2", c.names("parent_id="+one.String()))
@@ -321,7 +321,7 @@ func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 		c.addAccounts(middle, account)
 		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).is(http.StatusOK)
 		require.JSONEq(t, `{"success":true,"deleted_id":"`+middle.String()+`"}`, string(got.body))
-		require.Equal(t, top, *c.readCollection(low).ParentID, "children move up")
+		require.Equal(t, top, *c.readCollection(low).ParentID, "children move to the parent of the deleted collection")
 		require.Empty(t, c.video(video.String()).LabelIds)
 		require.False(t, c.video(video.String()).Removed)
 		require.Empty(t, c.list("collections="+middle.String()).Data)
@@ -330,7 +330,7 @@ func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 			require.Contains(t, p.Detail, middle.String())
 		}
 		c.send(http.MethodDelete, "/collections/"+top.String(), nil).is(http.StatusOK)
-		require.Nil(t, c.readCollection(low).ParentID, "up to the root")
+		require.Nil(t, c.readCollection(low).ParentID, "children of a root collection become roots")
 	})
 }
 

@@ -102,7 +102,7 @@ func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
 	hidden := c.tag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
-	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "it tells nothing of what is hidden")
+	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "the ETag reveals nothing that is masked")
 }
 
 // TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds makes writers read the same version before any of them writes.
@@ -126,7 +126,7 @@ func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testi
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), won.Load(), "the clock stands still, and versions differ all the same")
+			require.Equal(t, int32(1), won.Load(), "versions differ although the clock does not advance")
 			require.Equal(t, int32(7), lost.Load())
 		}
 	})

@@ -83,10 +83,10 @@ func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(2e9)
 		plain := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, before, plain, "what is masked and what is not are two representations")
+		require.NotEqual(t, before, plain, "masked and unmasked responses have different ETags")
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()
-		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a hidden number changed")
+		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a masked number changed")
 	})
 }

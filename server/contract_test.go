@@ -79,7 +79,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	switch {
 	case s.Type.Is("string"):
 		require.True(t, s.MaxLength != nil || len(s.Enum) > 0, "%s has no maxLength", name)
-		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s may be anything", name)
+		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no type", name)
 	case s.Type.Is("array"):
 		require.NotNil(t, s.MaxItems, "%s has no maxItems", name)
 		requireBounds(t, name+"[]", s.Items.Value)
@@ -206,7 +206,7 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		if op.Operation.RequestBody == nil {
 			got := c.send(op.Method, target, `{"not": "read"}`)
-			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "a body that nobody asked for is ignored")
+			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "the body of an operation without a body is ignored")
 			return
 		}
 		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
@@ -285,7 +285,7 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				require.NoError(t, json.Unmarshal(got.body, &whole))
 				objects := withMetrics(whole)
 				if op.id == "listCollections" && tier == store.TierPremium {
-					require.Empty(t, objects, "it has no metrics to mask")
+					require.Empty(t, objects, "the response has no metrics to mask")
 					continue
 				}
 				require.NotEmpty(t, objects)

@@ -285,7 +285,7 @@ func TestContract_everyParameterHasAGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		for _, s := range textSlots(op) {
-			require.NotNil(t, meaningsOf(op, s.name), "%s: %s %s: say in meaningsByName what belongs there", op.id, s.in, s.name)
+			require.NotNil(t, meaningsOf(op, s.name), "%s: %s %s: add an entry to meaningsByName", op.id, s.in, s.name)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, int64(4000-100*i), *p.Views)
 			require.Equal(t, int64(40-i), *p.Engagements)
-			require.Nil(t, p.Comments, "not given is not 0")
+			require.Nil(t, p.Comments, "an unknown value is null, not 0")
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
@@ -82,7 +82,7 @@ func TestHistory_interpolatesOldPoints(t *testing.T) {
 		a.fetch(views(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
 		points := c.history(id, "start_date="+a.daysAgo(110))
-		require.Len(t, points, 8, "none before the first and none after the last")
+		require.Len(t, points, 8, "no points before the first and after the last measured point")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
@@ -156,7 +156,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 		}
 		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
 		corrected := c.history(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
-		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the point that it is compared with lies before the range")
+		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the previous point lies before the range")
 
 		for _, p := range c.history(id, "") {
 			require.Nil(t, p.Quality)

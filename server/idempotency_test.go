@@ -81,7 +81,7 @@ func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).is(http.StatusCreated)
 			}
 			a.Clock.Advance(24*time.Hour + time.Second)
-			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: after a day the key is free", id)
+			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after a day", id)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
 	orphan := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
 	first := send(orphan, "l").refuses(http.StatusNotFound, server.CodeNotFound)
 	again := send(orphan, "l")
-	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "with the request id under which it was refused")
+	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "the problem has the request id of the first request")
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 
 	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {

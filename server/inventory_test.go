@@ -171,7 +171,7 @@ func (c *caller) inventory(first int) inventory {
 		}
 	}
 	for _, m := range meanings {
-		require.NotEmpty(c.t, own[m], "there is no %s", m)
+		require.NotEmpty(c.t, own[m], "the inventory has no %s", m)
 	}
 	return own
 }

@@ -95,7 +95,7 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	measured := c.direct("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
 	require.Less(t, measured.largest, 256<<10, "the largest write")
-	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory alive beyond that before")
+	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory in use during the request")
 
 	got := c.direct("/videos?limit=5000", true)
 	var page client.VideoPage
@@ -161,7 +161,7 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: %d bytes in %d rows", target, len(got.body), len(rows))
 					for _, row := range rows {
 						id := row.id()
-						require.False(t, seen[id], "%s was met twice", id)
+						require.False(t, seen[id], "%s was returned twice", id)
 						seen[id] = true
 					}
 					header := got.Header.Get("Link")

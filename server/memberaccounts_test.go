@@ -111,7 +111,7 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 		require.Equal(t, int64(4), c.readCollection(id).AccountCount.MustGet())
 		require.Equal(t, int64(700), *page.Data[2].TotalViews)
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
-		require.Nil(t, page.Data[1].LatestFollowersCount, "not given is not 0")
+		require.Nil(t, page.Data[1].LatestFollowersCount, "an unknown value is null, not 0")
 
 		t.Run("stopped ones are left out unless they are asked for", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)

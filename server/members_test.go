@@ -74,7 +74,7 @@ func TestMembers_areAddedAndRemoved(t *testing.T) {
 			step(http.MethodDelete, "removed", []string{strings.ToUpper(ids[0].String())}, 1)
 			step(http.MethodDelete, "removed", ids, 0)
 		}
-		require.False(t, c.video(one.String()).Removed, "it stays tracked")
+		require.False(t, c.video(one.String()).Removed, "the video stays tracked")
 	})
 }
 
@@ -191,7 +191,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			labelled := []uuid.UUID{}
 			for _, v := range c.list("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, by however many ways")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, although the video is in the collection in several ways")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}
@@ -209,7 +209,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			c.stop(http.StatusOK, later.String(), laterTagged.String())
 			holds(added, byAccount, tagged, all)
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
-			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped one keeps its labels")
+			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
 		t.Run("taking out acts on what was added alone", func(t *testing.T) {
 			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
@@ -322,7 +322,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
 		p := c.send(http.MethodGet, target+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor leads on in its own list alone")
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for its own list")
 	}
 }
 
@@ -338,7 +338,7 @@ func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first of the asked order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)

@@ -62,7 +62,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, []int64{1032 - int64(i), 7, 6600 - 200*int64(i), 64 - 2*int64(i), 2, 66 - 2*int64(i), 2},
 				[]int64{*p.Followers, *p.Following, *p.Views, *p.Likes, *p.Shares, *p.Engagements, *p.Videos})
-			require.Nil(t, p.Comments, "not given is not 0")
+			require.Nil(t, p.Comments, "an unknown value is null, not 0")
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
@@ -130,7 +130,7 @@ func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 		require.Equal(t, a.daysAgo(0), account[0].Date.String())
 		require.Equal(t, a.daysAgo(0), organisation[0].Date.String())
 		earlier := "end_date=" + a.daysAgo(1)
-		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the latest of the range")
+		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the latest point of the range")
 		require.Equal(t, a.daysAgo(1), c.organisationHistory(earlier)[0].Date.String())
 	})
 }

@@ -158,7 +158,7 @@ func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 			a.Clock.Advance(1e9)
 			got := c.list("order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first of the asked order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)

@@ -86,7 +86,7 @@ func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
 				for range limit {
 					q := take(limit)
 					require.False(t, q.Exceeded)
-					require.Less(t, q.Remaining, last, "what is left never rises within a window")
+					require.Less(t, q.Remaining, last, "the remaining quota never rises within a window")
 					last = q.Remaining
 					pass(time.Millisecond)
 				}

@@ -122,9 +122,9 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	a, b := twoServers(t, redistest.Start(t))
 	c := a.newCaller(t, store.TierLimited)
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
-	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "more tokens give no more")
+	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "the limit does not depend on the number of tokens")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, countAccepted([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "another organisation has its own")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "another organisation has its own limit")
 	for range 30 {
 		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
 		b.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
@@ -161,7 +161,7 @@ func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
 	got := c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"), "the next window")
 	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
-	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "given back")
+	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "the request with 304 is not counted")
 }
 
 func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
@@ -188,7 +188,7 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	a.Clock.Advance(time.Second)
 	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 1, a, b)
-	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil), "shared again")
+	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil), "the limit is shared again")
 	requireLogged(t, 1, 1, a, b)
 }
 
@@ -199,7 +199,7 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
 	both := []*caller{c, c.on(b)}
-	require.Equal(t, 10, countAccepted(both, 14, http.MethodGet, "/videos", nil), "each counts by itself")
+	require.Equal(t, 10, countAccepted(both, 14, http.MethodGet, "/videos", nil), "each server counts by itself")
 	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
 	r.Start()
 	a.Clock.Advance(time.Second)
@@ -228,7 +228,7 @@ func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 				slow++
 			}
 		}
-		require.LessOrEqual(t, slow, 3, "one, and what a busy machine adds")
+		require.LessOrEqual(t, slow, 3, "one request waits, and a busy machine may delay a few more")
 		clock.Advance(time.Second)
 	}
 	r.Thaw()
@@ -255,7 +255,7 @@ func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
 	n, err := r.Get(t.Context(), "reeltally:limit:key").Int()
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
-	require.Empty(t, log.String(), "it says nothing about Redis")
+	require.Empty(t, log.String(), "a closed connection is not an error of Redis")
 }
 
 func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
@@ -268,7 +268,7 @@ func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)
 	require.Contains(t, log.String(), "WRONGPASS")
-	require.Contains(t, log.String(), "each server counts rate limits by itself", "what follows from it")
+	require.Contains(t, log.String(), "each server counts rate limits by itself", "the message explains the consequence")
 	require.NotContains(t, log.String(), "wr0ngsecret")
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("\n")))
 }

@@ -71,7 +71,7 @@ func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 				a.Clock.Advance(17 * time.Minute)
 				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusOK))
 				require.Nil(t, got.LatestUpdatedAt)
-				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "it is a full hour")
+				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "the time is a full hour")
 				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
 				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
 				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
@@ -95,7 +95,7 @@ func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 		for kind, want := range map[string]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []store.Lane{store.LaneInteractive}, Limit: 10, Lease: time.Minute})
 			require.NoError(t, err)
-			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
+			require.Len(t, claim.Targets, 1, "all targets are due, and the refreshed one is first")
 			require.Equal(t, want, claim.Targets[0].Link)
 		}
 	})

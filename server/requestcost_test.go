@@ -208,7 +208,7 @@ func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 	// A dead link is requested twice. The second answer has a body, which ends the connection. With more than one handshake for each link,
 	// the client would use more than a second of processor time.
 	require.Less(t, world.Connections(), 600)
-	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the client's half and the platform's")
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "handshakes of client and platform")
 }
 
 // TestRequestCost_limitsShortLinksOfAnOrganisation makes the platform delay 16 short links of one organisation. The other requests of

@@ -109,7 +109,7 @@ func (p *prober) probe(op *contractOperation, s slot) {
 		}
 	}
 	if !slices.Contains(meaningsOf(op, s.name), freeText) {
-		require.Positive(p.t, named, "%s: nothing that an organisation has fits %s %s", op.id, s.in, s.name)
+		require.Positive(p.t, named, "%s: no item of an organisation can be named in %s %s", op.id, s.in, s.name)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestTrack_addsTheVideoToCollections(t *testing.T) {
 
 		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
 		page := c.list("collections=" + v.LabelIds[0].String())
-		require.Len(t, page.Data, 2, "a root collection of that name is used, not made again")
+		require.Len(t, page.Data, 2, "an existing root collection with the name is used")
 
 		t.Run("unknown ones fail and nothing is tracked", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
@@ -102,7 +102,7 @@ func TestTrack_refusesOtherLinks(t *testing.T) {
 		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults at once: %s", p.Detail)
+	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
 
 	var many strings.Builder
 	for n := range 9_000 {

@@ -63,7 +63,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.Equal(t, "<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade", v.Title)
 		require.Equal(t, int64(3_000_000_000), *v.LatestViews)
 		require.Equal(t, int64(0), *v.LatestComments)
-		require.Nil(t, v.LatestShares, "not given is not 0")
+		require.Nil(t, v.LatestShares, "an unknown value is null, not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
 		require.Equal(t, []string{"song", "https://music.example.test/1", "p1"}, []string{*v.SongName, *v.SongLink, v.AdProductIDShop})
@@ -124,7 +124,7 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 		v := c.video(id)
 		require.InDeltaSlice(t, []float64{100, 150, 220, 1900}, []float64{*v.Increase1D, *v.Increase7D, *v.Increase14D, *v.Increase30D}, 1e-9)
 		median := *c.account(v.LinkedAccountID.String()).MedianViews
-		require.InDelta(t, 60, median, 1e-9, "of 20, 40, 60, 80 and its own 400")
+		require.InDelta(t, 60, median, 1e-9, "the median of 20, 40, 60, 80 and 400")
 		require.InDelta(t, 400/median, *v.OutlierMultiplier, 1e-9)
 	})
 }

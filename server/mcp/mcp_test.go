@@ -125,7 +125,7 @@ func TestArguments_ofTheSameNameGetAPrefix(t *testing.T) {
 	require.Equal(t, "*", sent.Header.Get("If-Match"))
 	require.Equal(t, "application/json", sent.Header.Get("Content-Type"))
 	require.JSONEq(t, `{"big":12345678901234567890,"name":"new"}`, string(body))
-	require.Contains(t, string(body), "12345678901234567890", "members are handed on as they were sent")
+	require.Contains(t, string(body), "12345678901234567890", "members are passed on unchanged")
 }
 
 func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
@@ -217,7 +217,7 @@ func TestOutputSchema_matchesEveryResponse(t *testing.T) {
 		{"type": "object", "additionalProperties": false, "description": "Empty: It comes later."}]}`, asJSON(t, listed.OutputSchema))
 	require.Equal(t, []any{"/data/*/a~1b~0c", "/data/*/name", "/items/*/a~1b~0c", "/items/*/name"}, listed.Meta["reeltally/foreign_text"])
 	require.Contains(t, listed.Description, "`list_things` with `link=…`")
-	require.Contains(t, listed.Description, "`GET /nothing`", "what is no operation keeps its words")
+	require.Contains(t, listed.Description, "`GET /nothing`", "a path that is not an operation is unchanged")
 }
 
 func TestResult_marksAllForeignText(t *testing.T) {

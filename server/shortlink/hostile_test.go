@@ -86,7 +86,7 @@ func TestResolver_reachesNoInternalAddress(t *testing.T) {
 			require.Error(t, err, l.URL)
 			require.Equal(t, l.Redirect, stopped(err), "%q: %v", l.URL, err)
 		}
-		require.GreaterOrEqual(t, int(asked.Load()), len(links), "each was asked for")
+		require.GreaterOrEqual(t, int(asked.Load()), len(links), "each link was requested")
 	})
 	t.Run("past every check but the dialer's", func(t *testing.T) {
 		for _, l := range links {

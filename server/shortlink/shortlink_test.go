@@ -236,7 +236,7 @@ func TestResolver_keepsNoCookies(t *testing.T) {
 		_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 		require.NoError(t, err)
 	}
-	require.Len(t, w.headers(), 4, "nothing is kept between calls")
+	require.Len(t, w.headers(), 4, "there is no cache")
 	for _, header := range w.headers() {
 		require.Empty(t, header.Get("Cookie"))
 	}
@@ -336,7 +336,7 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
 	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
-	require.Contains(t, log.String(), `"level":"WARN"`, "a platform's name that stands for an inner address is worth a line")
+	require.Contains(t, log.String(), `"level":"WARN"`, "a host of a platform with an internal address is logged")
 	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
 
@@ -355,7 +355,7 @@ func TestResolver_usesTheBaseURL(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tiktokLink, got.Canonical)
 		got, err = r.Resolve(t.Context(), parse(t, "https://www.facebook.com/share/1AbCdEfGh/"))
-		require.NoError(t, err, "a relative redirect is one of the platform, not of the stand-in")
+		require.NoError(t, err, "a relative redirect is relative to the platform, not to the base URL")
 		require.Equal(t, "https://www.facebook.com/reel/"+facebookID, got.Canonical)
 		for _, short := range []string{"https://vm.tiktok.com/ZMabc0001/", "https://vm.tiktok.com/ZMabc0002/"} {
 			_, err = r.Resolve(t.Context(), parse(t, short))
@@ -365,7 +365,7 @@ func TestResolver_usesTheBaseURL(t *testing.T) {
 		requireCode(t, err, shortlink.CodeNotFound)
 	}
 	for _, address := range w.dialed() {
-		require.Equal(t, w.plain.Listener.Addr().String(), address, "the platforms themselves are never connected to")
+		require.Equal(t, w.plain.Listener.Addr().String(), address, "the real platforms are never connected to")
 	}
 }
 

@@ -148,7 +148,7 @@ func TestHandler_compresses(t *testing.T) {
 				return
 			}
 			require.Equal(t, "gzip", resp.Header().Get("Content-Encoding"))
-			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "one ETag would mean two byte sequences")
+			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "one ETag must not mean two byte sequences")
 			z, err := gzip.NewReader(resp.Body)
 			require.NoError(t, err)
 			decoded, err := io.ReadAll(z)
