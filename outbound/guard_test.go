@@ -155,22 +155,22 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 		dialed  []string
 		refused bool
 	}{
-		"a public name":                      {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a public name of both families":     {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
-		"an A record in its mapped form":     {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a public literal":                   {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
-		"a name that is private":             {"example.com:443", addrs("10.0.0.1"), nil, true},
-		"a name that is this machine":        {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
-		"a mapped loopback record":           {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
-		"a name that is partly private":      {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"the metadata address":               {"169.254.169.254:443", nil, nil, true},
-		"a mapped literal":                   {"[::ffff:93.184.215.14]:443", nil, nil, true},
-		"a literal with a zone":              {"[fe80::1%eth0]:443", nil, nil, true},
-		"a decimal address that is resolved": {"2130706433:443", addrs("127.0.0.1"), nil, true},
-		"a hexadecimal one that is resolved": {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
-		"another port":                       {"example.com:8443", addrs("93.184.215.14"), nil, true},
-		"no port":                            {"example.com:", addrs("93.184.215.14"), nil, true},
-		"a port by name":                     {"example.com:https", addrs("93.184.215.14"), nil, true},
+		"a public name":                              {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public name of both families":             {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
+		"an IPv4 record in IPv4-mapped form":         {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public literal":                           {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
+		"a name with a private address":              {"example.com:443", addrs("10.0.0.1"), nil, true},
+		"a name of this machine":                     {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
+		"a mapped loopback record":                   {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
+		"a name with a public and a private address": {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"the metadata address":                       {"169.254.169.254:443", nil, nil, true},
+		"a mapped literal":                           {"[::ffff:93.184.215.14]:443", nil, nil, true},
+		"a literal with a zone":                      {"[fe80::1%eth0]:443", nil, nil, true},
+		"a decimal address that is resolved":         {"2130706433:443", addrs("127.0.0.1"), nil, true},
+		"a hexadecimal address that is resolved":     {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
+		"another port":                               {"example.com:8443", addrs("93.184.215.14"), nil, true},
+		"no port":                                    {"example.com:", addrs("93.184.215.14"), nil, true},
+		"a port by name":                             {"example.com:https", addrs("93.184.215.14"), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,9 +226,9 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	var r recorder
 	lookup, asked := answers(addrs("93.184.215.14"))
 	for name, g := range map[string]*outbound.Guard{
-		"no rule":      {Lookup: lookup, Dial: r.dial},
-		"another host": {Reach: operated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
-		"another port": {Reach: operated("example.com:80"), Lookup: lookup, Dial: r.dial},
+		"no Reach function": {Lookup: lookup, Dial: r.dial},
+		"another host":      {Reach: operated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
+		"another port":      {Reach: operated("example.com:80"), Lookup: lookup, Dial: r.dial},
 	} {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError

@@ -53,7 +53,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 		links := members(1, 9)
 		known := c.follow(links[1])
 
-		t.Run("200 when every link was saved", func(t *testing.T) {
+		t.Run("200 if every link was tracked", func(t *testing.T) {
 			got := c.bulkAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
@@ -68,7 +68,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the account keeps its tracking type")
 		})
 
-		t.Run("207 when some were saved", func(t *testing.T) {
+		t.Run("207 if some links were tracked", func(t *testing.T) {
 			got := c.bulkAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 5, Succeeded: 1, Failed: 4}, got.Summary)
@@ -84,7 +84,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("422 when none could be saved", func(t *testing.T) {
+		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			got := c.bulkAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
 			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
@@ -100,7 +100,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "as first sent")
 		})
 
-		t.Run("so do its id and its handle, once that is known", func(t *testing.T) {
+		t.Run("its id and its handle count as one after the first fetch", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
 			c.follow(byID)
 			a.fetchProfiles(func(target store.Target) store.AccountFacts {
@@ -130,7 +130,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "new_only", *c.account(known.String()).TrackingType)
 		})
 
-		t.Run("one that was only linked is new", func(t *testing.T) {
+		t.Run("an account that was only linked is new", func(t *testing.T) {
 			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
 			got := c.bulkAccounts(http.StatusOK, []string{accountLink})
 			require.False(t, got.Results[0].WasExisting)
@@ -194,7 +194,7 @@ func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.
 		require.Empty(t, beyond.PendingTmvQueue.Videos)
 		require.Equal(t, 10, a.claimDueAccounts())
 
-		t.Run("the others come with the subscription", func(t *testing.T) {
+		t.Run("the others are fetched after a subscription starts", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
 			require.Equal(t, 12, a.claimDueAccounts())
@@ -237,7 +237,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			ids[n] = c.follow(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("200 when all were stopped, each once", func(t *testing.T) {
+		t.Run("200 if all were stopped, each once", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -258,7 +258,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})
-		t.Run("207 when an id is unknown", func(t *testing.T) {
+		t.Run("207 if an id is unknown", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusMultiStatus, ids[2], unknownID, links[3])
 			require.False(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
@@ -267,7 +267,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Len(t, c.accounts(""), 2)
 			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails it as a whole", func(t *testing.T) {
+		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)

@@ -214,7 +214,7 @@ func TestListAccounts_orders(t *testing.T) {
 			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
 		} {
 			require.Equal(t, want, handles(c.accounts(query)), query)
-			t.Run("pages and cursors go through it whole: "+query, func(t *testing.T) {
+			t.Run("pages and cursors return all rows: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -283,7 +283,7 @@ func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
 		require.Equal(t, client.Pagination{Page: 1, Limit: 5000}, c.accountPage("username=nobody").Pagination)
 
-		t.Run("the client of the contract reads both", func(t *testing.T) {
+		t.Run("the generated client parses both", func(t *testing.T) {
 			got, err := c.ListAccountsWithResponse(t.Context(), &client.ListAccountsParams{})
 			require.NoError(t, err)
 			array, err := got.JSON200.AsAccountArray()
@@ -396,7 +396,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("pages and cursors go through it whole", func(t *testing.T) {
+		t.Run("pages and cursors return all rows", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {
@@ -417,7 +417,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("stopped ones are listed when asked for", func(t *testing.T) {
+		t.Run("stopped videos are included on request", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)

@@ -28,7 +28,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 		require.Equal(t, "latest_30", *got.TrackingType)
 		require.Equal(t, accountLink, got.AccountLink)
 
-		t.Run("again, in another spelling, it says that it already is, and keeps its tracking type", func(t *testing.T) {
+		t.Run("a second request with another form of the link says already and keeps the tracking type", func(t *testing.T) {
 			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
@@ -114,15 +114,15 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 	}
 	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "the operation needs an account")
 	for name, body := range map[string]any{
-		"link missing":         map[string]any{},
-		"link null":            map[string]any{"link": nil},
-		"link empty":           map[string]any{"link": ""},
-		"link too long":        map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
-		"an unknown type":      map[string]any{"link": accountLink, "tracking_type": "some"},
-		"a null type":          map[string]any{"link": accountLink, "tracking_type": nil},
-		"an id that is none":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
-		"a name that is blank": map[string]any{"link": accountLink, "collection_names": []string{"  "}},
-		"label_ids":            map[string]any{"link": accountLink, "label_ids": []string{}},
+		"link missing":    map[string]any{},
+		"link null":       map[string]any{"link": nil},
+		"link empty":      map[string]any{"link": ""},
+		"link too long":   map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
+		"an unknown type": map[string]any{"link": accountLink, "tracking_type": "some"},
+		"a null type":     map[string]any{"link": accountLink, "tracking_type": nil},
+		"an invalid id":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
+		"a blank name":    map[string]any{"link": accountLink, "collection_names": []string{"  "}},
+		"label_ids":       map[string]any{"link": accountLink, "label_ids": []string{}},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
@@ -231,7 +231,7 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 		}
 		require.Equal(t, []bool{true, true, true, false}, removed())
 
-		t.Run("tracked again, it takes up those that were found through it", func(t *testing.T) {
+		t.Run("tracking the account again tracks its videos again", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
 			a.fetchProfiles(func(store.Target) store.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })

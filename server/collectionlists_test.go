@@ -141,7 +141,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		t.Run("what existed throughout is met once while others are made and deleted", func(t *testing.T) {
+		t.Run("lasting collections are returned once while others are created and deleted", func(t *testing.T) {
 			met := map[uuid.UUID]int{}
 			cursor := ""
 			for {

@@ -88,7 +88,7 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 		t.Run("a null parent is the root", func(t *testing.T) {
 			require.Nil(t, c.readCollection(c.collection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
 		})
-		t.Run("a hundred characters are a hundred, however many bytes", func(t *testing.T) {
+		t.Run("a name may have 100 characters of several bytes", func(t *testing.T) {
 			for _, letter := range []string{"a", "é", "👩"} {
 				name := strings.Repeat(letter, 100)
 				require.Equal(t, name, c.readCollection(c.collection(map[string]any{"name": name})).Name)
@@ -99,7 +99,7 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
 		})
-		t.Run("protected from the start has no password", func(t *testing.T) {
+		t.Run("a new collection cannot be protected, because it has no password", func(t *testing.T) {
 			before := c.collections("").Count
 			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).refuses(http.StatusConflict, server.CodePasswordRequired)
 			require.Equal(t, "/access", *p.Errors[0].Pointer)
@@ -252,7 +252,7 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 		ok, err := store.PasswordMatches(t.Context(), password, *kept.PasswordHash)
 		require.NoError(t, err)
 		require.True(t, ok)
-		t.Run("a later change keeps it", func(t *testing.T) {
+		t.Run("a later change keeps the password", func(t *testing.T) {
 			c.patch(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)

@@ -45,7 +45,7 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
 			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		}
-		t.Run("two lines of it are one list", func(t *testing.T) {
+		t.Run("two If-Match lines are one list", func(t *testing.T) {
 			lines := func(tags ...string) int {
 				t.Helper()
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
@@ -64,18 +64,18 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 			c.addVideos(id, c.track(tiktokLink))
 			rename("g", seen).is(http.StatusNoContent)
 		})
-		t.Run("a tag of the counts is stale when they change", func(t *testing.T) {
+		t.Run("an ETag with counts is stale after the counts change", func(t *testing.T) {
 			seen := c.tag(id, "?include_counts=true")
 			c.addVideos(id, c.track(numbered(1)))
 			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
-		t.Run("without it the last writer wins", func(t *testing.T) {
+		t.Run("without If-Match the last write wins", func(t *testing.T) {
 			c.patch(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
 		})
-		t.Run("an unknown collection is not found first", func(t *testing.T) {
+		t.Run("an unknown collection is not found", func(t *testing.T) {
 			c.patch(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("deleting asks the same", func(t *testing.T) {
+		t.Run("DELETE checks If-Match as well", func(t *testing.T) {
 			remove := func(ifMatch string) answer {
 				t.Helper()
 				return c.send(http.MethodDelete, "/collections/"+id.String(), nil, "If-Match", ifMatch)

@@ -215,15 +215,15 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 		c.send(op.Method, target, body, "Content-Type", "").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		c.send(op.Method, target, body, "Content-Encoding", "gzip").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		for name, broken := range map[string]string{
-			"half":         `{"link": `,
-			"text after":   `{} {}`,
-			"no object":    `[]`,
-			"empty":        ``,
-			"invalid UTF8": "{\"a\": \"\xff\"}",
-			"NUL":          `{"a": "\u0000"}`,
-			"surrogate":    `{"a": "\ud800"}`,
-			"twice":        `{"a": 1, "a": 1}`,
-			"unknown":      `{"surprise": 1}`,
+			"half":                 `{"link": `,
+			"text after the value": `{} {}`,
+			"not an object":        `[]`,
+			"empty":                ``,
+			"invalid UTF8":         "{\"a\": \"\xff\"}",
+			"NUL":                  `{"a": "\u0000"}`,
+			"surrogate":            `{"a": "\ud800"}`,
+			"twice":                `{"a": 1, "a": 1}`,
+			"unknown":              `{"surprise": 1}`,
 		} {
 			if broken == "" && !op.Operation.RequestBody.Value.Required {
 				continue

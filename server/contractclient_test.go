@@ -140,7 +140,7 @@ func (t checking) RoundTrip(req *http.Request) (*http.Response, error) {
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if faults := t.check(req, op, params, refused, resp, body); len(faults) > 0 {
-		return nil, fmt.Errorf("%s %s → %d breaks the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
+		return nil, fmt.Errorf("%s %s → %d violates the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
 	}
 	return resp, nil
 }
@@ -190,16 +190,16 @@ func (t checking) check(req *http.Request, op *contractOperation, params map[str
 	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		checkProblem(resp, body, fail)
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead {
-		fail("an error that is no problem+json")
+		fail("the error is not problem+json")
 	}
 	if what := internalText(randomText.ReplaceAllString(string(body), "")); what != "" && (op != nil || status >= 400) {
-		fail("internal text %q in the answer", what)
+		fail("the response contains the internal text %q", what)
 	}
 	if op == nil {
 		return faults
 	}
 	if refused != nil && status < 400 {
-		fail("the contract refuses the request, the server took it: %w", refused)
+		fail("the server accepted a request that violates the contract: %w", refused)
 	}
 	checkHeaders(resp, fail)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
@@ -253,7 +253,7 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a repeated response has the request id of the first request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
-		fail("problem does not fit its answer: %+v", p)
+		fail("the problem does not match its response: %+v", p)
 	}
 }
 

@@ -159,9 +159,9 @@ func (f *fuzz) exchange(r *generated) {
 			f.send(again.expects(refused, "the cursor was changed"))
 		case 1:
 			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[first(r.get("order_direction"))])
-			f.send(again.expects(refused, "the cursor is of the other direction"))
+			f.send(again.expects(refused, "the cursor belongs to the other direction"))
 		default:
-			f.send(again.expects(accepted, "the cursor is genuine"))
+			f.send(again.expects(accepted, "the cursor is valid"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}

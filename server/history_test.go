@@ -57,12 +57,12 @@ func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
 			require.Len(t, c.history(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("nothing is invented before the first point and after the last", func(t *testing.T) {
+		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
 			require.Len(t, c.history(id, "start_date="+a.daysAgo(89)), 40)
 			require.Empty(t, c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
 		})
-		t.Run("a day keeps its last numbers", func(t *testing.T) {
+		t.Run("a day has the last counts", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
 			a.fetch(views(9999))
 			require.Equal(t, int64(9999), *c.history(id, "")[0].Views)

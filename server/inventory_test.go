@@ -197,7 +197,7 @@ func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 			return string(found[1])
 		}
 	}
-	require.Fail(c.t, "there is no list of two", op.id)
+	require.Fail(c.t, "there is no list with two rows", op.id)
 	return ""
 }
 

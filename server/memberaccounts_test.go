@@ -113,14 +113,14 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
 		require.Nil(t, page.Data[1].LatestFollowersCount, "an unknown value is null, not 0")
 
-		t.Run("stopped ones are left out unless they are asked for", func(t *testing.T) {
+		t.Run("stopped accounts are included only on request", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
 			require.Equal(t, "dora anna carl", c.accountNames(id, ""))
 			require.Equal(t, "dora bert anna carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("pages neither overlap nor skip", func(t *testing.T) {
+		t.Run("pages have no overlap and no gap", func(t *testing.T) {
 			for order := range store.AccountOrders {
 				for _, way := range []string{"asc", "desc"} {
 					query := "include_removed=true&order_by=" + order + "&order_direction=" + way
@@ -141,7 +141,7 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 				}
 			}
 		})
-		t.Run("the lower tiers get one, masked", func(t *testing.T) {
+		t.Run("lower tiers get one masked account", func(t *testing.T) {
 			next := *c.memberAccounts(id, "order_by=username&limit=1").Pagination.NextCursor
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierLimited))
 			a.Clock.Advance(time.Second)

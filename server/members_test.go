@@ -136,7 +136,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	}
 	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
 	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
-	t.Run("a page has 100 unless it is asked for more", func(t *testing.T) {
+	t.Run("a page has 100 rows by default", func(t *testing.T) {
 		page := c.memberVideos(id, "")
 		require.Len(t, page.Data, 100)
 		require.Equal(t, int64(101), page.Pagination.Total)
@@ -201,7 +201,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 		holds(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
-		t.Run("later videos of the account and of the hashtag come in by themselves", func(t *testing.T) {
+		t.Run("later videos of the account and of the hashtag are added automatically", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
 			holds(added, byAccount, tagged, all, later)
 			fetch()
@@ -211,7 +211,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
-		t.Run("taking out acts on what was added alone", func(t *testing.T) {
+		t.Run("only videos that were added can be removed", func(t *testing.T) {
 			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
 			holds(added, byAccount, tagged, all)

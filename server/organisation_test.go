@@ -71,7 +71,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("nothing is invented before the first point and after the last", func(t *testing.T) {
+		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
 			require.Len(t, c.accountHistory(accountLink, "start_date="+a.daysAgo(700)), 33)
 			require.Empty(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))

@@ -59,7 +59,7 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 		t.Run("a page far past the end is empty", func(t *testing.T) {
 			require.Empty(t, c.list("page=2147483647&limit=5000").Data)
 		})
-		t.Run("a list of nothing has no pages", func(t *testing.T) {
+		t.Run("an empty list has no pages", func(t *testing.T) {
 			p := c.list("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
 			require.Equal(t, int32(5000), p.Limit, "the default")
@@ -86,7 +86,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
 				got := c.list(query.Encode())
 				if got.Pagination.Page != page {
-					rt.Fatalf("page %d says that it is %d", page, got.Pagination.Page)
+					rt.Fatalf("page %d has the number %d", page, got.Pagination.Page)
 				}
 				for _, v := range got.Data {
 					met[v.AdID]++
@@ -102,7 +102,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 			}
 			for id := range throughout {
 				if met[id] != 1 {
-					rt.Fatalf("a video was met %d times", met[id])
+					rt.Fatalf("a video was returned %d times", met[id])
 				}
 			}
 		})
@@ -127,9 +127,9 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 	t.Run("another order", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
 	t.Run("another direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
 	t.Run("another filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("one filter more", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
 	t.Run("another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
-	t.Run("a bit changed, anywhere", func(t *testing.T) {
+	t.Run("any changed bit", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
 		require.NoError(t, err)
 		for i := range raw {
@@ -140,7 +140,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 		refused(c, list+"&cursor="+next[:len(next)-2])
 		refused(c, list+"&cursor="+next+"AA")
 	})
-	t.Run("with a page it is refused", func(t *testing.T) {
+	t.Run("a cursor together with a page is refused", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "conflict", p.Errors[0].Code)
 	})
@@ -241,12 +241,12 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 		}
 		require.Equal(t, want, seen, list)
 	}
-	t.Run("a list without pages has none", func(t *testing.T) {
+	t.Run("a list without pages has no Link header", func(t *testing.T) {
 		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
 			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
 		}
 	})
-	t.Run("nor has one that did not change", func(t *testing.T) {
+	t.Run("an unchanged list has no Link header", func(t *testing.T) {
 		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
 		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
 	})

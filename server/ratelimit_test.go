@@ -34,10 +34,10 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	for range 5 {
 		c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 	}
-	t.Run("another token of the organisation gives no more", func(t *testing.T) {
+	t.Run("another token of the organisation has the same limit", func(t *testing.T) {
 		other.send(http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 	})
-	t.Run("HEAD counts as its GET", func(t *testing.T) {
+	t.Run("HEAD counts as GET", func(t *testing.T) {
 		c.send(http.MethodHead, "/videos", nil).is(http.StatusTooManyRequests)
 	})
 	t.Run("another operation has its own bucket", func(t *testing.T) {

@@ -268,7 +268,7 @@ func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)
 	require.Contains(t, log.String(), "WRONGPASS")
-	require.Contains(t, log.String(), "each server counts rate limits by itself", "the message explains the consequence")
+	require.Contains(t, log.String(), "each server counts rate limits in its own memory", "the message explains the consequence")
 	require.NotContains(t, log.String(), "wr0ngsecret")
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("\n")))
 }

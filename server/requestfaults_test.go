@@ -138,7 +138,7 @@ func unknownParameter(g *generator, r *generated) *generated {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
 	r.tail = oneOf(g.draw, names) + oneOf(g.draw, []string{"=1", "", "="})
-	return r.expects(refused, "%.100s is no parameter", r.tail)
+	return r.expects(refused, "%.100s is not a parameter", r.tail)
 }
 
 func repeatedParameter(g *generator, r *generated) *generated {
@@ -268,7 +268,7 @@ func wrongLink(g *generator, r *generated) *generated {
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		if natural := meaningsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && natural != nil && mustBeLink(p.Schema.Value, natural) {
 			r.set(p.Name, draw(natural))
-			return r.expects(refused, "%s is no link of the kind", p.Name)
+			return r.expects(refused, "%s is not a link of the kind", p.Name)
 		}
 	}
 	return nil
@@ -287,7 +287,7 @@ func wrongRange(g *generator, r *generated) *generated {
 	if r.isHistory() && g.chance(50) {
 		r.drop(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
-		return r.expects(refused, "%s is older than is kept", pair[0])
+		return r.expects(refused, "%s is older than the tier allows", pair[0])
 	}
 	r.set(pair[0], start)
 	r.set(pair[1], end)
@@ -303,7 +303,7 @@ func pageWithoutPages(g *generator, r *generated) *generated {
 	} else {
 		r.drop("paginated")
 	}
-	return r.expects(refused, "page 2 of what has no pages")
+	return r.expects(refused, "page 2 of a list without pages")
 }
 
 func foreignCursor(g *generator, r *generated) *generated {
@@ -315,7 +315,7 @@ func foreignCursor(g *generator, r *generated) *generated {
 		r.set("paginated", "true")
 	}
 	r.set("cursor", oneOf(g.draw, []string{oneOf(g.draw, g.theirs[pageCursor]), oneOf(g.draw, g.nobodys[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ours[videoID][0]}))
-	return r.expects(impossible, "the cursor is not of this list")
+	return r.expects(impossible, "the cursor belongs to another list")
 }
 
 func wrongHeader(g *generator, r *generated) *generated {
@@ -338,7 +338,7 @@ func corruptedBytes(g *generator, r *generated) *generated {
 	} else {
 		r.target = "/" + strings.TrimPrefix(string(g.garble([]byte(g.targetOf(r)))), "/")
 	}
-	return r.expects(anyAnswer, "garbled")
+	return r.expects(anyAnswer, "corrupted bytes")
 }
 
 func (g *generator) garble(b []byte) []byte {

@@ -92,7 +92,7 @@ func FuzzQuery(f *testing.F) {
 		values, faults := checkQuery(raw, op)
 		for _, fault := range faults {
 			if fault.Detail == "" || fault.Code == "" || fault.Name == nil || !utf8.ValidString(fault.Detail) || !utf8.ValidString(*fault.Name) {
-				t.Fatalf("fault without words: %+v", fault)
+				t.Fatalf("fault without code or detail: %+v", fault)
 			}
 		}
 		if len(faults) > 0 {
@@ -121,7 +121,7 @@ func FuzzJSON(f *testing.F) {
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
-					t.Fatalf("fault without a place: %+v", fault)
+					t.Fatalf("fault without a valid pointer: %+v", fault)
 				}
 			}
 			return

@@ -45,7 +45,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d things were named in %d rounds", p.sent, rounds)
+		t.Logf("%d items were named in %d rounds", p.sent, rounds)
 		require.Equal(t, before, rowsOf(t, a.DB, theirs))
 	})
 }
@@ -116,7 +116,7 @@ func (p *prober) probe(op *contractOperation, s slot) {
 // probeAll sends a request with foreign names in all slots.
 func (p *prober) probeAll(op *contractOperation, slots []slot) {
 	p.t.Helper()
-	p.compare(op, "all things are another's", func(r *generated, things inventory) {
+	p.compare(op, "all names are of another organisation", func(r *generated, things inventory) {
 		for i, s := range slots {
 			if m := meaningsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
 				r.put(s, things[m][i%len(things[m])])

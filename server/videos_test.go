@@ -187,10 +187,10 @@ func TestVideo_notFound(t *testing.T) {
 			require.Contains(t, p.Detail, "no video")
 		}
 	}
-	t.Run("GET /videos/bulk is no operation of its own", func(t *testing.T) {
+	t.Run("GET /videos/bulk is not an operation", func(t *testing.T) {
 		c.send(http.MethodGet, "/videos/bulk", nil).refuses(http.StatusNotFound, server.CodeNotFound)
 	})
-	t.Run("what no text may contain is invalid", func(t *testing.T) {
+	t.Run("text with NUL or invalid UTF-8 is refused", func(t *testing.T) {
 		for _, broken := range []string{"a%00b", "%ff%fe"} {
 			p := c.send(http.MethodGet, "/videos/"+broken, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "encoding", p.Errors[0].Code)
@@ -314,7 +314,7 @@ func TestListVideos_filters(t *testing.T) {
 		} {
 			require.Equal(t, want, found(c, query), query)
 		}
-		t.Run("stopped videos are left out unless they are asked for", func(t *testing.T) {
+		t.Run("stopped videos are included only on request", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
 			require.Equal(t, "Five Four One Two", found(c, ""))
 			require.Equal(t, all, found(c, "include_removed=true"))
@@ -446,7 +446,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
-	t.Run("all faults at once, each with what is allowed", func(t *testing.T) {
+	t.Run("all faults are reported, each with the allowed values", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 5)
 		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")

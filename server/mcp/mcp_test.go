@@ -261,16 +261,16 @@ func TestCall_survivesAPanic(t *testing.T) {
 func TestNew_refusesAContractThatCannotBecomeTools(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ paths, says string }{
-		"a schema within itself": {`
+		"a recursive schema": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Loop"}}}}}}}`,
 			"deeper than 32"},
 		"a body that is an array": {`
   /a: {post: {operationId: a, requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}, responses: ` + ok + `}}`,
 			"not a JSON object"},
-		"an answer that is a text": {`
+		"a response that is a text": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {type: string}}}}}}}`,
 			"neither an object nor an array"},
-		"names that clash twice": {`
+		"two names that still clash with a prefix": {`
   /a:
     post:
       operationId: a

@@ -65,7 +65,7 @@ func parts(t *testing.T) []string {
 func TestHandler_servesAllFiles(t *testing.T) {
 	t.Parallel()
 
-	t.Run("the page and everything it loads, each with its type", func(t *testing.T) {
+	t.Run("the page and its files have the right type", func(t *testing.T) {
 		t.Parallel()
 		types := map[string]string{}
 		for _, name := range append(parts(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
@@ -88,7 +88,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}, types)
 	})
 
-	t.Run("a policy without inline scripts and other hosts, on errors too", func(t *testing.T) {
+	t.Run("the policy forbids inline scripts and other hosts, also for errors", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/nothing"} {
 			resp := get(t, http.MethodGet, target)
@@ -99,7 +99,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("nothing else", func(t *testing.T) {
+	t.Run("other paths", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
@@ -108,7 +108,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("GET and HEAD alone", func(t *testing.T) {
+	t.Run("only GET and HEAD", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodPost, "/docs/")
 		require.Equal(t, http.StatusMethodNotAllowed, resp.Code)
@@ -119,7 +119,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		require.Equal(t, get(t, http.MethodGet, "/docs/").Header(), resp.Header())
 	})
 
-	t.Run("a redirect that holds under any path of a proxy", func(t *testing.T) {
+	t.Run("a relative redirect", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodGet, "/docs")
 		require.Equal(t, http.StatusTemporaryRedirect, resp.Code)
@@ -189,7 +189,7 @@ func TestPage_isStrict(t *testing.T) {
 		})
 	})
 
-	t.Run("no other host is named", func(t *testing.T) {
+	t.Run("no other host is mentioned", func(t *testing.T) {
 		t.Parallel()
 		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
 		for _, name := range parts(t) {
@@ -203,7 +203,7 @@ func TestPage_isStrict(t *testing.T) {
 		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
 	})
 
-	t.Run("the place of the contract is escaped", func(t *testing.T) {
+	t.Run("the URL of the contract is escaped", func(t *testing.T) {
 		t.Parallel()
 		const hostile = `/a"><script>alert(1)</script>&`
 		w := httptest.NewRecorder()
