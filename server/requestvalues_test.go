@@ -117,7 +117,7 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	}
 	natural := meaningsOf(op, name)
 	if natural == nil {
-		panic(fmt.Sprintf("%s: nobody has said what belongs into %q: see meaningsByName", op.id, name))
+		panic(fmt.Sprintf("%s: meaningsByName has no entry for %q", op.id, name))
 	}
 	if mustBeLink(s, natural) {
 		return g.link(natural[0])

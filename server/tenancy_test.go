@@ -131,7 +131,7 @@ func (p *prober) compare(op *contractOperation, what string, name func(*generate
 	p.sent++
 	asked, got := p.ask(p.asks, op, p.foreign, name)
 	twin, want := p.ask(p.twin, op, p.nobodys, name)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nand of nobody:\n%s", op.id, what, asked, twin)
+	require.Equal(p.t, want, got, "%s: %s\n%s\nand with items that do not exist:\n%s", op.id, what, asked, twin)
 }
 
 // ask sends a generated request of an organisation, with foreign names in it.

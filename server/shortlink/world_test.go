@@ -41,8 +41,8 @@ func found(location string) answer { return answer{status: http.StatusFound, loc
 // routes are the pages of a world, by host and path with query. Other paths are answered with 404.
 type routes map[string]answer
 
-// world is an internet of its own: a real TLS server that is all platforms at once, a name server that leads to it, and a book of every
-// connection.
+// world simulates the internet: a real TLS server for the hosts of all platforms, a name server that resolves to this server, and a record of
+// all connections.
 type world struct {
 	sites   routes
 	secure  *httptest.Server
