@@ -197,7 +197,7 @@ func TestPage_isStrict(t *testing.T) {
 				continue // the bundle contains host names in texts and defaults; the policy and the browser test ensure that it does not contact them
 			}
 			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
-				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s; that one is a name, which nothing is loaded from", name)
+				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s: only this XML namespace is allowed", name)
 			}
 		}
 		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
