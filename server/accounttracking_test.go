@@ -112,7 +112,7 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
-	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "the operation needs an account")
+	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
 	for name, body := range map[string]any{
 		"link missing":    map[string]any{},
 		"link null":       map[string]any{"link": nil},
