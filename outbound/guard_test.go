@@ -68,20 +68,20 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 		for _, head := range [][]byte{
 			{}, // ::a.b.c.d
 			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // mapped
-			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // nat64Prefix of old
-			{0, 0x64, 0xff, 0x9b},                            // nat64Prefix
+			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // IPv4-translated (SIIT)
+			{0, 0x64, 0xff, 0x9b},                            // NAT64
 			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
 			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
 			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
 			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
-			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // nat64Prefix, local use
+			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // NAT64, local use
 			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
 			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
 			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
 			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard
 			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // segment routing
 			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local
-			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // not given out
+			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // unassigned
 			{0x20, 0x01, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID
 			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // benchmarks
 			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID, second
@@ -95,7 +95,7 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 	})
 }
 
-// answers is a resolver that gives the addresses of a list in turn.
+// answers is a resolver that returns the addresses of a list in turn.
 func answers(rounds ...[]netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), asked *atomic.Int64) {
 	asked = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
@@ -104,7 +104,7 @@ func answers(rounds ...[]netip.Addr) (lookup func(context.Context, string, strin
 	}, asked
 }
 
-// recorder dials nothing and remembers what it was asked for.
+// recorder records the dialled addresses and dials nothing.
 type recorder struct {
 	mu     sync.Mutex
 	dialed []string
@@ -121,7 +121,7 @@ func (r *recorder) dial(_ context.Context, _, address string) (net.Conn, error) 
 
 func anywhere(string) outbound.Reach { return outbound.Public }
 
-// onPort443 is everything at one port.
+// onPort443 allows all hosts at port 443.
 func onPort443(address string) outbound.Reach {
 	if !strings.HasSuffix(address, ":443") {
 		return outbound.Nowhere
@@ -129,7 +129,7 @@ func onPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// operated is one address that the operator named.
+// operated allows one host that the operator configured.
 func operated(named string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
 		if address != named {
@@ -155,22 +155,22 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 		dialed  []string
 		refused bool
 	}{
-		"a public name":                      {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a public name of both families":     {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
-		"an A record in its mapped form":     {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a public literal":                   {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
-		"a name that is private":             {"example.com:443", addrs("10.0.0.1"), nil, true},
-		"a name that is this machine":        {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
-		"a mapped loopback record":           {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
-		"a name that is partly private":      {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"the metadata address":               {"169.254.169.254:443", nil, nil, true},
-		"a mapped literal":                   {"[::ffff:93.184.215.14]:443", nil, nil, true},
-		"a literal with a zone":              {"[fe80::1%eth0]:443", nil, nil, true},
-		"a decimal address that is resolved": {"2130706433:443", addrs("127.0.0.1"), nil, true},
-		"a hexadecimal one that is resolved": {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
-		"another port":                       {"example.com:8443", addrs("93.184.215.14"), nil, true},
-		"no port":                            {"example.com:", addrs("93.184.215.14"), nil, true},
-		"a port by name":                     {"example.com:https", addrs("93.184.215.14"), nil, true},
+		"a public name":                              {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public name of both families":             {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
+		"an IPv4 record in IPv4-mapped form":         {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public literal":                           {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
+		"a name with a private address":              {"example.com:443", addrs("10.0.0.1"), nil, true},
+		"a name of this machine":                     {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
+		"a mapped loopback record":                   {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
+		"a name with a public and a private address": {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"the metadata address":                       {"169.254.169.254:443", nil, nil, true},
+		"a mapped literal":                           {"[::ffff:93.184.215.14]:443", nil, nil, true},
+		"a literal with a zone":                      {"[fe80::1%eth0]:443", nil, nil, true},
+		"a decimal address that is resolved":         {"2130706433:443", addrs("127.0.0.1"), nil, true},
+		"a hexadecimal address that is resolved":     {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
+		"another port":                               {"example.com:8443", addrs("93.184.215.14"), nil, true},
+		"no port":                                    {"example.com:", addrs("93.184.215.14"), nil, true},
+		"a port by name":                             {"example.com:https", addrs("93.184.215.14"), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,9 +226,9 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	var r recorder
 	lookup, asked := answers(addrs("93.184.215.14"))
 	for name, g := range map[string]*outbound.Guard{
-		"no rule":      {Lookup: lookup, Dial: r.dial},
-		"another host": {Reach: operated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
-		"another port": {Reach: operated("example.com:80"), Lookup: lookup, Dial: r.dial},
+		"no Reach function": {Lookup: lookup, Dial: r.dial},
+		"another host":      {Reach: operated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
+		"another port":      {Reach: operated("example.com:80"), Lookup: lookup, Dial: r.dial},
 	} {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError
@@ -236,7 +236,7 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 		require.EqualError(t, err, "connection to example.com:443 refused: this host and port are not allowed")
 	}
 	require.Empty(t, r.dialed)
-	require.Zero(t, asked.Load(), "it is not even looked up")
+	require.Zero(t, asked.Load(), "the host is not looked up")
 }
 
 func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
@@ -255,12 +255,12 @@ func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
 		lookup, _ := answers(addrs(host))
 		_, err := (&outbound.Guard{Reach: operated("sandbox:443"), Lookup: lookup, Dial: r.dial}).DialContext(t.Context(), "tcp", "Sandbox:443")
 		var refused *outbound.RefusedError
-		require.Equal(t, may, !errors.As(err, &refused), "a name that stands for %s: %v", host, err)
+		require.Equal(t, may, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
 		require.Equal(t, may, len(r.dialed) == 1, host)
 
 		literal := net.JoinHostPort(host, "443")
 		_, err = (&outbound.Guard{Reach: operated(literal), Dial: r.dial}).DialContext(t.Context(), "tcp", literal)
-		require.ErrorIs(t, err, errRecorded, "%s written out is meant", host)
+		require.ErrorIs(t, err, errRecorded, "%s is configured as an address", host)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestGuard_leavesTimeForTheNextAddress(t *testing.T) {
 	require.InDelta(t, 10*time.Second, budgets[1], float64(time.Second))
 }
 
-func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it changes environment variables
 	proxy := outboundtest.NewCanary(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, "http://"+proxy.Address())

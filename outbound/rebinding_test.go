@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
-// tricks are what a hostile name server answers to the n-th question for a name, all without a time to live.
+// tricks are functions that return the answer of a hostile name server to question number n for a name. Every answer has TTL 0.
 var tricks = map[string]func(n int64) outboundtest.Answer{
 	"turns":      func(n int64) outboundtest.Answer { return answerOf(byTurns(n, "93.184.215.14", "127.0.0.1")) },
 	"slow-turns": func(n int64) outboundtest.Answer { return answerOf(byTurns(n/2, "93.184.215.14", "127.0.0.1")) },
@@ -44,7 +44,7 @@ func answerOf(addresses ...string) outboundtest.Answer {
 	return outboundtest.Answer{Addrs: addrs(addresses...)}
 }
 
-// rebinder is a name server whose names below "rebind.example" are the tricks.
+// rebinder returns a name server. Each name below "rebind.example" uses one of the tricks.
 func rebinder(t *testing.T) *outboundtest.NameServer {
 	t.Helper()
 	var mu sync.Mutex
@@ -62,8 +62,8 @@ func rebinder(t *testing.T) *outboundtest.NameServer {
 	})
 }
 
-// sockets remembers where the system was about to connect to. Connections to the public address end there, before a packet
-// leaves this machine; all others go on.
+// sockets records the addresses immediately before the system connects. Connections to the public address are aborted before a packet
+// leaves this machine. Other connections continue.
 type sockets struct {
 	public, others atomic.Int64
 }
@@ -81,7 +81,7 @@ func (s *sockets) dialer(r *net.Resolver) *net.Dialer {
 	}}
 }
 
-// TestGuard_refusesDNSRebinding resolves and dials 10,000 times against a name server that changes its mind.
+// TestGuard_refusesDNSRebinding looks names up and dials 10,000 times with a name server that changes its answers.
 func TestGuard_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 10_000
@@ -106,22 +106,22 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	}
 	work.Wait()
 	t.Logf("%d rounds: %d refused, %d to the public address, %d unanswered", rounds, refused.Load(), dialed.Load(), failed.Load())
-	require.Zero(t, canary.Visits(t), "somebody came")
+	require.Zero(t, canary.Visits(t), "the canary was reached")
 	require.Zero(t, system.others.Load(), "the system was about to connect to another address than the public one")
 	require.Equal(t, dialed.Load(), system.public.Load())
 	require.EqualValues(t, rounds, refused.Load()+dialed.Load()+failed.Load())
 	require.Less(t, failed.Load(), int64(rounds/100), "the name server answers")
-	require.Greater(t, refused.Load(), int64(rounds/10), "answers that were private alone")
+	require.Greater(t, refused.Load(), int64(rounds/10), "answers with only private addresses")
 	require.Greater(t, dialed.Load(), int64(rounds/10), "answers with the public address")
-	if failed.Load() == 0 { // a lost packet is asked for again
+	if failed.Load() == 0 { // a lost packet is sent again
 		for name := range tricks {
-			require.Equal(t, 2*rounds/len(tricks), server.Questions(name+".rebind.example"), "%s is asked for once a round, in both families", name)
+			require.Equal(t, 2*rounds/len(tricks), server.Questions(name+".rebind.example"), "%s is looked up once per round, for IPv4 and IPv6", name)
 		}
 	}
 }
 
-// TestRebinding_reachesADialerThatLooksUpTwice shows that the name server and the canary do their work: whoever checks the answer and
-// then dials the name is led inside.
+// TestRebinding_reachesADialerThatLooksUpTwice shows that the test would find a fault: a dialer that checks the answer of a look-up and
+// then dials the name reaches the canary.
 func TestRebinding_reachesADialerThatLooksUpTwice(t *testing.T) {
 	t.Parallel()
 	server, canary := rebinder(t), outboundtest.NewCanary(t)
@@ -142,7 +142,7 @@ func TestRebinding_reachesADialerThatLooksUpTwice(t *testing.T) {
 	require.Positive(t, canary.Visits(t))
 }
 
-// TestGuard_refusesEveryHostileLink hands every host of the table to guards that may reach any name, so that addresses alone
+// TestGuard_refusesEveryHostileLink dials every host of the table with guards that allow all names, so that only the addresses
 // decide.
 func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (c *caller) bulkAccounts(status int, links []string, more ...any) client.Tr
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).is(status))
 }
 
-// members returns the links of a series of accounts.
+// members returns the links of accounts with consecutive numbers.
 func members(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -36,8 +36,8 @@ func members(from, to int) []string {
 	return links
 }
 
-// dueAccounts claims the accounts that would be fetched now and counts them.
-func (a *app) dueAccounts() int {
+// claimDueAccounts claims the accounts that are due and counts them.
+func (a *app) claimDueAccounts() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range queue.Lanes {
@@ -56,7 +56,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 		links := members(1, 9)
 		known := c.follow(links[1])
 
-		t.Run("200 when every link was saved", func(t *testing.T) {
+		t.Run("200 if every link was tracked", func(t *testing.T) {
 			got := c.bulkAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
@@ -68,10 +68,10 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
-			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "it keeps its own")
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the account keeps its tracking type")
 		})
 
-		t.Run("207 when some were saved", func(t *testing.T) {
+		t.Run("207 if some links were tracked", func(t *testing.T) {
 			got := c.bulkAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 5, Succeeded: 1, Failed: 4}, got.Summary)
@@ -87,7 +87,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("422 when none could be saved", func(t *testing.T) {
+		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			got := c.bulkAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
 			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
@@ -103,7 +103,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "as first sent")
 		})
 
-		t.Run("so do its id and its handle, once that is known", func(t *testing.T) {
+		t.Run("its id and its handle count as one after the first fetch", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
 			c.follow(byID)
 			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
@@ -133,7 +133,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "new_only", *c.account(known.String()).TrackingType)
 		})
 
-		t.Run("one that was only linked is new", func(t *testing.T) {
+		t.Run("an account that was only linked is new", func(t *testing.T) {
 			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
 			got := c.bulkAccounts(http.StatusOK, []string{accountLink})
 			require.False(t, got.Results[0].WasExisting)
@@ -166,14 +166,14 @@ func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 		got := c.bulkAccounts(http.StatusOK, append(members(1, 50), members(1, 1)...))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, 50, a.dueAccounts())
+		require.Equal(t, 50, a.claimDueAccounts())
 
 		got = c.bulkAccounts(http.StatusOK, members(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Zero(t, a.dueAccounts())
+		require.Zero(t, a.claimDueAccounts())
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.dueAccounts(), "the schedule has them all")
+		require.Equal(t, 101, a.claimDueAccounts(), "all are fetched by the schedule")
 	})
 }
 
@@ -195,12 +195,12 @@ func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.
 		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyond.Results[7].AccountID, Platform: "tiktok"}},
 			beyond.PendingTmvQueue.Accounts)
 		require.Empty(t, beyond.PendingTmvQueue.Videos)
-		require.Equal(t, 10, a.dueAccounts())
+		require.Equal(t, 10, a.claimDueAccounts())
 
-		t.Run("the others come with the subscription", func(t *testing.T) {
+		t.Run("the others are fetched after a subscription starts", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
-			require.Equal(t, 12, a.dueAccounts())
+			require.Equal(t, 12, a.claimDueAccounts())
 		})
 	})
 }
@@ -211,7 +211,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.bulkAccounts(http.StatusOK, members(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a long link fails alone")
+	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "only the long link fails")
 	for name, body := range map[string]any{
 		"no links":        map[string]any{"links": []string{}},
 		"501 links":       map[string]any{"links": members(1, 501)},
@@ -240,7 +240,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			ids[n] = c.follow(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("200 when all were stopped, each once", func(t *testing.T) {
+		t.Run("200 if all were stopped, each once", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -257,11 +257,11 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "one was stopped before, one is only linked, one is a video")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, a linked account and a video are not tracked accounts")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})
-		t.Run("207 when an id is unknown", func(t *testing.T) {
+		t.Run("207 if an id is unknown", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusMultiStatus, ids[2], unknownID, links[3])
 			require.False(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
@@ -270,7 +270,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Len(t, c.accounts(""), 2)
 			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails it as a whole", func(t *testing.T) {
+		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)

@@ -36,7 +36,7 @@ func (c *caller) accountPage(query string) client.AccountPage {
 	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).is(http.StatusOK))
 }
 
-// handles are the handles of accounts, in their order.
+// handles returns the handles of accounts, in the same order.
 func handles(accounts []client.Account) string {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
@@ -45,8 +45,8 @@ func handles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// posted are the facts of an account with videos of a series.
-func posted(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
+// accountFacts returns the facts of an account with the numbered videos.
+func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
 		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n),
@@ -60,7 +60,7 @@ func TestAccount_beforeItsFirstFetch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.followed(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
+		id := c.trackAccount(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
 		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).is(http.StatusOK)
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"account_id":%q,"account_link":"https://www.facebook.com/northwind","username":"northwind",
 			"display_username":"northwind","platform":"facebook","created_at":%q,"checked_at":null,"removed":false,"private":false,"empty":false,
@@ -77,9 +77,9 @@ func TestAccount_afterAFetch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		made := c.followed(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
+		made := c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
-			f := posted(a, "42", 51200, 1, 2, 3)
+			f := accountFacts(a, "42", 51200, 1, 2, 3)
 			f.Following, f.Bio, f.ProfileLink, f.Private = new(int64(0)), new("Handmade & 👩🏽‍🚀"), new("northwind.example"), new(true)
 			return f
 		})
@@ -98,7 +98,7 @@ func TestAccount_afterAFetch(t *testing.T) {
 		require.Equal(t, []float64{100, 100, 150}, []float64{*got.MeanViews, *got.MedianViews, *got.MedianViewsNonZero})
 		require.Equal(t, []int64{3, 200, 300, 3, 3}, []int64{*got.TotalVideosTracked, *got.MostViewed, *got.TotalViews, *got.TotalLikes, *got.TotalComments})
 		require.Equal(t, []float64{0, 0}, []float64{*got.PercentOutperform10X, *got.PercentOutperform25X})
-		require.Nil(t, got.TotalShares, "not given is not 0")
+		require.Nil(t, got.TotalShares, "an unknown value is null, not 0")
 		require.Equal(t, "2026-01-12", got.LastUploadedAt.String())
 		require.Equal(t, []string{"Launch", "Été 🌞"}, got.LabelNames)
 		require.Len(t, got.LabelIds, 2)
@@ -134,9 +134,9 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 				require.Equal(t, id, c.account(strings.ToUpper(id.String())).AccountID)
 				require.Equal(t, id, c.accounts("link=" + url.QueryEscape(form))[0].AccountID, form)
 				require.Empty(t, c.accountVideos(form, ""))
-				require.Equal(t, "already", map[bool]string{true: "already"}[c.followed(map[string]any{"link": form}).Error != nil], form)
+				require.Equal(t, "already", map[bool]string{true: "already"}[c.trackAccount(map[string]any{"link": form}).Error != nil], form)
 			}
-			require.NotContains(t, ids, id.String(), "each is an account of its own")
+			require.NotContains(t, ids, id.String(), "each platform has its own account")
 			ids[id.String()] = forms[0]
 		}
 	})
@@ -158,7 +158,7 @@ func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 		require.Empty(t, c.accounts("link="+url.QueryEscape(accountLink)))
 		require.Len(t, c.accounts("include_linked=true&link="+url.QueryEscape(accountLink)), 1)
 
-		require.Equal(t, linked.AccountID, c.followed(map[string]any{"link": accountLink}).AccountID, "it keeps its id when it is tracked")
+		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "the account keeps its id when it is tracked")
 		require.Len(t, c.accounts(""), 1)
 	})
 }
@@ -183,14 +183,14 @@ func TestAccount_notFound(t *testing.T) {
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
 
-// guild is an organisation with five tracked accounts whose numbers differ; the last was never fetched.
-func guild(t *testing.T, a *app) *caller {
+// withFiveAccounts creates an organisation with five tracked accounts that have different counts. The last one was never fetched.
+func withFiveAccounts(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for n, raw := range []string{"https://www.tiktok.com/@cora", "https://www.tiktok.com/@anna", "https://www.tiktok.com/@bert", "https://www.tiktok.com/@dora"} {
 		body := map[string]any{"link": raw, "collection_names": []string{map[int]string{0: "Even", 1: "Odd, so"}[n%2]}}
-		c.followed(body)
-		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, fmt.Sprint(n), int64(10*(n%3)), n) })
+		c.trackAccount(body)
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, fmt.Sprint(n), int64(10*(n%3)), n) })
 		a.fetch(func(queue.Target) ingest.VideoFacts {
 			return ingest.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
 		})
@@ -203,20 +203,20 @@ func guild(t *testing.T, a *app) *caller {
 func TestListAccounts_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := guild(t, a)
-		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "the newest first")
+		c := withFiveAccounts(t, a)
+		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "newest first")
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
 			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // equal ones by id, nulls last
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // equal values by id, nulls last
 			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
 			"order_by=total_views":                                "cora anna bert dora emil",
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
 			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
 		} {
 			require.Equal(t, want, handles(c.accounts(query)), query)
-			t.Run("pages and cursors go through it whole: "+query, func(t *testing.T) {
+			t.Run("pages and cursors return all rows: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -243,7 +243,7 @@ func TestListAccounts_orders(t *testing.T) {
 func TestListAccounts_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := guild(t, a)
+		c := withFiveAccounts(t, a)
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).is(http.StatusOK)
 		c.track(tiktokLink)
 		odd := c.account("https://www.tiktok.com/@anna").LabelIds[0].String()
@@ -276,7 +276,7 @@ func TestListAccounts_filters(t *testing.T) {
 func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := guild(t, a)
+		c := withFiveAccounts(t, a)
 		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).is(http.StatusOK).body[0])
 		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).is(http.StatusOK).body[0])
 		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).is(http.StatusOK).body))
@@ -285,7 +285,7 @@ func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
 		require.Equal(t, client.Pagination{Page: 1, Limit: 5000}, c.accountPage("username=nobody").Pagination)
 
-		t.Run("the client of the contract reads both", func(t *testing.T) {
+		t.Run("the generated client parses both", func(t *testing.T) {
 			got, err := c.ListAccountsWithResponse(t.Context(), &client.ListAccountsParams{})
 			require.NoError(t, err)
 			array, err := got.JSON200.AsAccountArray()
@@ -303,7 +303,7 @@ func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := guild(t, a)
+	c := withFiveAccounts(t, a)
 	cursor := *c.accountPage("limit=1&order_by=username").Pagination.NextCursor
 	for query, name := range map[string]string{
 		"page=2":                      "page",
@@ -321,7 +321,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		"link=" + tiktokLink:          "link",
 		"link=https://example.com/@a": "link",
 		"paginated=true&page=2&order_by=username&cursor=" + cursor:          "page",
-		"paginated=true&cursor=" + cursor:                                   "cursor", // of another order
+		"paginated=true&cursor=" + cursor:                                   "cursor", // a cursor of another order
 		"paginated=true&order_by=username&platform=tiktok&cursor=" + cursor: "cursor",
 		"paginated=true&order_by=username&cursor=A" + cursor:                "cursor",
 	} {
@@ -329,18 +329,18 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, name, *p.Errors[0].Name, query)
 	}
 	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults at once: %s", p.Detail)
-	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "the limit may differ")
+	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
+	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor allows another limit")
 }
 
 func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := guild(t, a)
+		c := withFiveAccounts(t, a)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", handles(got), "the first of the asked order")
+		require.Equal(t, "anna", handles(got), "the first in the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
@@ -351,7 +351,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	})
 }
 
-// accountVideos lists the videos of an account.
+// accountVideos returns the videos of an account.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).is(http.StatusOK))
@@ -363,7 +363,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.follow(accountLink).String()
-		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", 1, 1, 2, 3) })
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3) })
 		own := c.track(numbered(4))
 		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
@@ -398,7 +398,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("pages and cursors go through it whole", func(t *testing.T) {
+		t.Run("pages and cursors return all rows", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {
@@ -419,7 +419,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("stopped ones are listed when asked for", func(t *testing.T) {
+		t.Run("stopped videos are included on request", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)
@@ -448,8 +448,8 @@ func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	require.JSONEq(t, `{"total":0,"page":1,"limit":5000,"total_pages":0,"next_cursor":null}`, string(page["pagination"]))
 }
 
-// followed tracks an account through the interface.
-func (c *caller) followed(body map[string]any) client.TrackAccountResult {
+// trackAccount tracks an account with POST /accounts.
+func (c *caller) trackAccount(body map[string]any) client.TrackAccountResult {
 	c.t.Helper()
 	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).is(http.StatusOK))
 }

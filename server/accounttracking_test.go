@@ -23,15 +23,15 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		first := c.followed(map[string]any{"link": accountLink})
+		first := c.trackAccount(map[string]any{"link": accountLink})
 		require.Nil(t, first.Error)
 		require.Equal(t, "https://app.example.test/account/tiktok/"+first.AccountID.String(), first.DirectURL)
 		got := c.account(first.AccountID.String())
 		require.Equal(t, "latest_30", *got.TrackingType)
 		require.Equal(t, accountLink, got.AccountLink)
 
-		t.Run("again, in another spelling, it says that it already is, and keeps its tracking type", func(t *testing.T) {
-			again := c.followed(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
+		t.Run("a second request with another form of the link says already and keeps the tracking type", func(t *testing.T) {
+			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
 			require.Contains(t, *again.Error, "already")
@@ -44,13 +44,13 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 	})
 }
 
-// listing is how many videos the platform lists of the account, and which day each was uploaded: one a day, the newest yesterday.
-func listing(a *app, n int) ingest.AccountFacts {
+// accountListing returns the facts of an account with n videos, one uploaded on each day, the newest yesterday.
+func accountListing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
 		numbers[i] = n - i
 	}
-	return posted(a, "42", 1, numbers...)
+	return accountFacts(a, "42", 1, numbers...)
 }
 
 // Spec: 4-06
@@ -63,15 +63,15 @@ func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 			if kind != "" {
 				body["tracking_type"] = kind
 			}
-			c.followed(body)
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return listing(a, 220) })
+			c.trackAccount(body)
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 220) })
 			require.Len(t, c.accountVideos(accountLink, ""), found, kind)
 			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
 
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return listing(a, 221) })
-			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and what is uploaded later", kind)
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 221) })
+			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and later uploads", kind)
 		})
 	}
 }
@@ -80,13 +80,13 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.followed(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
+		c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		got := c.account(accountLink)
 		require.Equal(t, []string{"Launch"}, got.LabelNames)
 		id := c.track(tiktokLink)
-		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "its videos are in it")
+		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection contains the videos of the account")
 
-		c.followed(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
+		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
 		require.Len(t, c.accounts("collections=Launch"), 2)
 
 		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@third", "collection_ids": []string{got.LabelIds[0].String(), unknownID}}).
@@ -116,15 +116,15 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 	}
 	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
 	for name, body := range map[string]any{
-		"link missing":         map[string]any{},
-		"link null":            map[string]any{"link": nil},
-		"link empty":           map[string]any{"link": ""},
-		"link too long":        map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
-		"an unknown type":      map[string]any{"link": accountLink, "tracking_type": "some"},
-		"a null type":          map[string]any{"link": accountLink, "tracking_type": nil},
-		"an id that is none":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
-		"a name that is blank": map[string]any{"link": accountLink, "collection_names": []string{"  "}},
-		"label_ids":            map[string]any{"link": accountLink, "label_ids": []string{}},
+		"link missing":    map[string]any{},
+		"link null":       map[string]any{"link": nil},
+		"link empty":      map[string]any{"link": ""},
+		"link too long":   map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
+		"an unknown type": map[string]any{"link": accountLink, "tracking_type": "some"},
+		"a null type":     map[string]any{"link": accountLink, "tracking_type": nil},
+		"an invalid id":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
+		"a blank name":    map[string]any{"link": accountLink, "collection_names": []string{"  "}},
+		"label_ids":       map[string]any{"link": accountLink, "label_ids": []string{}},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
@@ -142,13 +142,13 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 		a.platforms.redirect("https://vm.tiktok.com/ZMvideo001/", tiktokLink)
 		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
 		a.platforms.redirect(short, accountLink+"?_t=8")
-		id := c.followed(map[string]any{"link": short}).AccountID
+		id := c.trackAccount(map[string]any{"link": short}).AccountID
 		require.Equal(t, id, c.account(accountLink).AccountID)
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).is(http.StatusOK)
 	})
 }
 
-// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times at once: one account, and exactly one answer that it is new.
+// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one account, and exactly one response must say that it is new.
 func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -195,9 +195,9 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 				return c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink + "?x=1"})
 			},
 		} {
-			made := c.followed(map[string]any{"link": accountLink})
+			made := c.trackAccount(map[string]any{"link": accountLink})
 			require.Nil(t, made.Error)
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", int64(n), 1) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", int64(n), 1) })
 			a.fetch(views(5))
 			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).is(http.StatusOK)).Message)
 
@@ -210,7 +210,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 			stop(made.AccountID).refuses(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.False(t, c.account(c.followed(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
+		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
 	})
 }
 
@@ -220,9 +220,9 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(numbered(4))
-		id := c.followed(map[string]any{"link": accountLink}).AccountID.String()
-		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
-		c.track(numbered(3)) // found, and then asked for by itself
+		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
+		c.track(numbered(3)) // found through the account, and then tracked by itself
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 		removed := func() (out []bool) {
@@ -233,11 +233,11 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 		}
 		require.Equal(t, []bool{true, true, true, false}, removed())
 
-		t.Run("tracked again, it takes up those that were found through it", func(t *testing.T) {
+		t.Run("tracking the account again tracks its videos again", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
-			c.followed(map[string]any{"link": accountLink})
-			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
-			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the one that had been asked for by itself")
+			c.trackAccount(map[string]any{"link": accountLink})
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
+			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the video that was tracked by itself")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
 		})

@@ -72,19 +72,19 @@ func TestToken_isRefusedWithTheReason(t *testing.T) {
 		require.Contains(t, got.Header.Get("WWW-Authenticate"), `error="invalid_token"`)
 		require.NotContains(t, string(got.body), c.token[:20])
 	}
-	t.Run("none at all asks for one", func(t *testing.T) {
+	t.Run("a missing token", func(t *testing.T) {
 		got := a.send(t, http.MethodGet, "/videos", nil)
 		got.refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, `Bearer realm="ReelTally"`, got.Header.Get("WWW-Authenticate"))
 	})
-	t.Run("in the query it is refused, and named as the reason", func(t *testing.T) {
+	t.Run("a token in the query is refused with the reason", func(t *testing.T) {
 		for _, query := range []string{"token=x", "access_token=" + c.token, "whatever=" + c.token} {
 			p := a.send(t, http.MethodGet, "/videos?"+query, nil).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 			require.Contains(t, p.Detail, "query")
 			require.NotContains(t, p.Detail, c.token)
 		}
 	})
-	t.Run("two headers are one too many", func(t *testing.T) {
+	t.Run("two Authorization headers", func(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+"/videos", nil)
 		require.NoError(t, err)
 		r.Header["Authorization"] = []string{"Bearer " + c.token, "Bearer " + c.token}
@@ -122,7 +122,7 @@ func TestToken_lastUseIsStored(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		lastUse := func() *store.Instant {
-			a.server.Close() // waits for what is being written
+			a.server.Close() // waits for background writes
 			tokens, err := a.Tokens(t.Context(), c.org.ID)
 			require.NoError(t, err)
 			return tokens[0].LastUsedAt

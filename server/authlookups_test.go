@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// unknownToken returns the n-th of a series of tokens. They have the right form and checksum, but belong to no organisation.
+// unknownToken returns token number n of a series. The tokens have a valid form and checksum, but belong to no organisation.
 func unknownToken(n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	body := fmt.Sprintf("rt_%040d", n)
@@ -40,8 +40,8 @@ type lookUps struct {
 	onEach func()
 }
 
-// counted starts a server with real rate limits on a store that counts the look-ups of tokens.
-func counted(t *testing.T, db *storetest.DB, onEach func(), change ...func(*server.Options)) (*app, *lookUps) {
+// newAppWithLookUps starts a server with real rate limits on a store that counts the look-ups of tokens.
+func newAppWithLookUps(t *testing.T, db *storetest.DB, onEach func(), change ...func(*server.Options)) (*app, *lookUps) {
 	t.Helper()
 	asked := &lookUps{onEach: onEach}
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(statement string) error {
@@ -86,7 +86,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		a, asked := counted(t, db, nil)
+		a, asked := newAppWithLookUps(t, db, nil)
 		c := a.newCaller(t, store.TierPremium)
 		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
 		asked.Store(0)
@@ -100,11 +100,11 @@ func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
 			}
 			if n%100 == 0 {
-				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the neighbour's token is known here")
+				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the token of the other caller is cached")
 			}
 		}
 		require.LessOrEqual(t, asked.Load(), int64(60))
-		a.Clock.Advance(time.Second) // so that the token of the other caller has to be looked up again
+		a.Clock.Advance(time.Second) // so that the token of the other caller is looked up again
 		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
 		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.8", fresh.token).Code, "another address has its own limit")
@@ -113,7 +113,7 @@ func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 
 func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 	t.Parallel()
-	a, asked := counted(t, newSQLite(t), nil)
+	a, asked := newAppWithLookUps(t, newSQLite(t), nil)
 	org := a.newCaller(t, store.TierPremium).org
 	revoked, secret, err := a.CreateToken(t.Context(), org.ID, "revoked", []store.Scope{store.ScopeRead}, 0)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 		require.EqualValues(t, 1, asked.Load(), code)
 		a.Clock.Advance(2 * time.Second)
 		a.ask(t.Context(), "203.0.113.1", token)
-		require.EqualValues(t, 2, asked.Load(), "it is asked again after ten seconds")
+		require.EqualValues(t, 2, asked.Load(), "the token is looked up again after ten seconds")
 	}
 }
 
@@ -154,7 +154,7 @@ func (c *countingRates) Take(ctx context.Context, key string, limit int64, windo
 func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testing.T) {
 	t.Parallel()
 	rates := &countingRates{RateStore: server.NewMemoryRateStore()}
-	a, asked := counted(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
+	a, asked := newAppWithLookUps(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 200 {
 		w := a.ask(t.Context(), "198.51.100.7", "")
@@ -162,12 +162,12 @@ func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testin
 	}
 	require.Zero(t, asked.Load())
 	require.EqualValues(t, 61, rates.takes.Load(), "an address over its limit is refused from memory")
-	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a token that was never used before")
+	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a new token")
 }
 
 func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
 	t.Parallel()
-	a, asked := counted(t, newSQLite(t), nil)
+	a, asked := newAppWithLookUps(t, newSQLite(t), nil)
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
 	asked.Store(0)
@@ -181,13 +181,13 @@ func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
 	}
 	require.EqualValues(t, 200*60, asked.Load())
 	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
-	require.EqualValues(t, 200*60, asked.Load(), "the flood pushed the known token out of the cache")
+	require.EqualValues(t, 200*60, asked.Load(), "the unknown tokens evicted the valid token from the cache")
 }
 
 func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
-	a, asked := counted(t, newSQLite(t), func() {
+	a, asked := newAppWithLookUps(t, newSQLite(t), func() {
 		arrived <- struct{}{}
 		<-release
 	})
@@ -210,13 +210,13 @@ func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
 
 func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	t.Parallel()
-	a, asked := counted(t, newSQLite(t), nil)
+	a, asked := newAppWithLookUps(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	asked.onEach = cancel
 	a.ask(ctx, "198.51.100.7", unknownToken(0))
 	asked.onEach = nil
 	requireCode(t, a.ask(t.Context(), "198.51.100.8", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
-	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and remembered")
+	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and cached")
 }
 
 func TestTokens_aFailedLookUpIsNotCached(t *testing.T) {

@@ -35,7 +35,7 @@ func series(from, to int) []string {
 	return links
 }
 
-// due claims what would be fetched now and counts it.
+// due claims all due targets and counts them.
 func (a *app) due() int {
 	a.t.Helper()
 	n := 0
@@ -55,7 +55,7 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		known := c.track(numbered(1))
 
-		t.Run("200 when every link was saved", func(t *testing.T) {
+		t.Run("200 if every link was tracked", func(t *testing.T) {
 			got := c.bulk(http.StatusOK, []string{numbered(1), numbered(2)})
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
@@ -70,7 +70,7 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, *second.VideoID, c.track(numbered(2)))
 		})
 
-		t.Run("207 when some were saved", func(t *testing.T) {
+		t.Run("207 if some links were tracked", func(t *testing.T) {
 			got := c.bulk(http.StatusMultiStatus, []string{"https://example.com/x", numbered(3), "", "https://www.tiktok.com/@northwind"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 4, Succeeded: 1, Failed: 3}, got.Summary)
@@ -86,7 +86,7 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("422 when none could be saved", func(t *testing.T) {
+		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", busy)
 			a.platforms.redirect("https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMself0001/")
@@ -134,7 +134,7 @@ func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
 		again := c.bulk(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
 		require.Equal(t, *again.Results[0].VideoID, c.video(numbered(2)).AdID)
-		require.Len(t, c.list("").Data, 2, "only that link needs sending again")
+		require.Len(t, c.list("").Data, 2, "only that link must be sent again")
 	})
 }
 
@@ -212,16 +212,16 @@ func TestBulkTrack_refusesTooManyLinks(t *testing.T) {
 	require.Equal(t, int32(500), c.bulk(http.StatusOK, series(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
 	failed := c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "a long link fails alone")
-	require.Equal(t, long[:2048]+"…", failed.URL, "and is not repeated as a whole")
+	require.Equal(t, "invalid_url", string(*failed.Code), "only the long link fails")
+	require.Equal(t, long[:2048]+"…", failed.URL, "the long text is shortened")
 	for name, body := range map[string]any{
-		"no links":       map[string]any{"links": []string{}},
-		"501 links":      map[string]any{"links": series(1, 501)},
-		"links missing":  map[string]any{},
-		"a number":       map[string]any{"links": []any{7}},
-		"a null":         map[string]any{"links": []any{nil}},
-		"links no array": map[string]any{"links": tiktokLink},
-		"a label name":   map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
+		"no links":                    map[string]any{"links": []string{}},
+		"501 links":                   map[string]any{"links": series(1, 501)},
+		"links missing":               map[string]any{},
+		"a number":                    map[string]any{"links": []any{7}},
+		"a null":                      map[string]any{"links": []any{nil}},
+		"links that are not an array": map[string]any{"links": tiktokLink},
+		"a label name":                map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
@@ -242,7 +242,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			ids = append(ids, c.track(numbered(n)).String())
 		}
 		a.fetch(views(100))
-		t.Run("200 when all were stopped, each once", func(t *testing.T) {
+		t.Run("200 if all were stopped, each once", func(t *testing.T) {
 			got := c.stop(http.StatusOK, ids[0], numbered(0)+"?x=1", numbered(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -253,7 +253,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
 			for _, id := range ids[:2] {
 				require.True(t, c.video(id).Removed)
-				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "what was collected stays")
+				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "collected data stays")
 			}
 		})
 		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
@@ -263,11 +263,11 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last was stopped before")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last one is already stopped")
 			require.Contains(t, p.Detail, numbered(77))
 			require.Len(t, c.list("").Data, 4)
 		})
-		t.Run("207 when an id is unknown", func(t *testing.T) {
+		t.Run("207 if an id is unknown", func(t *testing.T) {
 			got := c.stop(http.StatusMultiStatus, ids[2], unknownID, numbered(3))
 			require.False(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
@@ -276,7 +276,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			require.Len(t, c.list("").Data, 2)
 			require.Equal(t, int32(1), c.stop(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails it as a whole", func(t *testing.T) {
+		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)

@@ -20,7 +20,7 @@ func (c *caller) collections(query string) client.CollectionList {
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).is(http.StatusOK))
 }
 
-// names are the names of the collections that a query finds, in the order of the answer.
+// names returns the names of the collections that a query finds, in the order of the response.
 func (c *caller) names(query string) string {
 	c.t.Helper()
 	var names []string
@@ -107,7 +107,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
 		throughout := map[uuid.UUID]bool{}
-		for n := range 13 { // the clock stands still: ties everywhere
+		for n := range 13 { // the clock does not advance, so all times are equal
 			id := c.collection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
 			throughout[id] = true
 			if n%3 == 0 {
@@ -141,7 +141,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		t.Run("what existed throughout is met once while others are made and deleted", func(t *testing.T) {
+		t.Run("lasting collections are returned once while others are created and deleted", func(t *testing.T) {
 			met := map[uuid.UUID]int{}
 			cursor := ""
 			for {
@@ -203,7 +203,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	}
 	p := c.send(http.MethodGet, "/collections?order_by=hash", nil).problem(http.StatusBadRequest)
 	require.Contains(t, p.Detail, "created_at, updated_at, name, video_count, account_count")
-	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page 1 is what an absent page is")
+	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page 1 is the default")
 	require.Equal(t, "one", c.names("paginated=true&include_children=true&cursor="+next), "without a parent it changes nothing")
 	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default")
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
@@ -223,7 +223,7 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the first of the asked order")
+			require.Equal(t, apple, list.Data[0].ID, "the first in the requested order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)

@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// collection makes a collection and returns its id.
+// collection creates a collection and returns its id.
 func (c *caller) collection(body map[string]any) uuid.UUID {
 	c.t.Helper()
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
 }
 
-// named makes a collection below a parent, or at the root, and moves the clock on by a second.
+// named creates a collection below a parent, or at the root, and advances the clock by a second.
 func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -88,7 +88,7 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 		t.Run("a null parent is the root", func(t *testing.T) {
 			require.Nil(t, c.readCollection(c.collection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
 		})
-		t.Run("a hundred characters are a hundred, however many bytes", func(t *testing.T) {
+		t.Run("a name may have 100 characters of several bytes", func(t *testing.T) {
 			for _, letter := range []string{"a", "é", "👩"} {
 				name := strings.Repeat(letter, 100)
 				require.Equal(t, name, c.readCollection(c.collection(map[string]any{"name": name})).Name)
@@ -99,7 +99,7 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
 		})
-		t.Run("protected from the start has no password", func(t *testing.T) {
+		t.Run("a new collection cannot be protected, because it has no password", func(t *testing.T) {
 			before := c.collections("").Count
 			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).refuses(http.StatusConflict, server.CodePasswordRequired)
 			require.Equal(t, "/access", *p.Errors[0].Pointer)
@@ -170,7 +170,7 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
 	}
-	require.Equal(t, "Launch", c.names(""), "nothing was made or changed")
+	require.Equal(t, "Launch", c.names(""), "nothing was created or changed")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -202,23 +202,23 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 		want.ParentID = &parent
 		change(`{"parent_id":"` + parent.String() + `"}`)
 		want.Name = "Spring"
-		change(`{"name":"Spring"}`) // an absent parent_id leaves it where it is
+		change(`{"name":"Spring"}`) // an absent parent_id does not move the collection
 		want.ParentID = nil
 		change(`{"parent_id":null}`)
 		want.Hashtags = []string{"three", "two"}
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // kept for later, and not shown
+		change(`{"password":"12345678"}`) // stored, but not returned
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // the hash stays
+		change(`{"access":"private"}`) // the hash does not change
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// Text for text: also a number that no float holds, and the order of the members.
+		// The text is unchanged, including a number that no float can represent and the order of the members.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)
@@ -252,7 +252,7 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 		ok, err := store.PasswordMatches(t.Context(), password, *kept.PasswordHash)
 		require.NoError(t, err)
 		require.True(t, ok)
-		t.Run("a later change keeps it", func(t *testing.T) {
+		t.Run("a later change keeps the password", func(t *testing.T) {
 			c.patch(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
@@ -281,7 +281,7 @@ func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 		p := c.patch(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		p = c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
-		require.Empty(t, p.Errors, "it is the path that is unknown")
+		require.Empty(t, p.Errors, "the id in the path is unknown")
 		c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		c.patch(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
 		require.Equal(t, "3 2", c.names("parent_id="+one.String()))
@@ -321,7 +321,7 @@ func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 		c.addAccounts(middle, account)
 		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).is(http.StatusOK)
 		require.JSONEq(t, `{"success":true,"deleted_id":"`+middle.String()+`"}`, string(got.body))
-		require.Equal(t, top, *c.readCollection(low).ParentID, "children move up")
+		require.Equal(t, top, *c.readCollection(low).ParentID, "children move to the parent of the deleted collection")
 		require.Empty(t, c.video(video.String()).LabelIds)
 		require.False(t, c.video(video.String()).Removed)
 		require.Empty(t, c.list("collections="+middle.String()).Data)
@@ -330,7 +330,7 @@ func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 			require.Contains(t, p.Detail, middle.String())
 		}
 		c.send(http.MethodDelete, "/collections/"+top.String(), nil).is(http.StatusOK)
-		require.Nil(t, c.readCollection(low).ParentID, "up to the root")
+		require.Nil(t, c.readCollection(low).ParentID, "children of a root collection become roots")
 	})
 }
 
@@ -355,7 +355,7 @@ func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	}
 }
 
-// sorted returns ids in one order, whatever they were in.
+// sorted returns ids in ascending order.
 func sorted(ids []uuid.UUID) []uuid.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// tag is the ETag of a collection as it is shown now.
+// tag returns the current ETag of a collection.
 func (c *caller) tag(id uuid.UUID, query string) string {
 	c.t.Helper()
 	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
@@ -45,7 +45,7 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
 			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		}
-		t.Run("two lines of it are one list", func(t *testing.T) {
+		t.Run("two If-Match lines are one list", func(t *testing.T) {
 			lines := func(tags ...string) int {
 				t.Helper()
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
@@ -64,18 +64,18 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 			c.addVideos(id, c.track(tiktokLink))
 			rename("g", seen).is(http.StatusNoContent)
 		})
-		t.Run("a tag of the counts is stale when they change", func(t *testing.T) {
+		t.Run("an ETag with counts is stale after the counts change", func(t *testing.T) {
 			seen := c.tag(id, "?include_counts=true")
 			c.addVideos(id, c.track(numbered(1)))
 			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
-		t.Run("without it the last writer wins", func(t *testing.T) {
+		t.Run("without If-Match the last write wins", func(t *testing.T) {
 			c.patch(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
 		})
-		t.Run("an unknown collection is not found first", func(t *testing.T) {
+		t.Run("an unknown collection is not found", func(t *testing.T) {
 			c.patch(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("deleting asks the same", func(t *testing.T) {
+		t.Run("DELETE checks If-Match as well", func(t *testing.T) {
 			remove := func(ifMatch string) answer {
 				t.Helper()
 				return c.send(http.MethodDelete, "/collections/"+id.String(), nil, "If-Match", ifMatch)
@@ -102,10 +102,10 @@ func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
 	hidden := c.tag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
-	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "it tells nothing of what is hidden")
+	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "the ETag reveals nothing that is masked")
 }
 
-// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds lets writers meet between reading the version and writing.
+// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds makes writers read the same version before any of them writes.
 func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -126,7 +126,7 @@ func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testi
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), won.Load(), "the clock stands still, and versions differ all the same")
+			require.Equal(t, int32(1), won.Load(), "versions differ although the clock does not advance")
 			require.Equal(t, int32(7), lost.Load())
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// plain reads an answer in the encoding that it names.
+// plain decodes the body of a response by its Content-Encoding.
 func (a answer) plain() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
@@ -29,7 +29,7 @@ func (a answer) plain() string {
 		defer decoder.Close()
 		reader = decoder
 	default:
-		require.Fail(a.t, "an encoding nobody asked for", encoding)
+		require.Fail(a.t, "an encoding that was not requested", encoding)
 	}
 	text, err := io.ReadAll(reader)
 	require.NoError(a.t, err)
@@ -43,7 +43,7 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 	for n := range 5 {
 		c.track(numbered(n))
 	}
-	// Not through the client that holds answers to the contract, which reads plain text only.
+	// The client that checks responses against the contract cannot decode compressed bodies, so another client is used.
 	get := func(path, accept string, headers ...string) answer {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)
@@ -82,10 +82,10 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 		require.Empty(t, unchanged.body)
 		require.Empty(t, unchanged.Header.Get("Content-Encoding"))
 	}
-	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "it is small")
+	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "a small response is not compressed")
 	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").is(http.StatusBadRequest)
-	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "errors too")
+	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "errors are compressed as well")
 	require.Contains(t, long.plain(), "nothing")
-	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "as it is stored")
+	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the stored file is sent unchanged")
 	require.Equal(t, "zstd", get("/openapi.yaml", "zstd").Header.Get("Content-Encoding"))
 }

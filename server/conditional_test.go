@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// readable gives, for every GET of the contract, a path at which the caller finds something.
+// readable returns a path with data for every GET of the contract.
 func (c *caller) readable() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
@@ -63,7 +63,7 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).is(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" { // which is about the token
+			if path != "/authenticate" { // whose response is about the token
 				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation", path)
 			}
 		}
@@ -85,10 +85,10 @@ func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(2e9)
 		plain := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, before, plain, "what is masked and what is not are two representations")
+		require.NotEqual(t, before, plain, "masked and unmasked responses have different ETags")
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()
-		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a hidden number changed")
+		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a masked number changed")
 	})
 }

@@ -75,13 +75,13 @@ func TestContract_describesEveryOperation(t *testing.T) {
 	}
 }
 
-// requireBounds requires that nothing in the contract is endless.
+// requireBounds requires that every string and array in the contract has a maximum length.
 func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	t.Helper()
 	switch {
 	case s.Type.Is("string"):
 		require.True(t, s.MaxLength != nil || len(s.Enum) > 0, "%s has no maxLength", name)
-		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s may be anything", name)
+		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no type", name)
 	case s.Type.Is("array"):
 		require.NotNil(t, s.MaxItems, "%s has no maxItems", name)
 		requireBounds(t, name+"[]", s.Items.Value)
@@ -96,8 +96,8 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	}
 }
 
-// besideTheContract are the routes that are about the server and nobody's data.
-var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
+// routesOutsideTheContract are the routes that are not operations of the contract.
+var routesOutsideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
 func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	require.True(t, ok)
 	var routed, declared []string
 	for _, r := range router.Routes() {
-		if !slices.Contains(besideTheContract, r.Path) {
+		if !slices.Contains(routesOutsideTheContract, r.Path) {
 			routed = append(routed, r.Method+" "+r.Path)
 		}
 	}
@@ -120,7 +120,7 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	require.ElementsMatch(t, declared, routed)
 }
 
-// sample builds a request of an operation from the contract's own examples.
+// sample returns a request of an operation, made from the examples of the contract.
 func sample(t *testing.T, op *contractOperation) (target string, body any) {
 	t.Helper()
 	target = op.Path
@@ -147,7 +147,7 @@ func sample(t *testing.T, op *contractOperation) (target string, body any) {
 	return target, body
 }
 
-// eachOperation runs a case for every operation of the contract, on one engine: what it tests is the server's own.
+// eachOperation runs a test for every operation of the contract, on SQLite only, because the test does not depend on the database.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range theContract().operations {
@@ -163,7 +163,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
-		// The body and the query are wrong as well: the token comes first.
+		// The body and the query are invalid as well, but the token is checked first.
 		p := a.send(t, op.Method, target+"?x=1;y", "{").refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
 		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").refuses(http.StatusUnauthorized, server.CodeTokenMistyped)
@@ -208,7 +208,7 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		if op.Operation.RequestBody == nil {
 			got := c.send(op.Method, target, `{"not": "read"}`)
-			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "a body that nobody asked for is ignored")
+			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "the body of an operation without a body is ignored")
 			return
 		}
 		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
@@ -217,15 +217,15 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 		c.send(op.Method, target, body, "Content-Type", "").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		c.send(op.Method, target, body, "Content-Encoding", "gzip").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		for name, broken := range map[string]string{
-			"half":         `{"link": `,
-			"text after":   `{} {}`,
-			"no object":    `[]`,
-			"empty":        ``,
-			"invalid UTF8": "{\"a\": \"\xff\"}",
-			"NUL":          `{"a": "\u0000"}`,
-			"surrogate":    `{"a": "\ud800"}`,
-			"twice":        `{"a": 1, "a": 1}`,
-			"unknown":      `{"surprise": 1}`,
+			"half":                 `{"link": `,
+			"text after the value": `{} {}`,
+			"not an object":        `[]`,
+			"empty":                ``,
+			"invalid UTF8":         "{\"a\": \"\xff\"}",
+			"NUL":                  `{"a": "\u0000"}`,
+			"surrogate":            `{"a": "\ud800"}`,
+			"twice":                `{"a": 1, "a": 1}`,
+			"unknown":              `{"surprise": 1}`,
 		} {
 			if broken == "" && !op.Operation.RequestBody.Value.Required {
 				continue
@@ -251,8 +251,8 @@ func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
 	})
 }
 
-// TestEveryMaskedOperation_masks walks x-tier-masked: every metric in the answer of such an operation is null for the limited
-// and basic tiers, and there for premium.
+// TestEveryMaskedOperation_masks checks each operation with x-tier-masked. Every metric in its response is null for the limited
+// and basic tiers, and not null for premium.
 //
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryMaskedOperation_masks(t *testing.T) {
@@ -287,7 +287,7 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				require.NoError(t, json.Unmarshal(got.body, &whole))
 				objects := withMetrics(whole)
 				if op.id == "listCollections" && tier == store.TierPremium {
-					require.Empty(t, objects, "it has no metrics to mask")
+					require.Empty(t, objects, "the response has no metrics to mask")
 					continue
 				}
 				require.NotEmpty(t, objects)
@@ -313,7 +313,7 @@ func isMetric(name string) bool {
 		slices.Contains([]string{"outlier_multiplier", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
-// withMetrics returns all objects in v that have a metric or say that it is masked.
+// withMetrics returns all objects in v that have a metric or metrics_masked.
 func withMetrics(v any) []map[string]any {
 	var out []map[string]any
 	switch v := v.(type) {
@@ -324,7 +324,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // it has names of metrics, and none of their values
+				continue // it contains names of metrics but no values
 			}
 			out = append(out, withMetrics(e)...)
 			if isMetric(name) || name == "metrics_masked" {

@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-// contract is openapi.yaml as the tests hold every exchange against it. It is read apart from the server's own reading.
+// contract is openapi.yaml, against which the tests check every request and response. It is parsed independently of the server.
 type contract struct {
 	doc        *openapi3.T
 	operations []*contractOperation
@@ -37,7 +37,7 @@ type contractOperation struct {
 	segments []string
 }
 
-// theContract is shared by all tests, since it counts what they have seen.
+// theContract is shared by all tests, because it records which responses were seen.
 var theContract = sync.OnceValue(func() *contract {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	if err != nil {
@@ -58,7 +58,7 @@ var theContract = sync.OnceValue(func() *contract {
 	return c
 })
 
-// closeSchema makes an undeclared member a failure. The published contract leaves answers open, so that members can be
+// closeSchema forbids undeclared members in a schema. The published contract allows them, so that members can be
 // added.
 func closeSchema(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
@@ -73,14 +73,14 @@ func closeSchema(s *openapi3.Schema) {
 	}
 }
 
-// match finds the operation of a request, a literal segment before a parameter; nil when there is none.
+// match returns the operation of a request; nil if there is none. It prefers literal segments to parameters.
 func (c *contract) match(method string, u *url.URL) (*contractOperation, map[string]string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
 	path := u.EscapedPath()
 	if strings.HasPrefix(path, "/refresh/") {
-		path = strings.TrimSuffix(path, "/") // its description allows for one
+		path = strings.TrimSuffix(path, "/") // its description allows this
 	}
 	sent := strings.Split(path, "/")
 	var best *contractOperation
@@ -108,7 +108,7 @@ func (c *contract) match(method string, u *url.URL) (*contractOperation, map[str
 	return best, params
 }
 
-// checking is a round tripper that holds each exchange against the contract and fails the exchange where either side breaks it.
+// checking is a RoundTripper that fails if a request or its response violates the contract.
 type checking struct {
 	contract *contract
 	next     http.RoundTripper
@@ -140,7 +140,7 @@ func (t checking) RoundTrip(req *http.Request) (*http.Response, error) {
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if faults := t.check(req, op, params, refused, resp, body); len(faults) > 0 {
-		return nil, fmt.Errorf("%s %s → %d breaks the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
+		return nil, fmt.Errorf("%s %s → %d violates the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
 	}
 	return resp, nil
 }
@@ -153,7 +153,7 @@ func validRequest(req *http.Request, op *contractOperation, params map[string]st
 		Request: clone, PathParams: params, Route: op.Route, Options: contractOptions(anyText)})
 }
 
-// absoluteURI checks the URIs of answers.
+// absoluteURI checks the URIs in responses.
 func absoluteURI(s string) error {
 	if u, err := url.Parse(s); err != nil || u.Host == "" {
 		return errors.New("not an absolute URI")
@@ -161,7 +161,7 @@ func absoluteURI(s string) error {
 	return nil
 }
 
-// anyText stands for the URIs of requests: the server reads links more kindly than the contract asks for them.
+// anyText accepts any URI in requests: the server accepts more forms of links than the contract requires.
 func anyText(string) error { return nil }
 
 func contractOptions(uri func(string) error) *openapi3filter.Options {
@@ -190,16 +190,16 @@ func (t checking) check(req *http.Request, op *contractOperation, params map[str
 	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		checkProblem(resp, body, fail)
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead {
-		fail("an error that is no problem+json")
+		fail("the error is not problem+json")
 	}
 	if what := internalText(randomText.ReplaceAllString(string(body), "")); what != "" && (op != nil || status >= 400) {
-		fail("internal text %q in the answer", what)
+		fail("the response contains the internal text %q", what)
 	}
 	if op == nil {
 		return faults
 	}
 	if refused != nil && status < 400 {
-		fail("the contract refuses the request, the server took it: %w", refused)
+		fail("the server accepted a request that violates the contract: %w", refused)
 	}
 	checkHeaders(resp, fail)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
@@ -219,7 +219,7 @@ func (t checking) check(req *http.Request, op *contractOperation, params map[str
 	return faults
 }
 
-// checkHeaders holds the headers of an operation's answer against what the contract promises in words.
+// checkHeaders checks the headers of a response against the descriptions in the contract.
 func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
@@ -250,15 +250,15 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 		fail("problem: %w", err)
 		return
 	}
-	replayed := resp.Header.Get("Idempotent-Replayed") != "" // and then the id is that of the request that was answered first
+	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a repeated response has the request id of the first request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
-		fail("problem does not fit its answer: %+v", p)
+		fail("the problem does not match its response: %+v", p)
 	}
 }
 
-// internalTexts are what no answer may show: SQL, drivers, Go's own words, paths of files. Each is a text, and a pattern where the
-// text alone says too little; looking for the text first is many times faster.
+// internalTexts must not occur in any response: SQL, names of drivers, messages of Go, paths of files. Each is a text, with a pattern if the
+// text alone is not specific. Searching for the text first is much faster.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
@@ -270,7 +270,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// internalText returns what an answer shows and may not; "" when there is nothing of it.
+// internalText returns an internal text that a response contains; "" if it contains none.
 func internalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {
@@ -280,10 +280,10 @@ func internalText(body string) string {
 	return ""
 }
 
-// randomText may spell anything.
+// randomText matches members with random text, which may contain any word.
 var randomText = regexp.MustCompile(`"next_cursor":"[^"]*"`)
 
-// unseen lists the answers that the contract declares and no test has seen, and thereby not shown to be true.
+// unseen returns the responses that the contract declares and that no test has seen.
 func (c *contract) unseen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

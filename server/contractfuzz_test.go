@@ -23,19 +23,19 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// What may be set for a run of TestContract_holdsForRandomRequests, and what it is otherwise.
+// The environment variables of TestContract_holdsForRandomRequests and their defaults.
 const (
-	fuzzSeed     = "REELTALLY_FUZZ_SEED"   // a number; 1
-	fuzzRequests = "REELTALLY_FUZZ_COUNT"  // of requests in all; 6,000
-	fuzzReport   = "REELTALLY_FUZZ_REPORT" // the file that the result is written to; none
+	fuzzSeed     = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
+	fuzzRequests = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
+	fuzzReport   = "REELTALLY_FUZZ_REPORT" // file for the report; default none
 
-	// worldRequests is how many requests one world sees: every request may make something, and lists grow.
+	// worldRequests is the number of requests that are sent to one world. More would make lists long, because requests create items.
 	worldRequests = 2000
 )
 
-// TestContract_holdsForRandomRequests sends requests that are generated from the contract: valid ones, and ones that are wrong in one way.
-// Every answer has to be one that the contract declares, and never a 5xx; what is valid is never refused as wrong, and what
-// is wrong is never taken. The same seed draws the same requests.
+// TestContract_holdsForRandomRequests sends random requests: valid ones, and ones with one fault.
+// Every response must be declared in the contract, and no status may be 5xx. Valid requests must not be refused as invalid, and
+// invalid requests must be refused. The same seed generates the same requests.
 func TestContract_holdsForRandomRequests(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -72,7 +72,7 @@ func fuzzSetting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// inProcess hands requests to a server without a network.
+// inProcess is a RoundTripper that calls the handler of a server without a network.
 type inProcess struct{ http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -80,12 +80,12 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.ServeHTTP(w, r)
 	resp := w.Result()
 	if resp.Request = r; r.Method == http.MethodHead {
-		resp.Body = http.NoBody // net/http leaves it out
+		resp.Body = http.NoBody // net/http omits the body
 	}
 	return resp, nil
 }
 
-// fuzz is a world and the generator of what is sent to it.
+// fuzz is a world and the generator of requests for it.
 type fuzz struct {
 	*generator
 	t        *testing.T
@@ -96,33 +96,33 @@ type fuzz struct {
 	failures []string
 }
 
-// newFuzz makes a world: two organisations with things, callers of all tiers, and short links.
+// newFuzz creates a world: two organisations with items, callers of all tiers, and short links.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, world uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
 	theirs := a.newCaller(t, store.TierPremium)
-	a.stock(3010, theirs)
+	a.createItems(3010, theirs)
 	g := &generator{draw: draw{rand.New(rand.NewPCG(seed, world))}, now: a.Clock.Now(), theirs: theirs.own,
 		shorts: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
 		wrongLinks: []string{"https://example.test/video/1", "ftp://www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com/", "https://www.youtube.com/watch?v=short", "no link", "http://", "//", "tiktok",
 			"https://user@www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com:8443/@a/video/7338812345678901234", "javascript:alert(1)", "https://www.tiktok.com/@a/video/../x"}}
-	g.nobodys = g.theirs.twin(3010, 4010)
+	g.nobodys = g.theirs.unknownItems(3010, 4010)
 	a.platforms.redirect(g.shorts[0], tiktokLink)
 	for range 4 {
 		g.callers = append(g.callers, a.newCaller(t, store.TierPremium))
 	}
-	a.stock(5010, g.callers...)
+	a.createItems(5010, g.callers...)
 	for i, tier := range []store.Tier{store.TierPremium, store.TierBasic, store.TierLimited, store.TierLimited} {
 		require.NoError(t, a.SetTier(t.Context(), g.callers[i].org.ID, tier))
 	}
 	require.NoError(t, a.SetSubscription(t.Context(), g.callers[3].org.ID, store.SubscriptionNone))
-	a.Clock.Advance(time.Second) // until which it is remembered who a token is
+	a.Clock.Advance(time.Second) // until which the identity of a token is cached
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
 	return &fuzz{generator: g, t: t, turn: int(world) * 7, wire: checking{theContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends requests to every operation in turn.
+// run sends requests to all operations in turn.
 func (f *fuzz) run(requests int) {
 	operations := theContract().operations
 	for f.left = requests; f.left > 0; {
@@ -143,7 +143,7 @@ func (f *fuzz) draws(op *contractOperation) *generated {
 	return f.wrong(op)
 }
 
-// exchange sends a request and judges the answer, and asks again what an answer invites to.
+// exchange sends a request and checks the response. It also sends the follow-up requests that a response makes possible.
 func (f *fuzz) exchange(r *generated) {
 	resp, body := f.send(r)
 	if resp == nil || r.want != accepted || resp.StatusCode != http.StatusOK || f.left <= 0 {
@@ -161,9 +161,9 @@ func (f *fuzz) exchange(r *generated) {
 			f.send(again.expects(refused, "the cursor was changed"))
 		case 1:
 			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[first(r.get("order_direction"))])
-			f.send(again.expects(refused, "the cursor is of the other direction"))
+			f.send(again.expects(refused, "the cursor belongs to the other direction"))
 		default:
-			f.send(again.expects(accepted, "the cursor is genuine"))
+			f.send(again.expects(accepted, "the cursor is valid"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}
@@ -176,7 +176,7 @@ func (f *fuzz) exchange(r *generated) {
 
 func first(text string, _ bool) string { return text }
 
-// send sends a request; nil when it could reach no server.
+// send sends a request. It returns nil if no HTTP client could send it.
 func (f *fuzz) send(r *generated) (*http.Response, []byte) {
 	req := f.request(r)
 	if req == nil {
@@ -202,7 +202,7 @@ func (f *fuzz) send(r *generated) (*http.Response, []byte) {
 	return resp, body
 }
 
-// misjudged says what is wrong with the status of an answer; "" when nothing is.
+// misjudged describes why the status of a response is wrong; "" if it is right.
 func (r *generated) misjudged(resp *http.Response) string {
 	status := resp.StatusCode
 	switch {
@@ -220,7 +220,7 @@ func (r *generated) misjudged(resp *http.Response) string {
 	return ""
 }
 
-// allows says whether an Allow field names the methods of an operation's path.
+// allows returns true if an Allow header lists the methods of an operation's path.
 func allows(op *contractOperation, field string) bool {
 	listed := strings.Split(field, ", ")
 	for method := range op.PathItem.Operations() {
@@ -231,7 +231,7 @@ func allows(op *contractOperation, field string) bool {
 	return true
 }
 
-// operationTally is what became of the requests to an operation.
+// operationTally counts the responses of an operation.
 type operationTally struct {
 	requests int
 	statuses map[int]int
@@ -262,7 +262,7 @@ func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time
 	}
 }
 
-// report is docs/evidence/contract-fuzz.md.
+// report returns the text of docs/evidence/contract-fuzz.md.
 func (y *fuzzTally) report(seed int) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Requests generated from the contract\n\n"+
@@ -281,25 +281,25 @@ func (y *fuzzTally) report(seed int) []byte {
 	return out.Bytes()
 }
 
-// TestContract_everyParameterHasAGenerator fails for a text in a request of which nobody has said what belongs there, so that no new operation goes
-// without the tests that generate requests.
+// TestContract_everyParameterHasAGenerator fails if a text parameter or member has no entry in meaningsByName, so that new operations are
+// covered by the tests that generate requests.
 func TestContract_everyParameterHasAGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		for _, s := range textSlots(op) {
-			require.NotNil(t, meaningsOf(op, s.name), "%s: %s %s: say in naturalMeanings what belongs there", op.id, s.in, s.name)
+			require.NotNil(t, meaningsOf(op, s.name), "%s: %s %s: add an entry to meaningsByName", op.id, s.in, s.name)
 		}
 	}
 }
 
-// slot is a place in a request that takes a text.
+// slot is a parameter or member of a request that contains a text.
 type slot struct {
-	in, name string // of a member of the body, its own name
+	in, name string // the name of the parameter or member
 	pointer  []string
 	schema   *openapi3.Schema
 }
 
-// textSlots are all places of an operation that take a text which can name something: no dates, no enumerations.
+// textSlots returns the slots of an operation. Dates and enumerations are not included.
 func textSlots(op *contractOperation) []slot {
 	var out []slot
 	add := func(s slot) {

@@ -20,8 +20,8 @@ const (
 	longAfter     = 8 * time.Second
 )
 
-// newImpatient starts a server with a short request timeout.
-func newImpatient(t *testing.T, engine string) *app {
+// newAppWithShortTimeout starts a server with a short request timeout.
+func newAppWithShortTimeout(t *testing.T, engine string) *app {
 	t.Helper()
 	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortDeadline })
 }
@@ -69,7 +69,7 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			a := newImpatient(t, engine)
+			a := newAppWithShortTimeout(t, engine)
 			c := a.newCaller(t, store.TierPremium)
 			c.track(tiktokLink)
 			release := a.block(t)

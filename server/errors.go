@@ -183,7 +183,7 @@ const internalDetail = "The server failed to answer. Quote the request id when y
 // unavailableRetryAfter is the Retry-After of answers with 503.
 const unavailableRetryAfter = 5 * time.Second
 
-// asError turns whatever a request ended with into what the caller is told. What it does not know is internal and silent.
+// toError converts any error of a request into a problem. An unknown error becomes an internal error, whose cause is only logged.
 func toError(err error) *Error {
 	var (
 		known    *Error

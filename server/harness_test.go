@@ -31,7 +31,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestMain fails a run of the whole package in which a declared answer was never seen, or which leaves goroutines behind.
+// TestMain fails a run of the whole package if a declared response was never seen, or if goroutines are still running.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "declared in openapi.yaml and never seen in a test:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
 		}
-		// The limiter library ends its cleaner when the garbage collector finds its store unused.
+		// The limiter library stops its cleaner only when its store is garbage-collected.
 		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -58,21 +58,21 @@ func wholePackage() bool {
 	return true
 }
 
-// app is the real server on a real, fresh database.
+// app is a server with its own database.
 type app struct {
 	*storetest.DB
 	t      *testing.T
 	server *server.Server
 	http   *httptest.Server
-	// databaseError, when set, is what every statement fails with.
+	// databaseError is the error of every statement, if it is set.
 	databaseError atomic.Pointer[error]
-	// panicAt, when set, is the table whose statements panic, as a bug on the way to them would.
+	// panicAt is the table whose statements panic, if it is set.
 	panicAt   atomic.Pointer[string]
 	platforms *platforms
 	log       *syncBuffer
 }
 
-// newApp starts the server on a database. Calls are counted but never too many, unless the options bring a rate store.
+// newApp starts a server. It enforces rate limits only if the options set a rate store.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
 	p := newPlatforms(t)
@@ -82,7 +82,7 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 	return a
 }
 
-// buildApp builds the server, which nobody reaches yet.
+// buildApp creates a server that does not listen yet.
 func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...func(*server.Options)) *app {
 	t.Helper()
 	a := &app{DB: db, t: t, log: &syncBuffer{}}
@@ -105,7 +105,7 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 
 func (a *app) serve(s *httptest.Server) {
 	s.Start()
-	s.Client().Transport.(*http.Transport).DisableCompression = true // answers as they are; compression has tests of its own
+	s.Client().Transport.(*http.Transport).DisableCompression = true // compression has its own tests
 	a.http = s
 	a.t.Cleanup(func() {
 		a.http.Close()
@@ -123,24 +123,24 @@ func (a *app) inspect(statement string) error {
 	return a.Guard.Inspect(statement)
 }
 
-// breakDatabase makes every statement fail from now on, and forgets who is known.
+// breakDatabase makes every statement fail, and drops cached identities.
 func (a *app) breakDatabase(err error) {
 	a.Clock.Advance(time.Second)
 	a.databaseError.Store(&err)
 }
 
-// each runs a case against the server on every engine.
+// each runs a test on every database.
 func each(t *testing.T, run func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db)) })
 }
 
-// platforms stands in for the platforms' own hosts, as the resolver of short links asks them.
+// platforms simulates the hosts of the platforms for the resolver of short links.
 type platforms struct {
 	*httptest.Server
 
 	mu        sync.Mutex
-	locations map[string]string // host and path → where it redirects to; a missing one is dead, an empty one fails, one of busy is asked too often
+	locations map[string]string // host and path → redirect target; a missing entry is a dead link, an empty one fails, and busy means too many requests
 	asked     int
 }
 
@@ -152,17 +152,17 @@ func newPlatforms(t *testing.T) *platforms {
 	return p
 }
 
-// busy is where a short link leads of which the platform was asked too often.
+// busy is the target of a short link that the platform answers with 429.
 const busy = "busy"
 
-// redirect makes a short link lead somewhere; to "" it fails for now.
+// redirect sets the target of a short link. With "" the link fails temporarily.
 func (p *platforms) redirect(short, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.locations[strings.TrimSuffix(strings.TrimPrefix(short, "https://"), "/")] = target
 }
 
-// calls is how many requests there were.
+// calls returns the number of requests.
 func (p *platforms) calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// syncBuffer is a log that may be read while it is written.
+// syncBuffer is a buffer for logs that is safe for concurrent use.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -203,17 +203,17 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// caller is a token of an organisation, and the ways to use it.
+// caller sends requests with a token of an organisation.
 type caller struct {
 	*client.ClientWithResponses
 	app   *app
 	t     *testing.T
 	org   store.Organisation
 	token string
-	own   inventory // where stock has filled it
+	own   inventory // set by createItems
 }
 
-// newCaller makes an organisation with a subscription and a token with both scopes.
+// newCaller creates an organisation with a subscription and a token with both scopes.
 func (a *app) newCaller(t *testing.T, tier store.Tier) *caller {
 	t.Helper()
 	org, err := a.CreateOrganisation(t.Context(), "Northwind", tier, store.SubscriptionActive)
@@ -221,7 +221,7 @@ func (a *app) newCaller(t *testing.T, tier store.Tier) *caller {
 	return a.newToken(t, org, store.ScopeRead, store.ScopeWrite)
 }
 
-// newToken makes another token of an organisation.
+// newToken creates another token of an organisation.
 func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Scope) *caller {
 	t.Helper()
 	_, token, err := a.CreateToken(t.Context(), org.ID, "test", scopes, 0)
@@ -236,20 +236,20 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	return c
 }
 
-// client is an HTTP client that holds every exchange against the contract.
+// client returns an HTTP client that checks every request and response against the contract.
 func (a *app) client() *http.Client {
 	return &http.Client{Transport: checking{theContract(), a.http.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// answer is a response, read to its end.
+// answer is a response with its whole body.
 type answer struct {
 	t *testing.T
 	*http.Response
 	body []byte
 }
 
-// send sends a request as it stands: target is a path with its query, already encoded.
+// send sends a request. target is an encoded path with its query.
 func (c *caller) send(method, target string, body any, headers ...string) answer {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
@@ -262,7 +262,7 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 	return got
 }
 
-// exchange is send for goroutines beside the test's own, which may not end it.
+// exchange is like send, but returns an error, for goroutines that must not call t.FailNow.
 func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (answer, error) {
 	t.Helper()
 	var reader io.Reader
@@ -300,7 +300,7 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 	return answer{t, resp, read}, err
 }
 
-// is requires the status.
+// is requires a status.
 func (a answer) is(status int) answer {
 	a.t.Helper()
 	require.Equal(a.t, status, a.StatusCode, "%s", a.body)
@@ -315,7 +315,7 @@ func (a answer) problem(status int) client.Problem {
 	return decode[client.Problem](a)
 }
 
-// refuses requires a problem of that status and code.
+// refuses requires a problem with a status and a code.
 func (a answer) refuses(status int, code server.Code) client.Problem {
 	a.t.Helper()
 	p := a.problem(status)
@@ -332,7 +332,7 @@ func decode[T any](a answer) T {
 
 const tiktokLink = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 
-// numbered returns the link of the n-th of a series of videos.
+// numbered returns the link of video number n.
 func numbered(n int) string {
 	return fmt.Sprintf("https://www.tiktok.com/@northwind.studio/video/%d", 7300000000000000000+n)
 }
@@ -344,7 +344,7 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch delivers facts for everything that is due, as a collector would, and moves the clock on by a second.
+// fetch stores facts for all due targets, like a collector, and advances the clock by a second.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)
@@ -364,18 +364,18 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// views are facts with one number.
+// views returns facts with only a view count.
 func views(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }
 
-// newSQLite is for tests of what the server does before and after the store.
+// newSQLite returns a database for tests that do not depend on the kind of database.
 func newSQLite(t *testing.T) *storetest.DB {
 	t.Helper()
 	return storetest.New(t, "sqlite")
 }
 
-// list lists videos.
+// list returns a list of videos.
 func (c *caller) list(query string) client.VideoPage {
 	c.t.Helper()
 	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).is(http.StatusOK))

@@ -20,11 +20,11 @@ func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
 	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
 }
 
-// daysAgo is a day as the interface writes it.
+// daysAgo returns the date n days ago, in the format of the API.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// followed is a video that was fetched once a day for so many days, the last time today.
-func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
+// withVideoHistory creates an organisation with a video that was fetched once a day, the last time today.
+func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
 	id := c.track(tiktokLink)
@@ -43,14 +43,14 @@ func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string)
 func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id := followed(t, a, store.TierPremium, 40)
+		c, id := withVideoHistory(t, a, store.TierPremium, 40)
 		points := c.history(id, "")
 		require.Len(t, points, 31, "today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, int64(4000-100*i), *p.Views)
 			require.Equal(t, int64(40-i), *p.Engagements)
-			require.Nil(t, p.Comments, "not given is not 0")
+			require.Nil(t, p.Comments, "an unknown value is null, not 0")
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
@@ -59,12 +59,12 @@ func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
 			require.Len(t, c.history(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("nothing is invented before the first point and after the last", func(t *testing.T) {
+		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
 			require.Len(t, c.history(id, "start_date="+a.daysAgo(89)), 40)
 			require.Empty(t, c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
 		})
-		t.Run("a day keeps its last numbers", func(t *testing.T) {
+		t.Run("a day has the last counts", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
 			a.fetch(views(9999))
 			require.Equal(t, int64(9999), *c.history(id, "")[0].Views)
@@ -84,7 +84,7 @@ func TestHistory_interpolatesOldPoints(t *testing.T) {
 		a.fetch(views(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
 		points := c.history(id, "start_date="+a.daysAgo(110))
-		require.Len(t, points, 8, "none before the first and none after the last")
+		require.Len(t, points, 8, "no points before the first and after the last measured point")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
@@ -119,7 +119,7 @@ func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
-			c, id := followed(t, a, tier, 3)
+			c, id := withVideoHistory(t, a, tier, 3)
 			got := c.history(id, "")
 			require.Len(t, got, 1)
 			require.Equal(t, a.daysAgo(0), got[0].Date.String())
@@ -158,7 +158,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 		}
 		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
 		corrected := c.history(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
-		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the point that it is compared with lies before the range")
+		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the previous point lies before the range")
 
 		for _, p := range c.history(id, "") {
 			require.Nil(t, p.Quality)
@@ -182,7 +182,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 func TestHistory_masksQuality(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id := followed(t, a, store.TierBasic, 3)
+	c, id := withVideoHistory(t, a, store.TierBasic, 3)
 	plain, asked := c.history(id, ""), c.history(id, "include=quality")
 	require.Equal(t, plain, asked)
 	require.True(t, *asked[0].MetricsMasked)

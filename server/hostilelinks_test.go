@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// answers to a link of a caller, one at a time and among many, by the words of the table.
+// answers maps the checks of the table to the expected responses, for one link and for many links.
 var hostileAnswers = map[string]struct {
 	status     int
 	code       server.Code
@@ -30,8 +30,8 @@ var hostileAnswers = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_reachNoInternalAddress hands in each hostile link as a caller would, with the resolver as it is in production but for
-// the internet around it.
+// TestHostileLinks_reachNoInternalAddress sends each hostile link as a caller would. The resolver is the real one, except for
+// the simulated internet.
 func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {
@@ -49,7 +49,7 @@ func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
 	callers := map[string]outboundtest.Link{}
 	for _, l := range links {
 		callers[l.URL] = l
-		if !strings.Contains(l.URL, "\x00") { // which fails the whole request that holds it
+		if !strings.Contains(l.URL, "\x00") { // fails the whole request
 			raw = append(raw, l.URL)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// repeatable gives, for every POST of the contract, a path and a body that change something, and another body that would too.
+// repeatable returns for every POST of the contract a path, a body that has an effect, and a different body that also has one.
 func (c *caller) repeatable() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
@@ -40,7 +40,7 @@ func (c *caller) repeatable() map[string][3]any {
 	}
 }
 
-// posts are the operations of the contract that take a key.
+// posts returns the operations of the contract that accept an Idempotency-Key.
 func posts() []string {
 	var ids []string
 	for _, item := range theContract().doc.Paths.Map() {
@@ -72,16 +72,16 @@ func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 
 			send(request[2], key).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 
-			// As it is while the first request is running.
+			// The first request is still running.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
 			send(request[1], key).refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 
-			// Another organisation's key of the same name is another key.
+			// The same key of another organisation is independent.
 			if id == "createCollection" {
 				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).is(http.StatusCreated)
 			}
 			a.Clock.Advance(24*time.Hour + time.Second)
-			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: after a day the key is free", id)
+			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after a day", id)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	first := send(`{"name": "Launch", "hashtags": ["one", "two"]}`).is(http.StatusCreated)
 	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").is(http.StatusCreated).body))
 	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
-	// The same key with another operation is another key.
+	// The same key with another operation is independent.
 	c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").is(http.StatusOK)
 }
 
@@ -111,7 +111,7 @@ func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
 	orphan := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
 	first := send(orphan, "l").refuses(http.StatusNotFound, server.CodeNotFound)
 	again := send(orphan, "l")
-	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "with the request id under which it was refused")
+	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "the problem has the request id of the first request")
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 
 	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {
@@ -132,7 +132,7 @@ func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
 			return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
 		}
 		made := decode[client.CreatedCollection](send().is(http.StatusCreated))
-		// As it is when the server dies after it had made the collection and before it had kept the answer.
+		// The server crashed after it created the collection and before it stored the response.
 		a.Exec(t, "UPDATE idempotency_keys SET status = NULL, body = NULL")
 		send().refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 		a.Clock.Advance(time.Minute)
@@ -148,7 +148,7 @@ func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
-		a.platforms.redirect(short, "") // which fails for now
+		a.platforms.redirect(short, "") // which fails temporarily
 		send := func() answer {
 			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
 		}
@@ -158,7 +158,7 @@ func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 	})
 }
 
-// A panic must be answered, also where the answer is held back, and must let the key go.
+// A panic must be answered, also if the response is buffered, and must release the key.
 func TestIdempotency_survivesAPanic(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

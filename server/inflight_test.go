@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// heldResolver keeps each call until it is let go, and counts them.
+// heldResolver blocks each call until it is released, and counts the calls.
 type heldResolver struct {
 	running atomic.Int64
 	started chan struct{} // one entry for each call
@@ -55,7 +55,7 @@ func TestInFlight_limitsEachOrganisationSeparately(t *testing.T) {
 	for range atOnce {
 		<-resolver.started
 	}
-	other.list("") // is answered while the other organisation's requests wait
+	other.list("") // is answered while the requests of the other organisation wait
 	close(resolver.letGo)
 	sent.Wait()
 	require.NotContains(t, a.log.String(), "more than four requests at once")

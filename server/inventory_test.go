@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// meaning is what a text in a request stands for.
+// meaning is the kind of value that a text in a request contains.
 type meaning string
 
-// What an organisation has can be named by these; freeText names nothing.
+// All but freeText refer to items of an organisation.
 const (
 	videoID        meaning = "video id"
 	videoLink      meaning = "video link"
@@ -39,14 +39,14 @@ const (
 	freeText       meaning = "text"
 )
 
-// meanings are all that name something, in a fixed order.
+// meanings lists all meanings that refer to items, in a fixed order.
 var meanings = []meaning{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
 	pageCursor, entityTag, shareHash, tokenID, organisationID}
 
-// naturalMeanings say what belongs into a slot of a request, by its name. A slot of text that is missing here fails the tests
-// that generate requests: a new operation is covered by them once its slots are known. A name behind
-// "videos" or "accounts" means different things in the paths of the two.
-var naturalMeanings = map[string][]meaning{
+// meaningsByName maps the names of slots to their meanings. A slot of text that is missing here fails the tests
+// that generate requests, so that new operations are covered. A name after
+// "videos" or "accounts" has a different meaning in the paths of videos and accounts.
+var meaningsByName = map[string][]meaning{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
 	"collection_id": {collectionID}, "collection_ids": {collectionID}, "label_ids": {collectionID}, "parent_id": {collectionID},
@@ -59,23 +59,23 @@ var naturalMeanings = map[string][]meaning{
 	"accounts link": {accountLinks}, "accounts links": {accountLinks}, "accounts id": {accountID, accountLinks}, "accounts ids": {accountID, accountLinks},
 }
 
-// meaningsOf says what belongs into a slot of an operation; nil when nobody has said it.
+// meaningsOf returns the meanings of a slot of an operation; nil if meaningsByName has no entry.
 func meaningsOf(op *contractOperation, name string) []meaning {
-	if found, ok := naturalMeanings[name]; ok {
+	if found, ok := meaningsByName[name]; ok {
 		return found
 	}
 	for _, kind := range []string{"videos", "accounts"} {
 		if slices.Contains(op.segments, kind) {
-			return naturalMeanings[kind+" "+name]
+			return meaningsByName[kind+" "+name]
 		}
 	}
 	return nil
 }
 
-// inventory is what an organisation has, by what it is.
+// inventory contains the texts that refer to items of an organisation, by meaning.
 type inventory map[meaning][]string
 
-// videoLinkOf and accountLinkOf are the links of the n-th thing, of all platforms in turn.
+// videoLinkOf and accountLinkOf return the link of item number n. The platforms alternate.
 func videoLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
@@ -100,11 +100,11 @@ func accountLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// stock gives organisations the same things, which bear the numbers from first on, of four digits, and lists them.
-func (a *app) stock(first int, callers ...*caller) {
+// createItems creates the same items for each caller, with four-digit numbers from first on, and sets own.
+func (a *app) createItems(first int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
-		c.plant(first)
+		c.createOwnItems(first)
 	}
 	a.fetch(func(target queue.Target) ingest.VideoFacts {
 		n, err := strconv.Atoi(lastNumber.FindStringSubmatch(target.ExternalID)[1])
@@ -117,11 +117,11 @@ func (a *app) stock(first int, callers ...*caller) {
 	}
 }
 
-// lastNumber is the number of a thing, in the platform's id.
+// lastNumber matches the number of an item in the platform's id.
 var lastNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// plant makes collections and tracks videos and accounts.
-func (c *caller) plant(first int) {
+// createOwnItems creates collections and tracks videos and accounts.
+func (c *caller) createOwnItems(first int) {
 	c.t.Helper()
 	var collections []string
 	for i := range 3 {
@@ -140,7 +140,7 @@ func (c *caller) plant(first int) {
 	}
 }
 
-// inventory lists what was planted.
+// inventory returns the created items.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	own := inventory{organisationID: {c.org.ID.String()}}
@@ -173,12 +173,12 @@ func (c *caller) inventory(first int) inventory {
 		}
 	}
 	for _, m := range meanings {
-		require.NotEmpty(c.t, own[m], "there is no %s", m)
+		require.NotEmpty(c.t, own[m], "the inventory has no %s", m)
 	}
 	return own
 }
 
-// cursorOf returns a cursor of a list, asked for in the fewest words.
+// cursorOf returns a cursor of a list with default parameters.
 func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 	c.t.Helper()
 	query := "?limit=1"
@@ -199,15 +199,15 @@ func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 			return string(found[1])
 		}
 	}
-	require.Fail(c.t, "there is no list of two", op.id)
+	require.Fail(c.t, "there is no list with two rows", op.id)
 	return ""
 }
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// twin lists things that nobody has, each of the same shape as the one in its place, and of the same rank among them in every order. The
-// things bear numbers from first on, their twins from another on.
-func (own inventory) twin(first, other int) inventory {
+// unknownItems returns an inventory of items that do not exist. Each has the same form and the same rank in every order as the original. The
+// originals have numbers from first on, and the unknown items from other on.
+func (own inventory) unknownItems(first, other int) inventory {
 	var ids []string
 	for _, m := range []meaning{videoID, accountID, collectionID, tokenID, organisationID} {
 		ids = append(ids, own[m]...)
@@ -235,7 +235,7 @@ func (own inventory) twin(first, other int) inventory {
 	return twins
 }
 
-// changed is a text with another letter near its end: among others it stays where it was in their order.
+// changed returns a text with a different letter near its end, so that it keeps its place in the sort order.
 func changed(s string) string {
 	letters := []byte(s)
 	at := len(letters) - 2

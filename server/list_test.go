@@ -96,7 +96,7 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	measured := c.direct("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
 	require.Less(t, measured.largest, 256<<10, "the largest write")
-	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory alive beyond that before")
+	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory in use during the request")
 
 	got := c.direct("/videos?limit=5000", true)
 	var page client.VideoPage
@@ -131,7 +131,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		collection := c.collection(map[string]any{"name": "Launch"})
 		account := *c.list("limit=1").Data[0].LinkedAccountID
 		c.addAccounts(collection, account)
@@ -162,7 +162,7 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: %d bytes in %d rows", target, len(got.body), len(rows))
 					for _, row := range rows {
 						id := row.id()
-						require.False(t, seen[id], "%s was met twice", id)
+						require.False(t, seen[id], "%s was returned twice", id)
 						seen[id] = true
 					}
 					header := got.Header.Get("Link")
@@ -220,7 +220,7 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	const chunk = "videos.id IN"
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
-	a.Guard.Before(chunk, fail) // the next statement fails, before the first byte is sent
+	a.Guard.Before(chunk, fail) // the next statement fails before the first byte is sent
 	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 	a.databaseError.Store(nil)
 

@@ -125,9 +125,9 @@ func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
 				requireQuota(t, got, "mcp", limit, 0)
 				require.Positive(t, number(t, got, "Retry-After"))
 			}
-			statistics := limitsOf["GET /statistics/videos"].of(tier)
+			statistics := specifiedLimits["GET /statistics/videos"].of(tier)
 			requireQuota(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
-			accounts := limitsOf["GET /statistics/accounts"].of(tier)
+			accounts := specifiedLimits["GET /statistics/accounts"].of(tier)
 			requireQuota(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
 		}
 	})

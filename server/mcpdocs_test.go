@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TestMCP_docsListTheTools holds the table in docs/mcp.md against what a client is listed.
+// TestMCP_docsListTheTools compares the table in docs/mcp.md with tools/list.
 func TestMCP_docsListTheTools(t *testing.T) {
 	t.Parallel()
 	tools := newApp(t, newSQLite(t)).newCaller(t, store.TierLimited).assistant().tools()

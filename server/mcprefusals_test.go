@@ -21,24 +21,24 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 		tool, arguments     string
 		place, code, detail string // of the first fault: its pointer or name, its code, a part of its detail
 	}{
-		"an unknown one":                {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
-		"an unknown one of none":        {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
-		"a missing one of the path":     {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
-		"an empty one of the path":      {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
-		"a missing one of the body":     {"track_video", `{}`, "/link", "required", "link"},
-		"a wrong type in the query":     {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
-		"a number out of its bounds":    {"list_videos", `{"limit": 0}`, "limit", "minimum", "limit"},
-		"null in the query":             {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
-		"an object in the query":        {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
-		"an array in the query":         {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
-		"an entry with a comma":         {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
-		"an entry that is no string":    {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
-		"the same twice":                {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
-		"the same twice within a body":  {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
-		"NUL in the query":              {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
-		"NUL in the body":               {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
-		"a wrong id":                    {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
-		"two at once, before the other": {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
+		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
+		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
+		"a missing path argument":                         {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
+		"an empty path argument":                          {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
+		"a missing body argument":                         {"track_video", `{}`, "/link", "required", "link"},
+		"a wrong type in the query":                       {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
+		"a number out of its bounds":                      {"list_videos", `{"limit": 0}`, "limit", "minimum", "limit"},
+		"null in the query":                               {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
+		"an object in the query":                          {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
+		"an array in the query":                           {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
+		"an entry with a comma":                           {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
+		"an entry that is not a string":                   {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
+		"a duplicate argument":                            {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
+		"a duplicate member in an argument":               {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
+		"NUL in the query":                                {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
+		"NUL in the body":                                 {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
+		"a wrong id":                                      {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
+		"two faults":                                      {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // messages of the protocol itself count for no operation
+	session := c.assistant() // protocol messages do not count for an operation
 	for range 10 {
 		session.tools()
 	}

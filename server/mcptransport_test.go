@@ -75,7 +75,7 @@ func TestMCP_keepsNoConnectionOpen(t *testing.T) {
 	got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
 		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "and is over at once, since tools do not change")
+	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "the stream ends at once, because tools do not change")
 }
 
 func TestMCP_refusesDNSRebinding(t *testing.T) {

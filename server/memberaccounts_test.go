@@ -30,7 +30,7 @@ func (c *caller) follow(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles delivers facts for every account that is due, as a collector would.
+// fetchProfiles stores facts for every due account, like a collector.
 func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -50,7 +50,7 @@ func (c *caller) memberAccounts(collection uuid.UUID, query string) client.Colle
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).is(http.StatusOK))
 }
 
-// accountNames are the handles of the accounts that a collection lists, in the order of the answer.
+// accountNames returns the handles of the accounts of a collection, in the order of the response.
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
@@ -60,8 +60,8 @@ func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	return strings.Join(names, " ")
 }
 
-// circle is an organisation of which a collection holds four accounts: three are tracked, the last is only linked from its video.
-func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
+// withCollectedAccounts creates an organisation with a collection of four accounts. Three are tracked. The last is only the author of a video.
+func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	accounts := map[string]uuid.UUID{}
@@ -94,7 +94,7 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id, accounts := circle(t, a)
+		c, id, accounts := withCollectedAccounts(t, a)
 		for query, want := range map[string]string{
 			"": "dora bert anna carl",
 			"order_by=created_at&order_direction=asc":  "carl anna bert dora",
@@ -114,16 +114,16 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 		require.Equal(t, int64(4), c.readCollection(id).AccountCount.MustGet())
 		require.Equal(t, int64(700), *page.Data[2].TotalViews)
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
-		require.Nil(t, page.Data[1].LatestFollowersCount, "not given is not 0")
+		require.Nil(t, page.Data[1].LatestFollowersCount, "an unknown value is null, not 0")
 
-		t.Run("stopped ones are left out unless they are asked for", func(t *testing.T) {
+		t.Run("stopped accounts are included only on request", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
 			require.Equal(t, "dora anna carl", c.accountNames(id, ""))
 			require.Equal(t, "dora bert anna carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("pages neither overlap nor skip", func(t *testing.T) {
+		t.Run("pages have no overlap and no gap", func(t *testing.T) {
 			for order := range store.AccountOrders {
 				for _, way := range []string{"asc", "desc"} {
 					query := "include_removed=true&order_by=" + order + "&order_direction=" + way
@@ -144,7 +144,7 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 				}
 			}
 		})
-		t.Run("the lower tiers get one, masked", func(t *testing.T) {
+		t.Run("lower tiers get one masked account", func(t *testing.T) {
 			next := *c.memberAccounts(id, "order_by=username&limit=1").Pagination.NextCursor
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierLimited))
 			a.Clock.Advance(time.Second)
@@ -164,7 +164,7 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id, _ := circle(t, a)
+	c, id, _ := withCollectedAccounts(t, a)
 	next := *c.memberAccounts(id, "limit=1").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=5001":                          "limit maximum",

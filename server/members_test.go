@@ -31,7 +31,7 @@ func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// members sends ids to a collection's videos or accounts.
+// members adds ids to, or removes ids from, the videos or accounts of a collection.
 func (c *caller) members(method string, collection uuid.UUID, kind string, ids any) answer {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
@@ -42,7 +42,7 @@ func (c *caller) memberVideos(collection uuid.UUID, query string) client.Collect
 	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).is(http.StatusOK))
 }
 
-// videoIDs are the ids of the videos that a collection lists, in one order.
+// videoIDs returns the sorted ids of the videos of a collection.
 func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	c.t.Helper()
 	ids := []uuid.UUID{}
@@ -76,7 +76,7 @@ func TestMembers_areAddedAndRemoved(t *testing.T) {
 			step(http.MethodDelete, "removed", []string{strings.ToUpper(ids[0].String())}, 1)
 			step(http.MethodDelete, "removed", ids, 0)
 		}
-		require.False(t, c.video(one.String()).Removed, "it stays tracked")
+		require.False(t, c.video(one.String()).Removed, "the video stays tracked")
 	})
 }
 
@@ -138,7 +138,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	}
 	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
 	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
-	t.Run("a page has 100 unless it is asked for more", func(t *testing.T) {
+	t.Run("a page has 100 rows by default", func(t *testing.T) {
 		page := c.memberVideos(id, "")
 		require.Len(t, page.Data, 100)
 		require.Equal(t, int64(101), page.Pagination.Total)
@@ -151,7 +151,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	})
 }
 
-// TestMembership_isTheSameInEveryResponse puts videos into collections by each of the three ways and looks at every place that tells of it.
+// TestMembership_isTheSameInEveryResponse puts videos into collections in each of the three ways and checks all responses that show it.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestMembership_isTheSameInEveryResponse(t *testing.T) {
@@ -193,7 +193,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			labelled := []uuid.UUID{}
 			for _, v := range c.list("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, by however many ways")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, although the video is in the collection in several ways")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}
@@ -203,7 +203,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 		holds(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
-		t.Run("later videos of the account and of the hashtag come in by themselves", func(t *testing.T) {
+		t.Run("later videos of the account and of the hashtag are added automatically", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
 			holds(added, byAccount, tagged, all, later)
 			fetch()
@@ -211,9 +211,9 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			c.stop(http.StatusOK, later.String(), laterTagged.String())
 			holds(added, byAccount, tagged, all)
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
-			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped one keeps its labels")
+			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
-		t.Run("taking out acts on what was added alone", func(t *testing.T) {
+		t.Run("only videos that were added can be removed", func(t *testing.T) {
 			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
 			holds(added, byAccount, tagged, all)
@@ -245,8 +245,8 @@ func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
 	})
 }
 
-// campaign is an organisation of which a collection holds twelve videos with few different views.
-func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
+// withCollectedVideos creates an organisation with a collection of twelve videos, many of which have equal views.
+func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	id := c.named("Launch")
@@ -265,7 +265,7 @@ func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
 func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id := campaign(t, a)
+		c, id := withCollectedVideos(t, a)
 		for order := range store.VideoOrders {
 			for _, way := range []string{"asc", "desc"} {
 				list := "limit=5&order_by=" + order + "&order_direction=" + way
@@ -300,7 +300,7 @@ func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id := campaign(t, a)
+	c, id := withCollectedVideos(t, a)
 	another := c.named("Another")
 	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
 	for query, want := range map[string]string{
@@ -324,7 +324,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
 		p := c.send(http.MethodGet, target+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor leads on in its own list alone")
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for its own list")
 	}
 }
 
@@ -332,7 +332,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c, id := campaign(t, a)
+		c, id := withCollectedVideos(t, a)
 		full := c.memberVideos(id, "order_by=latest_views")
 		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -340,7 +340,7 @@ func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first of the asked order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)

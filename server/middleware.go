@@ -144,8 +144,8 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recoverPanics logs a panic with its stack and answers the request with 500. The returned error hides the type of the panic's value, so
-// that writeError cannot take it for a known error.
+// recoverPanics logs a panic with its stack and answers the request with 500. The returned error does not wrap the value of the panic, so
+// that writeError treats it as an internal error.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,

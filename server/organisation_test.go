@@ -31,18 +31,18 @@ func (c *caller) statistics(of string) client.Statistics {
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+of, nil).is(http.StatusOK))
 }
 
-// grown is an organisation with one account and its two videos, fetched once a day for so many days, the last time today.
-func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
+// withDailyHistory creates an organisation with an account and its two videos, fetched once a day, the last time today.
+func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
-	c.followed(map[string]any{"link": accountLink})
+	c.trackAccount(map[string]any{"link": accountLink})
 	for n := range days {
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		}
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
-			f := posted(a, "42", int64(1000+n), 1, 2)
+			f := accountFacts(a, "42", int64(1000+n), 1, 2)
 			f.Following = new(int64(7))
 			return f
 		})
@@ -57,14 +57,14 @@ func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
 func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := grown(t, a, store.TierPremium, 33)
+		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
 		require.Len(t, points, 31, "today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, []int64{1032 - int64(i), 7, 6600 - 200*int64(i), 64 - 2*int64(i), 2, 66 - 2*int64(i), 2},
 				[]int64{*p.Followers, *p.Following, *p.Views, *p.Likes, *p.Shares, *p.Engagements, *p.Videos})
-			require.Nil(t, p.Comments, "not given is not 0")
+			require.Nil(t, p.Comments, "an unknown value is null, not 0")
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
@@ -73,7 +73,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("nothing is invented before the first point and after the last", func(t *testing.T) {
+		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
 			require.Len(t, c.accountHistory(accountLink, "start_date="+a.daysAgo(700)), 33)
 			require.Empty(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
@@ -85,7 +85,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := grown(t, a, store.TierPremium, 33)
+		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.organisationHistory("")
 		require.Len(t, points, 31)
 		for i, p := range points {
@@ -125,14 +125,14 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := grown(t, a, store.TierBasic, 3)
+		c := withDailyHistory(t, a, store.TierBasic, 3)
 		account, organisation := c.accountHistory(accountLink, ""), c.organisationHistory("")
 		require.Equal(t, []client.AccountHistoryPoint{{Date: account[0].Date, MetricsMasked: new(true)}}, account)
 		require.Equal(t, []client.OrganisationHistoryPoint{{Date: organisation[0].Date, MetricsMasked: new(true)}}, organisation)
 		require.Equal(t, a.daysAgo(0), account[0].Date.String())
 		require.Equal(t, a.daysAgo(0), organisation[0].Date.String())
 		earlier := "end_date=" + a.daysAgo(1)
-		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the latest of the range")
+		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the latest point of the range")
 		require.Equal(t, a.daysAgo(1), c.organisationHistory(earlier)[0].Date.String())
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// shelf is an organisation with 23 videos, many of which have the same views and some of which have none.
-func shelf(t *testing.T, a *app) *caller {
+// with23Videos creates an organisation with 23 videos. Many have equal views, and some have none.
+func with23Videos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for batch := range 4 {
@@ -36,7 +36,7 @@ func shelf(t *testing.T, a *app) *caller {
 func TestPages_haveConsistentPagination(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		for _, limit := range []int32{1, 7, 22, 23, 24, 5000} {
 			seen := map[uuid.UUID]bool{}
 			pages := (23 + limit - 1) / limit
@@ -59,7 +59,7 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 		t.Run("a page far past the end is empty", func(t *testing.T) {
 			require.Empty(t, c.list("page=2147483647&limit=5000").Data)
 		})
-		t.Run("a list of nothing has no pages", func(t *testing.T) {
+		t.Run("an empty list has no pages", func(t *testing.T) {
 			p := c.list("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
 			require.Equal(t, int32(5000), p.Limit, "the default")
@@ -67,12 +67,12 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 	})
 }
 
-// TestCursor_returnsEveryRowOnceDuringWrites walks with random orders, limits and writes in between: what existed throughout
-// is met exactly once, wherever the written rows fall.
+// TestCursor_returnsEveryRowOnceDuringWrites reads lists with random orders, limits and concurrent writes. A row that existed throughout
+// is returned exactly once, wherever the written rows are in the order.
 func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		throughout := map[uuid.UUID]bool{}
 		for _, v := range c.list("").Data {
 			throughout[v.AdID] = true
@@ -86,7 +86,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
 				got := c.list(query.Encode())
 				if got.Pagination.Page != page {
-					rt.Fatalf("page %d says that it is %d", page, got.Pagination.Page)
+					rt.Fatalf("page %d has the number %d", page, got.Pagination.Page)
 				}
 				for _, v := range got.Data {
 					met[v.AdID]++
@@ -102,7 +102,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 			}
 			for id := range throughout {
 				if met[id] != 1 {
-					rt.Fatalf("a video was met %d times", met[id])
+					rt.Fatalf("a video was returned %d times", met[id])
 				}
 			}
 		})
@@ -112,7 +112,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 func TestCursor_isInvalidForAnotherList(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := shelf(t, a)
+	c := with23Videos(t, a)
 	const list = "order_by=latest_views&username=northwind.studio&limit=5"
 	next := *c.list(list).Pagination.NextCursor
 	refused := func(who *caller, query string) {
@@ -127,9 +127,9 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 	t.Run("another order", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
 	t.Run("another direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
 	t.Run("another filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("one filter more", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
 	t.Run("another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
-	t.Run("a bit changed, anywhere", func(t *testing.T) {
+	t.Run("any changed bit", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
 		require.NoError(t, err)
 		for i := range raw {
@@ -140,7 +140,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 		refused(c, list+"&cursor="+next[:len(next)-2])
 		refused(c, list+"&cursor="+next+"AA")
 	})
-	t.Run("with a page it is refused", func(t *testing.T) {
+	t.Run("a cursor together with a page is refused", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "conflict", p.Errors[0].Code)
 	})
@@ -150,7 +150,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := shelf(t, a)
+		c := with23Videos(t, a)
 		full := c.list("order_by=latest_views")
 		cursor := *c.list("order_by=latest_views&limit=3").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -158,7 +158,7 @@ func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 			a.Clock.Advance(1e9)
 			got := c.list("order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first of the asked order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)
@@ -199,17 +199,17 @@ func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
 func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := shelf(t, a)
+	c := with23Videos(t, a)
 	collection := c.collection(map[string]any{"name": "Launch"})
 	c.collection(map[string]any{"name": "Other"})
 	account := c.list("limit=1").Data[0].LinkedAccountID
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
 	c.follow("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // how many there are
+	for list, want := range map[string]int{ // total number of rows
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
-		"/collections/" + collection.String() + "/videos?limit=9":                 23, // its account's
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the video of its account
 		"/collections/" + collection.String() + "/accounts?limit=1":               2,
 		"/accounts?paginated=true&limit=1":                                        2,
 		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,
@@ -241,12 +241,12 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 		}
 		require.Equal(t, want, seen, list)
 	}
-	t.Run("a list without pages has none", func(t *testing.T) {
+	t.Run("a list without pages has no Link header", func(t *testing.T) {
 		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
 			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
 		}
 	})
-	t.Run("nor has one that did not change", func(t *testing.T) {
+	t.Run("an unchanged list has no Link header", func(t *testing.T) {
 		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
 		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
 	})

@@ -20,16 +20,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// What TestWalk walks through, and what is changed on the way.
+// Numbers of TestPaging_returnsRowsThatExistThroughout.
 const (
-	standing   = 10_000 // videos that are there throughout
-	stoppable  = 400    // and more that are stopped meanwhile
+	standing   = 10_000 // videos that exist throughout
+	stoppable  = 400    // videos that are stopped meanwhile
 	perAccount = 100
 	walkLimit  = 1000
 )
 
-// crate is an organisation with so many videos that a walk takes long. The first of them stay.
-func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
+// withManyVideos creates an organisation with so many videos that reading the list takes long. Videos of stay are never stopped.
+func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
@@ -43,7 +43,7 @@ func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 		account := &batch.Accounts[len(batch.Accounts)-1]
 		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
-			// Fetched long enough ago to be fetched anew when asked.
+			// They were fetched so long ago that a refresh is allowed.
 			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
 		if n%7 > 0 {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
@@ -59,7 +59,7 @@ func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 	return c, stay, stop
 }
 
-// walk reads a list to its end and counts how often each video was met. Between two pages it asks for writes.
+// walk reads a list to its end and counts how often it contains each video. Between two pages it triggers writes.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	met := map[uuid.UUID]int{}
 	next := ""
@@ -73,7 +73,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // many times faster than against the contract, which other tests hold it to
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // without the check against the contract, which is slow and done by other tests
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 	}
 }
 
-// writers change an organisation while others read: each turn tracks a video, stops one, and fetches one anew.
+// writers change an organisation concurrently. Each step tracks a video, stops one, and fetches one again.
 type writers struct {
 	c          *caller
 	stay, stop []uuid.UUID
@@ -135,7 +135,7 @@ func (w *writers) run() {
 	}
 }
 
-// deliver fetches what is due, as a collector would: those videos are then the latest updated, with the most views.
+// deliver stores facts for all due targets. Those videos then have the latest update and the most views.
 func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
@@ -156,9 +156,9 @@ func (w *writers) deliver() error {
 	return nil
 }
 
-// walks are ways through all videos, and how often one that is there throughout is met while others are tracked, stopped and fetched. What
-// keeps its place in the order is met once. What is fetched meanwhile goes to the end of the order of what is fetched: away from
-// a walk that comes from there, and towards one that goes there.
+// walks are queries of all videos, with the expected number of times that each lasting video is returned during writes. A video that
+// keeps its place in the order is returned once. A video that is fetched meanwhile moves in the orders by update or views, so it can be
+// missed or returned twice.
 var walks = []struct {
 	query       string
 	byPage      bool
@@ -172,15 +172,14 @@ var walks = []struct {
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
 	{"", false, 0, 1}, // latest_updated_at, descending
-	// New ones come behind the last page, and those that are stopped keep their place.
+	// New videos come after the last page. Stopped videos keep their place.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 
 func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 	t.Parallel()
-	storetest.SkipIfShort(t)
 	each(t, func(t *testing.T, a *app) {
-		c, stay, stop := crate(t, a)
+		c, stay, stop := withManyVideos(t, a)
 		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}
 		w.done.Go(w.run)
 		turns := make(chan struct{}, len(walks)*(standing/walkLimit+2))

@@ -20,7 +20,7 @@ func number(t *testing.T, a answer, header string) int {
 	return n
 }
 
-// limited starts a server that counts for real.
+// limited starts a server that enforces rate limits.
 func limited(t *testing.T, change ...func(*server.Options)) *app {
 	t.Helper()
 	return newApp(t, newSQLite(t), append([]func(*server.Options){func(o *server.Options) { o.RateStore = nil }}, change...)...)
@@ -34,10 +34,10 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	for range 5 {
 		c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 	}
-	t.Run("another token of the organisation gives no more", func(t *testing.T) {
+	t.Run("another token of the organisation has the same limit", func(t *testing.T) {
 		other.send(http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 	})
-	t.Run("HEAD counts as its GET", func(t *testing.T) {
+	t.Run("HEAD counts as GET", func(t *testing.T) {
 		c.send(http.MethodHead, "/videos", nil).is(http.StatusTooManyRequests)
 	})
 	t.Run("another operation has its own bucket", func(t *testing.T) {
@@ -69,11 +69,11 @@ func TestRateLimit_limitsAddressesOnlyWithoutAToken(t *testing.T) {
 
 func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
 	t.Parallel()
-	rates := server.NewMemoryRateStore() // outside of the bubble, which its cleaner would outlive
+	rates := server.NewMemoryRateStore() // outside of the synctest bubble, because its cleaner goroutine does not end
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // as inBubble
-		pass := func(d time.Duration) { <-time.After(d) } // the bubble's clock jumps
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // see inBubble
+		pass := func(d time.Duration) { <-time.After(d) } // the clock of the bubble advances at once
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
 				for range limit {
 					q := take(limit)
 					require.False(t, q.Exceeded)
-					require.Less(t, q.Remaining, last, "what is left never rises within a window")
+					require.Less(t, q.Remaining, last, "the remaining quota never rises within a window")
 					last = q.Remaining
 					pass(time.Millisecond)
 				}

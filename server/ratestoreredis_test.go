@@ -20,13 +20,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// patiently makes a request wait for a Redis that a busy machine holds up.
-const patiently = "?read_timeout=30s"
+// longTimeout is part of a Redis URL. It prevents timeouts on a busy machine.
+const longTimeout = "?read_timeout=30s"
 
-// sharing counts in a Redis.
-func sharing(t *testing.T, r *redistest.Redis) func(*server.Options) {
+// redisRates sets a rate store in Redis.
+func redisRates(t *testing.T, r *redistest.Redis) func(*server.Options) {
 	t.Helper()
-	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+patiently, o.Now, o.Logger) }
+	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+longTimeout, o.Now, o.Logger) }
 }
 
 func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger) *server.RedisRateStore {
@@ -38,20 +38,20 @@ func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger
 	return rates
 }
 
-// twoServers are two servers on one database and one Redis.
+// twoServers starts two servers with the same database and the same Redis.
 func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	t.Helper()
 	db := newSQLite(t)
-	return newApp(t, db, sharing(t, r)), newApp(t, db, sharing(t, r))
+	return newApp(t, db, redisRates(t, r)), newApp(t, db, redisRates(t, r))
 }
 
-// on is the same token at another server.
+// on returns a caller with the same token at another server.
 func (c *caller) on(other *app) *caller {
 	return &caller{app: other, t: c.t, org: c.org, token: c.token}
 }
 
-// taken sends n requests, in turn from each of the callers, and returns how many were not too many.
-func taken(callers []*caller, n int, method, target string, body any) int {
+// countAccepted sends n requests, from the callers in turn, and returns how many were not rate-limited.
+func countAccepted(callers []*caller, n int, method, target string, body any) int {
 	ok := 0
 	for i := range n {
 		if callers[i%len(callers)].send(method, target, body).StatusCode != http.StatusTooManyRequests {
@@ -66,7 +66,7 @@ const (
 	redisBack = "redis is back"
 )
 
-// requireLogged holds the log of each server to so many lines about Redis.
+// requireLogged requires a number of log lines about Redis from each server.
 func requireLogged(t *testing.T, away, back int, apps ...*app) {
 	t.Helper()
 	for _, a := range apps {
@@ -89,8 +89,8 @@ func TestRedisRateStore_sharesEachLimit(t *testing.T) {
 			{http.MethodPost, "/videos", map[string]any{"link": tiktokLink}},
 			{http.MethodGet, "/authenticate", nil},
 		} {
-			limit := limitsOf[op.method+" "+op.target].of(tier)
-			require.Equal(t, limit, taken(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
+			limit := specifiedLimits[op.method+" "+op.target].of(tier)
+			require.Equal(t, limit, countAccepted(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
 		}
 	}
 	requireLogged(t, 0, 0, a, b)
@@ -100,7 +100,7 @@ func TestRedisRateStore_sharesLimitsBetweenConcurrentServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := slog.New(slog.DiscardHandler)
-	stores := []*server.RedisRateStore{redisStore(t, r.URL+patiently, storetest.NewClock().Now, log), redisStore(t, r.URL+patiently, storetest.NewClock().Now, log)}
+	stores := []*server.RedisRateStore{redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, log), redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, log)}
 	var allowed atomic.Int64
 	var calls sync.WaitGroup
 	for i := range 8 {
@@ -122,9 +122,9 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	a, b := twoServers(t, redistest.Start(t))
 	c := a.newCaller(t, store.TierLimited)
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
-	require.Equal(t, 5, taken(tokens, 10, http.MethodGet, "/videos", nil), "more tokens give no more")
+	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "the limit does not depend on the number of tokens")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, taken([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "another organisation has its own")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "another organisation has its own limit")
 	for range 30 {
 		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
 		b.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
@@ -155,13 +155,13 @@ func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 
-	require.Equal(t, 13, taken([]*caller{c}, 16, http.MethodGet, "/videos", nil))
+	require.Equal(t, 13, countAccepted([]*caller{c}, 16, http.MethodGet, "/videos", nil))
 	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
 	got := c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"), "the next window")
 	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
-	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "given back")
+	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "the request with 304 is not counted")
 }
 
 func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
@@ -170,25 +170,25 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierLimited)
 	both := []*caller{c, c.on(b)}
-	require.Equal(t, 4, taken(both, 4, http.MethodGet, "/videos", nil))
+	require.Equal(t, 4, countAccepted(both, 4, http.MethodGet, "/videos", nil))
 
 	r.Kill()
-	require.Equal(t, 5, taken(both[:1], 8, http.MethodGet, "/videos", nil))
-	require.Equal(t, 5, taken(both[1:], 8, http.MethodGet, "/videos", nil))
-	for range 5 { // asked again and again, in vain
+	require.Equal(t, 5, countAccepted(both[:1], 8, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(both[1:], 8, http.MethodGet, "/videos", nil))
+	for range 5 { // Redis is retried without success
 		a.Clock.Advance(time.Second)
-		require.Equal(t, 2, taken(both, 2, http.MethodGet, "/authenticate", nil))
+		require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
 	}
 	requireLogged(t, 1, 0, a, b)
 	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
 
 	r.Start()
-	require.Equal(t, 2, taken(both, 2, http.MethodGet, "/authenticate", nil))
-	requireLogged(t, 1, 0, a, b) // not asked before the second is over
+	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
+	requireLogged(t, 1, 0, a, b) // Redis is not retried within a second
 	a.Clock.Advance(time.Second)
-	require.Equal(t, 2, taken(both, 2, http.MethodGet, "/authenticate", nil))
+	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 1, a, b)
-	require.Equal(t, 5, taken(both, 10, http.MethodGet, "/videos", nil), "shared again")
+	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil), "the limit is shared again")
 	requireLogged(t, 1, 1, a, b)
 }
 
@@ -199,15 +199,15 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
 	both := []*caller{c, c.on(b)}
-	require.Equal(t, 10, taken(both, 14, http.MethodGet, "/videos", nil), "each counts by itself")
+	require.Equal(t, 10, countAccepted(both, 14, http.MethodGet, "/videos", nil), "each server counts by itself")
 	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
 	r.Start()
 	a.Clock.Advance(time.Second)
-	require.Equal(t, 5, taken(both, 10, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil))
 	requireLogged(t, 1, 1, a, b)
 }
 
-// A Redis that neither answers nor refuses is the slow case: one call in a second waits for it, and not for long.
+// If Redis accepts connections but does not answer, only one request in each second waits, and only for the timeout.
 func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
@@ -228,7 +228,7 @@ func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 				slow++
 			}
 		}
-		require.LessOrEqual(t, slow, 3, "one, and what a busy machine adds")
+		require.LessOrEqual(t, slow, 3, "one request waits, and a busy machine may delay a few more")
 		clock.Advance(time.Second)
 	}
 	r.Thaw()
@@ -244,7 +244,7 @@ func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := &syncBuffer{}
-	rates := redisStore(t, r.URL+patiently, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
+	rates := redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()
 	for left := int64(4); left >= 0; left-- {
@@ -255,7 +255,7 @@ func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
 	n, err := r.Get(t.Context(), "reeltally:limit:key").Int()
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
-	require.Empty(t, log.String(), "it says nothing about Redis")
+	require.Empty(t, log.String(), "a closed connection is not an error of Redis")
 }
 
 func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
@@ -268,7 +268,7 @@ func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)
 	require.Contains(t, log.String(), "WRONGPASS")
-	require.Contains(t, log.String(), "each server counts rate limits by itself", "what follows from it")
+	require.Contains(t, log.String(), "each server counts rate limits in its own memory", "the message explains the consequence")
 	require.NotContains(t, log.String(), "wr0ngsecret")
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("\n")))
 }

@@ -19,16 +19,16 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// aMinute is how many requests a minute a tier may send to an operation.
-type aMinute struct{ limited, basic, premium int }
+// limitPerTier is the limit of an operation, in requests per minute, for each tier.
+type limitPerTier struct{ limited, basic, premium int }
 
-func (m aMinute) of(t store.Tier) int {
+func (m limitPerTier) of(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
-// limitsOf is spec 8, and interface.md 6 for what the specification does not name, written out by hand: neither openapi.yaml
-// nor the server's own table is asked.
-var limitsOf = map[string]aMinute{
+// specifiedLimits lists the limits of spec.md 8 and interface.md 6. They are written by hand, independently of openapi.yaml
+// and the server.
+var specifiedLimits = map[string]limitPerTier{
 	// spec 8, first row: all collection endpoints, and three reads
 	"GET /collections":                             {5, 15, 30},
 	"POST /collections":                            {5, 15, 30},
@@ -76,13 +76,13 @@ func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
 	for _, op := range theContract().operations {
 		declared = append(declared, op.Method+" "+op.Path)
 	}
-	for name := range limitsOf {
+	for name := range specifiedLimits {
 		decided = append(decided, name)
 	}
 	require.ElementsMatch(t, decided, declared)
 }
 
-// wires is a network of pipes in memory. In a bubble, whoever waits at a real socket holds the clock.
+// wires is a network of pipes in memory. In a synctest bubble, waiting at a real socket would stop the clock.
 type wires struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -119,13 +119,13 @@ func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble runs a case with a server that counts in the memory store of the product, whose clock jumps: wait returns at once.
+// inBubble runs a test in a synctest bubble with a server that uses the memory rate store. wait advances the clock and returns at once.
 func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // outside of the bubble, which its cleaner would outlive
+	rates := server.NewMemoryRateStore() // outside of the bubble, because its cleaner goroutine does not end
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // else the cleaner, in whose time it is later, would forget what was counted
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // otherwise the cleaner, whose clock is ahead, would delete the counts
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newWires()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -136,7 +136,7 @@ func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Durati
 	})
 }
 
-// TestEveryOperation_isLimited sends each operation as many requests as each tier may send in a minute, and one more.
+// TestEveryOperation_isLimited sends each operation the allowed number of requests of each tier, and one more.
 //
 // Spec: 4-02, 5-02, 8-01, 8-02, 8-13
 func TestEveryOperation_isLimited(t *testing.T) {
@@ -147,7 +147,7 @@ func TestEveryOperation_isLimited(t *testing.T) {
 			target, body := sample(t, op)
 			inBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
 				for _, tier := range store.Tiers {
-					c, limit := a.newCaller(t, tier), limitsOf[op.Method+" "+op.Path].of(tier)
+					c, limit := a.newCaller(t, tier), specifiedLimits[op.Method+" "+op.Path].of(tier)
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)
@@ -179,7 +179,7 @@ func TestEveryOperation_isLimited(t *testing.T) {
 	}
 }
 
-// requireQuota holds all headers of an answer that are about limits to interface.md 1.
+// requireQuota checks the rate limit headers of a response (interface.md 1).
 func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
 	t.Helper()
 	reset := number(t, a, "RateLimit-Reset")
@@ -192,7 +192,7 @@ func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// Whatever the answer is, unless it says that nothing is new, the request was counted, and the answer says what is left.
+// Every response except 304 is counted and has the remaining quota.
 func TestRateLimit_countsEveryResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
@@ -206,7 +206,7 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 			left--
 			requireQuota(t, got.is(status), "listVideos", 15, left)
 		}
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // nothing new costs nothing
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // 304 is not counted
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
 			requireQuota(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
 		}
@@ -216,10 +216,10 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
 		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
 		broken := errors.New("broken")
-		a.databaseError.Store(&broken) // and the token is still known
+		a.databaseError.Store(&broken) // the token is still cached
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
-		// Who nobody knows takes nothing from anybody, and is told nothing.
+		// Requests with an invalid token are not counted for an organisation and get no quota headers.
 		nobody := a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
 		require.Empty(t, nobody.Header.Get("RateLimit-Remaining"))
 		for left > 0 {
@@ -242,7 +242,7 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 		track(tiktok, http.StatusOK, 1)
 		track(tiktok, http.StatusOK, 0) // already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
-		// Its own bucket, and an unknown id is counted.
+		// Each operation is counted separately, and a request for an unknown id is counted.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
 		requireQuota(t, got.is(http.StatusNotFound), "getVideo", 5, 4)
 	})

@@ -16,16 +16,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refreshed are the two things that can be refreshed, with the names that work for them.
+// refreshed returns the paths of refreshes with the ids and links that they accept.
 func refreshed(c *caller) map[string][]string {
-	video, account := c.track(tiktokLink), c.followed(map[string]any{"link": accountLink}).AccountID
+	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
 		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
 		"/refresh/accounts": {account.String(), accountLink, "tiktok.com/@Northwind.Studio/?x=1"},
 	}
 }
 
-// fetchAll delivers numbers for whatever is due.
+// fetchAll stores facts for all due targets.
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
@@ -51,7 +51,7 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // it is still to be fetched
+				for range 2 { // it is not fetched yet
 					scheduled := ask().is(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
@@ -74,7 +74,7 @@ func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 				a.Clock.Advance(17 * time.Minute)
 				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusOK))
 				require.Nil(t, got.LatestUpdatedAt)
-				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "it is a full hour")
+				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "the time is a full hour")
 				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
 				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
 				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
@@ -90,7 +90,7 @@ func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		refreshed(c)
 		c.track(numbered(1))
-		c.followed(map[string]any{"link": "https://www.tiktok.com/@other"})
+		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchAll(a)
 		a.Clock.Advance(5 * time.Hour)
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
@@ -98,7 +98,7 @@ func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
+			require.Len(t, claim.Targets, 1, "all targets are due, and the refreshed one is first")
 			require.Equal(t, want, claim.Targets[0].Link)
 		}
 	})

@@ -86,7 +86,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"many values below a long name":             post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, cut+"max_length", "name"),
 		"many empty objects for links":              post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 650_000)+`{}]}`, "/links max_items", "at most 500 entries"),
 		"many members":                              post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "at most 10000"),
-		"many objects below a free member":          patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
+		"many objects in display_settings":          patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
 		"many duplicates":                           post("/videos", `{`+strings.Repeat(`"a":1,`, 300_000)+`"a":1}`, "/a duplicate_member", ""),
 		"many NULs":                                 post("/videos/bulk", `{"links":[`+strings.Repeat(`"\u0000",`, 200_000)+`"a"]}`, "/links/0 encoding", "NUL"),
 		"half surrogates":                           post("/videos", `{"link":"`+strings.Repeat(`\ud800`, 300_000)+`"}`, "/link encoding", "surrogate"),
@@ -102,7 +102,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"wrong entries, as many as a body may hold": post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 9_000)+`{}]}`, "/links max_items", "1000 faults"),
 		"wrong members, as many as a body may hold": post("/videos", `{`+many(9_000, `"m%d":1,`)+`}`, "/m0 unknown_member", "1000 faults"),
 		"links of 2,000 characters":                 of(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
-		"links that are parsed again and again": of(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
+		"links with many path segments": of(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
 			http.StatusUnprocessableEntity),
 		"links in links": of(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
 			http.StatusUnprocessableEntity),
@@ -126,7 +126,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"many collections":                        get("collections="+many(100_000, "name-%d,"), "collections max_items", "at most 100 entries, not 100000"),
 		"100 collections":                         of(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
 		"a long cursor":                           get("cursor="+strings.Repeat("A", 1_000_000), "cursor max_length", "2048"),
-		"a cursor of nothing":                     get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
+		"a cursor without content":                get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
 		"a long path":                             {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
 		"many tags":                               of(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
 		"many encodings":                          of(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
@@ -208,7 +208,7 @@ func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 	// A dead link is requested twice. The second answer has a body, which ends the connection. With more than one handshake for each link,
 	// the client would use more than a second of processor time.
 	require.Less(t, world.Connections(), 600)
-	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the client's half and the platform's")
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "handshakes of client and platform")
 }
 
 // TestRequestCost_limitsShortLinksOfAnOrganisation makes the platform delay 16 short links of one organisation. The other requests of

@@ -12,14 +12,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// faults break a valid request in one way each and say how it has to be answered. A fault that the operation has no place for returns nil.
+// faults are functions that break a valid request in one way and set the expected response. They return nil if the operation does not allow the
+// fault.
 var faults = []func(g *generator, r *generated) *generated{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
 	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, tooLarge,
-	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, garbled, garbled,
+	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, corruptedBytes, corruptedBytes,
 }
 
-// wrong draws a request that is wrong in one way, of which the operation has a place.
+// wrong generates a request with one fault that the operation allows.
 func (g *generator) wrong(op *contractOperation) *generated {
 	for {
 		if r := oneOf(g.draw, faults)(g, g.valid(op)); r != nil {
@@ -59,7 +60,7 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // one of a few words
+		return append(wrong, item+"x", strings.ToUpper(item)) // one value of an enumeration
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
@@ -70,16 +71,16 @@ func wrongPath(g *generator, r *generated) *generated {
 		return nil
 	}
 	p := oneOf(g.draw, params)
-	if g.chance(10) { // a link as it is: its slashes cut the path
+	if g.chance(10) { // an unencoded link: its slashes split the path
 		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.draw, g.ours[videoLink]), 1)
 		return r.expects(impossible, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // nothing is another path
+	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value is another path
 	return r.expects(refused, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a place in a body.
+// node is a value in a body.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -109,7 +110,7 @@ func wrongBody(g *generator, r *generated) *generated {
 	if s == nil || r.body == nil {
 		return nil
 	}
-	if g.chance(50) { // with a member of whatever it may have
+	if g.chance(50) { // with additional members
 		members, _ := r.body.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if _, there := members[name]; !there && g.chance(50) {
@@ -137,7 +138,7 @@ func unknownParameter(g *generator, r *generated) *generated {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
 	r.tail = oneOf(g.draw, names) + oneOf(g.draw, []string{"=1", "", "="})
-	return r.expects(refused, "%.100s is no parameter", r.tail)
+	return r.expects(refused, "%.100s is not a parameter", r.tail)
 }
 
 func repeatedParameter(g *generator, r *generated) *generated {
@@ -209,7 +210,7 @@ func wrongMedia(g *generator, r *generated) *generated {
 }
 
 func tooLarge(g *generator, r *generated) *generated {
-	if r.body == nil || !g.chance(5) { // it costs
+	if r.body == nil || !g.chance(5) { // hashing is slow
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
@@ -242,7 +243,7 @@ func wrongMethod(g *generator, r *generated) *generated {
 		return nil
 	}
 	if other, _ := theContract().match(r.method, u); other != nil {
-		return nil // it is another operation
+		return nil // the path belongs to another operation
 	}
 	if r.method == http.MethodOptions {
 		return r.answers(http.StatusNoContent, "OPTIONS")
@@ -267,7 +268,7 @@ func wrongLink(g *generator, r *generated) *generated {
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		if natural := meaningsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && natural != nil && mustBeLink(p.Schema.Value, natural) {
 			r.set(p.Name, draw(natural))
-			return r.expects(refused, "%s is no link of the kind", p.Name)
+			return r.expects(refused, "%s is not a link of the kind", p.Name)
 		}
 	}
 	return nil
@@ -286,7 +287,7 @@ func wrongRange(g *generator, r *generated) *generated {
 	if r.isHistory() && g.chance(50) {
 		r.drop(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
-		return r.expects(refused, "%s is older than is kept", pair[0])
+		return r.expects(refused, "%s is older than the tier allows", pair[0])
 	}
 	r.set(pair[0], start)
 	r.set(pair[1], end)
@@ -302,7 +303,7 @@ func pageWithoutPages(g *generator, r *generated) *generated {
 	} else {
 		r.drop("paginated")
 	}
-	return r.expects(refused, "page 2 of what has no pages")
+	return r.expects(refused, "page 2 of a list without pages")
 }
 
 func foreignCursor(g *generator, r *generated) *generated {
@@ -314,7 +315,7 @@ func foreignCursor(g *generator, r *generated) *generated {
 		r.set("paginated", "true")
 	}
 	r.set("cursor", oneOf(g.draw, []string{oneOf(g.draw, g.theirs[pageCursor]), oneOf(g.draw, g.nobodys[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ours[videoID][0]}))
-	return r.expects(impossible, "the cursor is not of this list")
+	return r.expects(impossible, "the cursor belongs to another list")
 }
 
 func wrongHeader(g *generator, r *generated) *generated {
@@ -327,8 +328,8 @@ func wrongHeader(g *generator, r *generated) *generated {
 	return r.expects(refused, "%s is too long", p.Name)
 }
 
-// garbled changes, drops or doubles single bytes of what is sent: whatever that makes of it.
-func garbled(g *generator, r *generated) *generated {
+// corruptedBytes changes, drops or doubles single bytes of the request. The result may be valid or invalid.
+func corruptedBytes(g *generator, r *generated) *generated {
 	if g.chance(10) {
 		r.caller = g.callers[0]
 	}
@@ -337,7 +338,7 @@ func garbled(g *generator, r *generated) *generated {
 	} else {
 		r.target = "/" + strings.TrimPrefix(string(g.garble([]byte(g.targetOf(r)))), "/")
 	}
-	return r.expects(anyAnswer, "garbled")
+	return r.expects(anyAnswer, "corrupted bytes")
 }
 
 func (g *generator) garble(b []byte) []byte {

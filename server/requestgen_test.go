@@ -14,51 +14,51 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// verdict is what the generator knows of the answer to a request that it made.
+// verdict is the expected response to a generated request.
 type verdict int
 
 const (
 	anyAnswer  verdict = iota
-	accepted           // it is valid: the answer may be that there is no such thing, but not that the request is wrong
-	refused            // it breaks a schema: 400
-	impossible         // it breaks what a schema cannot say: 4xx
-	exactly            // status says which
+	accepted           // the request is valid: 404 is possible, but not a refusal of the request
+	refused            // the request violates a schema: 400
+	impossible         // the request violates a rule that no schema expresses: 4xx
+	exactly            // the status is in status
 )
 
-// generated is a request.
+// generated is a generated request.
 type generated struct {
 	op      *contractOperation
 	method  string
 	path    map[string]string
-	target  string // the whole target, where it is not made from path and query
+	target  string // overrides path and query
 	query   [][2]string
-	tail    string // of the query, as it stands
+	tail    string // of the query, already encoded
 	body    any    // nil: none
-	raw     []byte // the body, where it is not made from body
+	raw     []byte // overrides body
 	headers map[string]string
 	caller  *caller
 	address string
 
 	want   verdict
-	status int // for exactly
+	status int // for this exact status
 	why    string
 }
 
-// generator draws requests for one world.
+// generator generates requests for one world.
 type generator struct {
 	draw
 	now             time.Time
-	ours            inventory // of who asks
+	ours            inventory // of the caller
 	theirs, nobodys inventory
-	callers         []*caller // that may do everything, of all tiers
+	callers         []*caller // with all scopes, of all tiers
 	reader, writer  *caller   // with one scope each
 	shorts          []string  // short links: to a video, and dead
 	wrongLinks      []string  // neither videos nor accounts
-	onlyOwn         bool      // name nothing but what the caller has
+	onlyOwn         bool      // use only items of the caller
 	asked           int
 }
 
-// expects sets what is known of the answer.
+// expects sets the expected response.
 func (r *generated) expects(want verdict, why string, args ...any) *generated {
 	r.want, r.why = want, fmt.Sprintf(why, args...)
 	return r
@@ -69,7 +69,7 @@ func (r *generated) answers(status int, why string, args ...any) *generated {
 	return r.expects(exactly, why, args...)
 }
 
-// parameters are those of a place, in the contract's order.
+// parameters returns the parameters of a place (path, query or header), in the order of the contract.
 func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
@@ -87,7 +87,7 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 	return op.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// valid draws a request that the contract takes.
+// valid generates a valid request.
 func (g *generator) valid(op *contractOperation) *generated {
 	g.asked++
 	r := &generated{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.draw, g.callers),
@@ -130,7 +130,7 @@ func (g *generator) valid(op *contractOperation) *generated {
 	return r.expects(accepted, "valid")
 }
 
-// asHeader is a text as a header can carry it, quoted where that fits.
+// asHeader converts a text for a header, quoted if necessary.
 func asHeader(s *openapi3.Schema, text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -176,13 +176,13 @@ func (r *generated) drop(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
 
-// set gives a parameter of the query a value, in the place of the one before.
+// set replaces the value of a query parameter.
 func (r *generated) set(name, value string) {
 	r.drop(name)
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// reconcile makes the parameters fit each other, as the contract's sentences ask.
+// reconcile makes the parameters consistent with each other.
 func (g *generator) reconcile(r *generated) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -197,7 +197,7 @@ func (g *generator) reconcile(r *generated) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
-		case hasTo && r.isHistory(): // the start is 30 days ago then
+		case hasTo && r.isHistory(): // the default start is 30 days ago
 			r.set(ends[1], g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly))
 		}
 	}
@@ -205,7 +205,7 @@ func (g *generator) reconcile(r *generated) {
 
 func (r *generated) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
 
-// ranges are pairs of parameters of which the one must not be after the other.
+// ranges are pairs of parameters for the start and the end of a range.
 func (g *generator) ranges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
@@ -216,7 +216,7 @@ func (g *generator) ranges(op *contractOperation) [][2]string {
 	return out
 }
 
-// at reads a date or a time.
+// at parses a date or a time.
 func (g *generator) at(text string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -226,7 +226,7 @@ func (g *generator) at(text string) time.Time {
 	panic(text)
 }
 
-// target writes path and query.
+// target returns the encoded path and query.
 func (g *generator) targetOf(r *generated) string {
 	if r.target != "" {
 		return r.target
@@ -263,7 +263,7 @@ func (g *generator) targetOf(r *generated) string {
 	return path
 }
 
-// request writes the request; nil when it is none that could reach a server.
+// request returns the HTTP request; nil if no HTTP client could send it.
 func (g *generator) request(r *generated) *http.Request {
 	r.target = g.targetOf(r)
 	u, err := url.ParseRequestURI(r.target)
@@ -293,7 +293,7 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// String tells a request so that it can be sent again by hand.
+// String describes a request so that it can be repeated by hand.
 func (r *generated) String() string {
 	body := r.raw
 	if len(body) > 2000 {

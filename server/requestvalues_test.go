@@ -16,10 +16,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// verbatim is text that stands in a JSON body as it is, such as a number that Go does not know.
+// verbatim is text that is put into a JSON body unchanged, such as a number that Go cannot represent.
 type verbatim string
 
-// words are texts that programs trip over. None of them is of the kind that no answer may repeat.
+// words are texts that often reveal bugs. None of them is an internal text that responses must not contain.
 var words = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
@@ -28,10 +28,10 @@ var words = []string{
 	"{01938c32-8f07-7a46-93be-1d2c3b4a5968}", "01938c328f077a4693be1d2c3b4a5968", "01938c32-8f07-7a46-93be-1d2c3b4a596", "01938c32-8f07-7a46-93be-1d2c3b4a596g", "2026-01-01", "2026-01-01T00:00:00Z",
 }
 
-// alphabets are what random texts are made of.
+// alphabets are the characters of random texts.
 var alphabets = [][]rune{[]rune("abcxyz0189"), []rune("äöüßéñ"), []rune("日本語漢字"), []rune("😀🎬👍"), []rune("aé日😀 -_'\"<>&%#@~,")}
 
-// notDates and the like are no values of the format, each for another reason.
+// notDates and the following lists contain invalid values of a format, each for a different reason.
 var (
 	notDates = []string{"2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "1969-12-31", "3000-01-01", "9999-12-31", "2026-1-1", "20260101", "2026-01-01T00:00:00Z", "yesterday", "294277-01-01", "２０２６-01-01"}
 	notTimes = []string{"2026-02-22", "2026-02-22T00:31:05", "2026-02-30T00:00:00Z", "2026-02-22T25:00:00Z", "2026-02-22T00:31:05+99:99", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "294277-01-01T00:00:00Z", "2026-02-22 00:31:05+00:00", "1969-12-31T23:59:59Z", "2026-02-22T1:00:00+00:00", "2026-02-22T01:00:00,5Z", "1700000000"}
@@ -40,14 +40,14 @@ var (
 	notBools = []string{"yes", "no", "2", "null", "truee", "wahr", "[]", "-1"}
 )
 
-// draw is where a generator takes its choices from.
+// draw is the source of random choices.
 type draw struct{ *rand.Rand }
 
 func (d draw) chance(percent int) bool { return d.IntN(100) < percent }
 
 func oneOf[T any](d draw, of []T) T { return of[d.IntN(len(of))] }
 
-// text is a random text of n characters.
+// text returns a random text of n characters.
 func (d draw) text(n int) string {
 	alphabet := oneOf(d, alphabets)
 	out := make([]rune, n)
@@ -57,7 +57,7 @@ func (d draw) text(n int) string {
 	return string(out)
 }
 
-// patterns are those of the contract.
+// patterns caches the compiled patterns of the contract.
 var patterns = struct {
 	sync.Mutex
 	compiled map[string]*regexp.Regexp
@@ -72,8 +72,8 @@ func matchesPattern(pattern, text string) bool {
 	return patterns.compiled[pattern].MatchString(text)
 }
 
-// fits says whether a text is what the schema of a string asks for. It does without the library that the server asks: what is valid is known
-// apart from it.
+// fits returns true if a text matches the schema of a string. It does not use the library of the server, so that the tests are
+// independent of it.
 func fits(s *openapi3.Schema, text string) bool {
 	n := uint64(utf8.RuneCountInString(text))
 	if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -98,12 +98,12 @@ func fits(s *openapi3.Schema, text string) bool {
 
 var aUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// inYears is the contract's sentence "Dates in requests lie in the years 1970 to 2999".
+// inYears returns true if a date is in the years 1970 to 2999, as the contract requires.
 func inYears(t time.Time, err error) bool {
 	return err == nil && t.UTC().Year() >= 1970 && t.UTC().Year() <= 2999
 }
 
-// validText draws a text for the slot of that name.
+// validText generates a valid text for a slot.
 func (g *generator) validText(op *contractOperation, name string, s *openapi3.Schema) string {
 	if len(s.Enum) > 0 {
 		return fmt.Sprint(oneOf(g.draw, s.Enum))
@@ -117,7 +117,7 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	}
 	natural := meaningsOf(op, name)
 	if natural == nil {
-		panic(fmt.Sprintf("%s: nobody has said what belongs into %q: see naturalMeanings", op.id, name))
+		panic(fmt.Sprintf("%s: meaningsByName has no entry for %q", op.id, name))
 	}
 	if mustBeLink(s, natural) {
 		return g.link(natural[0])
@@ -130,12 +130,12 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	panic(fmt.Sprintf("%s: there is no generator of what fits %q", op.id, name))
 }
 
-// mustBeLink says whether a slot takes links alone: elsewhere what is none is a name that nobody bears.
+// mustBeLink returns true if a slot accepts only links. Other slots accept any text, which then matches nothing.
 func mustBeLink(s *openapi3.Schema, natural []meaning) bool {
 	return s.Format == "uri" || len(natural) == 1 && (natural[0] == videoLink || natural[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
-// anyText draws a text that may fit: of the slot's own kind mostly.
+// anyText generates a text that may be valid, mostly of the meaning of the slot.
 func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
 	case g.onlyOwn, n < 14:
@@ -157,7 +157,7 @@ func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
 	return g.text(1 + g.IntN(30))
 }
 
-// named draws something of ours, of another organisation's, or of nobody's.
+// named returns a text that refers to an item of the caller, of another organisation, or to none.
 func (g *generator) named(m meaning) string {
 	of := g.ours
 	switch n := g.IntN(10); {
@@ -170,12 +170,12 @@ func (g *generator) named(m meaning) string {
 		of = g.nobodys
 	}
 	if m == videoLink || m == accountLinks {
-		return g.dressed(oneOf(g.draw, of[m]))
+		return g.otherForm(oneOf(g.draw, of[m]))
 	}
 	return oneOf(g.draw, of[m])
 }
 
-// link draws a link of a kind, in any form.
+// link generates a link of a kind, in any form.
 func (g *generator) link(m meaning) string {
 	if m == videoLink && g.chance(4) {
 		return oneOf(g.draw, g.shorts)
@@ -183,8 +183,8 @@ func (g *generator) link(m meaning) string {
 	return g.named(m)
 }
 
-// dressed gives a link another form of the same meaning.
-func (g *generator) dressed(link string) string {
+// otherForm returns another form of a link with the same meaning.
+func (g *generator) otherForm(link string) string {
 	switch g.IntN(8) {
 	case 0:
 		return link + "?utm_source=x&is_copy_url=1"
@@ -200,7 +200,7 @@ func (g *generator) dressed(link string) string {
 	return link
 }
 
-// validValue draws a value of a JSON body.
+// validValue generates a value of a JSON body.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):
@@ -245,7 +245,7 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// seldom are members that cost too much to be sent often, and in how many percent they are: a password is hashed slowly by intent.
+// seldom maps members that are slow to process to the percentage of requests that have them. Hashing a password is slow.
 var seldom = map[string]int{"password": 2}
 
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
@@ -270,7 +270,7 @@ func isOpen(s *openapi3.Schema) bool {
 	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
 }
 
-// wrongTexts are texts that do not fit the schema of a string.
+// wrongTexts returns texts that do not match the schema of a string.
 func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	var out []string
 	switch {
@@ -292,7 +292,7 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	return out
 }
 
-// wrongValues are values of a JSON body that do not fit a schema.
+// wrongValues returns values of a JSON body that do not match a schema.
 func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	var out []any
 	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {
@@ -300,7 +300,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 			out = append(out, value)
 		}
 	}
-	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // maps have no order
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // maps have a random order
 	out = append(out, verbatim("0"), verbatim("1e400"), verbatim("-9223372036854775809"))
 	if s.Type.Is("integer") || s.Type.Is("number") {
 		out = []any{"5", verbatim("1.5"), verbatim("1e400"), verbatim(fmt.Sprint(int64(*s.Min) - 1)), verbatim(fmt.Sprint(uint64(*s.Max) + 1))}
@@ -343,7 +343,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	return out
 }
 
-// render writes a body, members in order.
+// render encodes a body with sorted members.
 func render(v any) []byte {
 	switch v := v.(type) {
 	case verbatim:
@@ -369,7 +369,7 @@ func render(v any) []byte {
 	}
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // texts, booleans and null alone
+		panic(err) // only texts, booleans and null
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func TestRoutes_allowOtherOrigins(t *testing.T) {
 	require.Equal(t, "*", h.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "DELETE, GET, POST", h.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, h.Get("Access-Control-Allow-Headers"), "Authorization")
-	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "cookies are never sent along")
+	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "cookies are not allowed")
 	h = a.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil, "Origin", "https://elsewhere.example.test").Header
 	require.Contains(t, h.Get("Access-Control-Expose-Headers"), "RateLimit-Remaining")
 	require.Empty(t, a.send(t, http.MethodGet, "/readyz", nil).Header.Get("Access-Control-Allow-Origin"))
@@ -114,7 +114,7 @@ func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
 		require.Equal(t, "true", h.Get("ReelTally-Sandbox"))
 		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 		require.Equal(t, "default-src 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
-		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "the application is reached over https")
+		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "the dashboard uses https")
 	}
 	plain := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://127.0.0.1:8080" })
 	h := plain.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil).Header
@@ -146,7 +146,7 @@ func TestRoutes_aPanicIsAnInternalError(t *testing.T) {
 	require.Empty(t, c.list("").Data)
 }
 
-// panicking is a resolver with a bug.
+// panicking is a resolver that panics.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
@@ -176,14 +176,14 @@ func TestRoutes_trustForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 	}
 	open := limited(t)
 	require.Equal(t, 60, spend(open, "203.0.113.1"))
-	require.Equal(t, 0, spend(open, "203.0.113.2"), "nobody is trusted, so the address is the connection's")
+	require.Equal(t, 0, spend(open, "203.0.113.2"), "no proxy is trusted, so the address of the connection counts")
 
 	behind := limited(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	require.Equal(t, 60, spend(behind, "203.0.113.1"))
 	require.Equal(t, 60, spend(behind, "203.0.113.2"))
 	require.Equal(t, 60, spend(behind, "2001:db8:1:2::1"))
-	require.Equal(t, 0, spend(behind, "2001:db8:1:2::ffff"), "one host has a whole network of 64 bits")
-	require.Equal(t, 0, spend(behind, "198.51.100.9, 203.0.113.1"), "what stands before the last untrusted address is made up")
+	require.Equal(t, 0, spend(behind, "2001:db8:1:2::ffff"), "all addresses of a /64 network count together")
+	require.Equal(t, 0, spend(behind, "198.51.100.9, 203.0.113.1"), "addresses before the last untrusted one may be forged")
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {
@@ -212,7 +212,7 @@ func TestReadyz_failsWithoutTheDatabase(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // known still: it fails behind the limit
+	got := c.send(http.MethodGet, "/videos", nil) // the token is still cached, so the request fails after the rate limit
 	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

@@ -50,7 +50,7 @@ func TestSlots_limitEachOrganisationAndTheTotal(t *testing.T) {
 		}
 		require.Len(t, slots.total, maxResolves)
 
-		cancel() // waiters give up, holders return their slots
+		cancel() // waiting tasks give up, and running tasks return their slots
 		close(done)
 		synctest.Wait()
 		require.Empty(t, slots.total)

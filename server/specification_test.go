@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// successes are the operations that do not answer with 200 alone (interface 1, spec 4.4 and 4.5).
+// successes lists the operations with success statuses other than 200 (interface.md 1, spec.md 4.4 and 4.5).
 var successes = map[string][]string{
 	"createCollection": {"201"},
 	"updateCollection": {"204"},
@@ -38,11 +38,11 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 		if !ok {
 			want = []string{"200"}
 		}
-		require.ElementsMatch(t, want, got, op.id) // and TestMain asks that each was seen
+		require.ElementsMatch(t, want, got, op.id) // and TestMain requires that each was seen
 	}
 }
 
-// Every refusal that can meet an operation stands in the contract.
+// The contract declares every error status that an operation can have.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
@@ -104,7 +104,7 @@ func TestEveryQueryParameter_isParsedStrictly(t *testing.T) {
 			} {
 				problem := c.send(op.Method, target+"?"+query, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
-				if code != "empty" { // a text that may not be empty says so as min_length
+				if code != "empty" { // an empty text is reported as min_length if the schema has a minimum length
 					require.Equal(t, code, problem.Errors[0].Code, query)
 				}
 			}

@@ -364,7 +364,7 @@ func separatorHint(op *operation, name string) string {
 	return ""
 }
 
-// quoteName returns the name of a parameter, quoted only if it contains characters that need escaping. Programs can so compare names.
+// quoteName returns the name of a parameter, quoted only if it contains characters that need escaping, so that programs can compare it.
 func quoteName(name string) string {
 	if q := quote(name); q != `"`+name+`"` {
 		return q

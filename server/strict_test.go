@@ -82,7 +82,7 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery holds the parser of queries to this: whatever it lets pass without a fault, net/url reads the same, and nothing of it is lost.
+// FuzzQuery checks that net/url parses every query without faults in the same way, and that no pair is lost.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "q=%C3%A9&limit=5"} {
@@ -92,7 +92,7 @@ func FuzzQuery(f *testing.F) {
 		values, faults := checkQuery(raw, op)
 		for _, fault := range faults {
 			if fault.Detail == "" || fault.Code == "" || fault.Name == nil || !utf8.ValidString(fault.Detail) || !utf8.ValidString(*fault.Name) {
-				t.Fatalf("fault without words: %+v", fault)
+				t.Fatalf("fault without code or detail: %+v", fault)
 			}
 		}
 		if len(faults) > 0 {
@@ -110,8 +110,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzJSON holds the check of bodies to this: it never lets pass what is not exactly one JSON value, and of what it lets pass
-// nothing changes when Go decodes it.
+// FuzzJSON checks that a body without faults is exactly one JSON value, and that encoding/json
+// decodes it without changing any text.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`, `{"\u0000":x}`} {
 		f.Add([]byte(seed))
@@ -121,7 +121,7 @@ func FuzzJSON(f *testing.F) {
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
-					t.Fatalf("fault without a place: %+v", fault)
+					t.Fatalf("fault without a valid pointer: %+v", fault)
 				}
 			}
 			return
@@ -137,7 +137,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// walkText requires that no text of a value was replaced or holds a NUL.
+// walkText requires that no text in a value contains NUL.
 func walkText(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {

@@ -17,20 +17,20 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// probes is how many times a thing of another organisation is named on each engine, at least.
+// probes is the minimum number of requests on each database that name an item of another organisation.
 var probes = map[string]int{"sqlite": 6000, "postgres": 4000}
 
-// TestTenancy_hidesDataOfOtherOrganisations names, in every place of every operation that takes a text, whatever another organisation
-// has and fits there: ids, links, names, hashtags, cursors, tags, hashes. Two organisations that have the same things of their own ask; where the
-// one names the other's thing, its twin names one that nobody has. Their answers are the same, to the byte, but for those names, and the
-// organisation whose things were named has not changed in any row. The requests are made from the contract, so that a new
-// operation is among them by itself.
+// TestTenancy_hidesDataOfOtherOrganisations sends, in every text slot of every operation, the names of items of another
+// organisation: ids, links, names, hashtags, cursors, ETags, hashes. Two organisations with equal items send each request. The first names
+// an item of the other organisation, the second an item that does not exist. Except for these names the responses must be identical, and the
+// rows of the other organisation must not change. The requests are generated from the contract, so that new
+// operations are included.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		theirs := a.newCaller(t, store.TierPremium)
-		a.stock(3010, theirs)
-		p := newProber(t, a, theirs.own, theirs.own.twin(3010, 4010))
+		a.createItems(3010, theirs)
+		p := newProber(t, a, theirs.own, theirs.own.unknownItems(3010, 4010))
 		before := rowsOf(t, a.DB, theirs)
 		rounds := 0
 		for p.sent < probes[a.Engine] {
@@ -45,12 +45,12 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d things were named in %d rounds", p.sent, rounds)
+		t.Logf("%d items were named in %d rounds", p.sent, rounds)
 		require.Equal(t, before, rowsOf(t, a.DB, theirs))
 	})
 }
 
-// prober sends each request twice: from an organisation that names another's things, and from one that names nobody's.
+// prober sends each request twice: with names of items of another organisation, and with names of items that do not exist.
 type prober struct {
 	t                *testing.T
 	app              *app
@@ -65,7 +65,7 @@ func newProber(t *testing.T, a *app, foreign, nobodys inventory) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, wire: checking{theContract(), inProcess{a.server.Handler()}}, foreign: foreign, nobodys: nobodys}
 	callers := []*caller{a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)}
-	a.stock(5010, callers...)
+	a.createItems(5010, callers...)
 	for i, g := range []**generator{&p.asks, &p.twin} {
 		*g = &generator{draw: draw{rand.New(rand.NewPCG(7, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shorts: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwn: true}
 	}
@@ -73,15 +73,15 @@ func newProber(t *testing.T, a *app, foreign, nobodys inventory) *prober {
 	return p
 }
 
-// withoutNames takes out of an answer what differs between organisations whose things are in the same places.
+// withoutNames removes from a response the parts that differ between organisations with equal items.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
 		for _, own := range pair {
 			for _, m := range meanings {
 				for i, name := range own[m] {
-					name = strings.Trim(name, `"`) // of a tag
-					// Sentences cut what is long.
+					name = strings.Trim(name, `"`) // of an ETag
+					// Messages shorten long values.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
 						names = append(names, []string{form, fmt.Sprintf("⟨%s %d.%d⟩", m, side, i)})
 					}
@@ -93,7 +93,7 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probe names in one place whatever fits there.
+// probe sends requests with a foreign name in one slot.
 func (p *prober) probe(op *contractOperation, s slot) {
 	p.t.Helper()
 	named := 0
@@ -109,14 +109,14 @@ func (p *prober) probe(op *contractOperation, s slot) {
 		}
 	}
 	if !slices.Contains(meaningsOf(op, s.name), freeText) {
-		require.Positive(p.t, named, "%s: nothing that an organisation has fits %s %s", op.id, s.in, s.name)
+		require.Positive(p.t, named, "%s: no item of an organisation can be named in %s %s", op.id, s.in, s.name)
 	}
 }
 
-// probeAll names another organisation's things in all places at once, each of the kind that belongs there.
+// probeAll sends a request with foreign names in all slots.
 func (p *prober) probeAll(op *contractOperation, slots []slot) {
 	p.t.Helper()
-	p.compare(op, "all things are another's", func(r *generated, things inventory) {
+	p.compare(op, "all names are of another organisation", func(r *generated, things inventory) {
 		for i, s := range slots {
 			if m := meaningsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
 				r.put(s, things[m][i%len(things[m])])
@@ -125,16 +125,16 @@ func (p *prober) probeAll(op *contractOperation, slots []slot) {
 	})
 }
 
-// compare sends a request from both organisations.
+// compare sends a request from both organisations and compares the responses.
 func (p *prober) compare(op *contractOperation, what string, name func(*generated, inventory)) {
 	p.t.Helper()
 	p.sent++
 	asked, got := p.ask(p.asks, op, p.foreign, name)
 	twin, want := p.ask(p.twin, op, p.nobodys, name)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nand of nobody:\n%s", op.id, what, asked, twin)
+	require.Equal(p.t, want, got, "%s: %s\n%s\nand with items that do not exist:\n%s", op.id, what, asked, twin)
 }
 
-// ask sends a request that is drawn from the organisation's own things, and names others in it.
+// ask sends a generated request of an organisation, with foreign names in it.
 func (p *prober) ask(g *generator, op *contractOperation, things inventory, name func(*generated, inventory)) (*generated, string) {
 	p.t.Helper()
 	r := g.valid(op)
@@ -149,11 +149,11 @@ func (p *prober) ask(g *generator, op *contractOperation, things inventory, name
 	require.Less(p.t, resp.StatusCode, http.StatusInternalServerError, "%s\n%s", r, body)
 	h := resp.Header.Clone()
 	for name := range h {
-		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // the tag is made from the body, and so from the names in it
+		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // the ETag is computed from the body, which contains the names
 			h.Del(name)
 		}
 	}
-	text := instance.ReplaceAllStringFunc(string(body), func(path string) string { // it was written with other escapes
+	text := instance.ReplaceAllStringFunc(string(body), func(path string) string { // the names were escaped differently
 		decoded, err := url.PathUnescape(path)
 		require.NoError(p.t, err)
 		return decoded
@@ -162,12 +162,12 @@ func (p *prober) ask(g *generator, op *contractOperation, things inventory, name
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 
-// anyID is what differs between two answers that say the same of different things.
+// anyID matches the parts that may differ between the responses.
 var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 var instance = regexp.MustCompile(`"instance":"[^"]*"`)
 
-// put names a thing in a place of a request.
+// put sets the name of an item in a slot of a request.
 func (r *generated) put(s slot, value string) {
 	switch s.in {
 	case "path":
@@ -216,7 +216,7 @@ func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
 	return names
 }
 
-// rowsOf are all rows of an organisation, of every table that has its id.
+// rowsOf returns all rows of an organisation in all tables.
 func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

@@ -65,7 +65,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.Equal(t, "<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade", v.Title)
 		require.Equal(t, int64(3_000_000_000), *v.LatestViews)
 		require.Equal(t, int64(0), *v.LatestComments)
-		require.Nil(t, v.LatestShares, "not given is not 0")
+		require.Nil(t, v.LatestShares, "an unknown value is null, not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
 		require.Equal(t, []string{"song", "https://music.example.test/1", "p1"}, []string{*v.SongName, *v.SongLink, v.AdProductIDShop})
@@ -126,12 +126,12 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 		v := c.video(id)
 		require.InDeltaSlice(t, []float64{100, 150, 220, 1900}, []float64{*v.Increase1D, *v.Increase7D, *v.Increase14D, *v.Increase30D}, 1e-9)
 		median := *c.account(v.LinkedAccountID.String()).MedianViews
-		require.InDelta(t, 60, median, 1e-9, "of 20, 40, 60, 80 and its own 400")
+		require.InDelta(t, 60, median, 1e-9, "the median of 20, 40, 60, 80 and 400")
 		require.InDelta(t, 400/median, *v.OutlierMultiplier, 1e-9)
 	})
 }
 
-// awkwardLinks are links whose encoding in a path has gone wrong somewhere.
+// awkwardLinks are links that were encoded incorrectly in a path.
 var awkwardLinks = []string{
 	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
@@ -144,7 +144,7 @@ func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		for _, raw := range awkwardLinks {
-			upper := url.QueryEscape(raw) // escapes the slashes, which PathEscape does as well
+			upper := url.QueryEscape(raw) // escapes slashes, like url.PathEscape
 			upper = strings.ReplaceAll(upper, "+", "%20")
 			for _, escaped := range []string{upper, lowerEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
@@ -189,10 +189,10 @@ func TestVideo_notFound(t *testing.T) {
 			require.Contains(t, p.Detail, "no video")
 		}
 	}
-	t.Run("GET /videos/bulk is no operation of its own", func(t *testing.T) {
+	t.Run("GET /videos/bulk is not an operation", func(t *testing.T) {
 		c.send(http.MethodGet, "/videos/bulk", nil).refuses(http.StatusNotFound, server.CodeNotFound)
 	})
-	t.Run("what no text may contain is invalid", func(t *testing.T) {
+	t.Run("text with NUL or invalid UTF-8 is refused", func(t *testing.T) {
 		for _, broken := range []string{"a%00b", "%ff%fe"} {
 			p := c.send(http.MethodGet, "/videos/"+broken, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "encoding", p.Errors[0].Code)
@@ -214,8 +214,8 @@ func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	}
 }
 
-// library is an organisation with five videos whose numbers, days and captions differ.
-func library(t *testing.T, a *app) *caller {
+// withFiveVideos creates an organisation with five videos that have different counts, days and captions.
+func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for n, facts := range []ingest.VideoFacts{
@@ -239,7 +239,7 @@ func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// found tells which videos of the library a query finds, sorted by name.
+// found returns the sorted names of the videos that a query finds.
 func found(c *caller, query string) string {
 	c.t.Helper()
 	page := c.list(query)
@@ -259,7 +259,7 @@ func found(c *caller, query string) string {
 func TestListVideos_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := library(t, a)
+		c := withFiveVideos(t, a)
 		all := "Five Four One Three Two"
 		collections := map[string]string{}
 		for _, v := range c.list("").Data {
@@ -316,7 +316,7 @@ func TestListVideos_filters(t *testing.T) {
 		} {
 			require.Equal(t, want, found(c, query), query)
 		}
-		t.Run("stopped videos are left out unless they are asked for", func(t *testing.T) {
+		t.Run("stopped videos are included only on request", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
 			require.Equal(t, "Five Four One Two", found(c, ""))
 			require.Equal(t, all, found(c, "include_removed=true"))
@@ -350,7 +350,7 @@ func TestListVideos_returnsTheFilters(t *testing.T) {
 func TestListVideos_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
-		c := library(t, a)
+		c := withFiveVideos(t, a)
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
 			"order_by=created_at":                             "Five Four Three Two One",
@@ -448,7 +448,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
-	t.Run("all faults at once, each with what is allowed", func(t *testing.T) {
+	t.Run("all faults are reported, each with the allowed values", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 5)
 		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// head is a contract up to its paths.
+// head is the start of a contract, up to its paths.
 const head = `
 openapi: 3.0.3
 info: {title: Test, version: "1"}
@@ -41,7 +41,7 @@ components:
 paths:
 `
 
-// ok is the answers of an operation.
+// ok declares the response of an operation.
 const ok = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
 
 func load(t *testing.T, paths string) *openapi3.T {
@@ -52,7 +52,7 @@ func load(t *testing.T, paths string) *openapi3.T {
 	return doc
 }
 
-// connect serves a contract, answers every request of its operations by do, and connects the official client.
+// connect serves a contract, whose operations are answered by do, and opens a session with the official client.
 func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	h, err := mcp.New(mcp.Options{Contract: load(t, paths), Do: do, Logger: slog.New(slog.DiscardHandler)})
@@ -125,7 +125,7 @@ func TestArguments_ofTheSameNameGetAPrefix(t *testing.T) {
 	require.Equal(t, "*", sent.Header.Get("If-Match"))
 	require.Equal(t, "application/json", sent.Header.Get("Content-Type"))
 	require.JSONEq(t, `{"big":12345678901234567890,"name":"new"}`, string(body))
-	require.Contains(t, string(body), "12345678901234567890", "members are handed on as they were sent")
+	require.Contains(t, string(body), "12345678901234567890", "members are passed on unchanged")
 }
 
 func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
@@ -217,7 +217,7 @@ func TestOutputSchema_matchesEveryResponse(t *testing.T) {
 		{"type": "object", "additionalProperties": false, "description": "Empty: It comes later."}]}`, asJSON(t, listed.OutputSchema))
 	require.Equal(t, []any{"/data/*/a~1b~0c", "/data/*/name", "/items/*/a~1b~0c", "/items/*/name"}, listed.Meta["reeltally/foreign_text"])
 	require.Contains(t, listed.Description, "`list_things` with `link=…`")
-	require.Contains(t, listed.Description, "`GET /nothing`", "what is no operation keeps its words")
+	require.Contains(t, listed.Description, "`GET /nothing`", "a path that is not an operation is unchanged")
 }
 
 func TestResult_marksAllForeignText(t *testing.T) {
@@ -261,16 +261,16 @@ func TestCall_survivesAPanic(t *testing.T) {
 func TestNew_refusesAContractThatCannotBecomeTools(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ paths, says string }{
-		"a schema within itself": {`
+		"a recursive schema": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Loop"}}}}}}}`,
 			"deeper than 32"},
 		"a body that is an array": {`
   /a: {post: {operationId: a, requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}, responses: ` + ok + `}}`,
 			"not a JSON object"},
-		"an answer that is a text": {`
+		"a response that is a text": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {type: string}}}}}}}`,
 			"neither an object nor an array"},
-		"names that clash twice": {`
+		"two names that still clash with a prefix": {`
   /a:
     post:
       operationId: a

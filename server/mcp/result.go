@@ -65,7 +65,7 @@ func (t *tool) result(answer Response, sandbox bool) (*sdk.CallToolResult, error
 		addText(sandboxNotice)
 	}
 	if tag := answer.Header.Get("ETag"); tag != "" && t.hasETag {
-		addText("The current version, for the argument if_match: " + tag)
+		addText("The present version, as if_match takes it: " + tag)
 	}
 	addText(text)
 	return out, nil

@@ -23,7 +23,7 @@ func isPlatforms(host string) bool {
 	return ok
 }
 
-// redirects is a platform whose every short link leads to one of the hostile ones, by its number.
+// redirects simulates a platform. Each of its short links redirects to the hostile link with its number.
 func redirects(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -41,7 +41,7 @@ func shortLinkTo(t *testing.T, n int) link.Link {
 	return parse(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
-// stopped is who stopped a link, in the words of the table.
+// stopped returns the check that refused a link, by the names of the table.
 func stopped(err error) string {
 	refused, _ := errors.AsType[*outbound.RefusedError](err)
 	unknown, _ := errors.AsType[*net.DNSError](err)
@@ -86,9 +86,9 @@ func TestResolver_reachesNoInternalAddress(t *testing.T) {
 			require.Error(t, err, l.URL)
 			require.Equal(t, l.Redirect, stopped(err), "%q: %v", l.URL, err)
 		}
-		require.GreaterOrEqual(t, int(asked.Load()), len(links), "each was asked for")
+		require.GreaterOrEqual(t, int(asked.Load()), len(links), "each link was requested")
 	})
-	t.Run("past every check but the dialer's", func(t *testing.T) {
+	t.Run("checked only by the dialer", func(t *testing.T) {
 		for _, l := range links {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, l.URL, http.NoBody)
 			if err == nil {

@@ -101,19 +101,19 @@ func TestResolver_followsShortLinks(t *testing.T) {
 			sites: routes{"www.instagram.com/share/reel/BALvq0iKYQ/": {status: 302, location: reelLink + "?igsh=x", head: 200}},
 			want:  reelLink,
 		},
-		"to a login page that remembers the video": {
+		"to a login page that leads to the video": {
 			short: "https://www.facebook.com/share/v/1AbCdEfGhI/",
 			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": found(
 				"https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + facebookID)},
 			want:  "https://www.facebook.com/reel/" + facebookID,
 			asked: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
 		},
-		"to a login page that remembers the reel": {
+		"to a login page that leads to the reel": {
 			short: "https://www.instagram.com/share/BAFg0zXyZ1",
 			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": found("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
 			want:  reelLink,
 		},
-		"to a login page that remembers another short link": {
+		"to a login page that leads to another short link": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{
 				"fb.watch/3zYsXdnxjf/":                 found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
@@ -153,33 +153,33 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 		"the front page":                            {short, at(moved("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
 		"the front page by a relative address":      {short, at(moved("/")), shortlink.CodeNotFound},
 		"a login page":                              {short, at(moved("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
-		"a login page that remembers the front":     {short, at(moved("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
+		"a login page that leads to the front page": {short, at(moved("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
 		"the page for missing pages":                {short, at(moved("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
 		"status 404":                                {short, at(answer{status: 404}), shortlink.CodeNotFound},
 		"status 410":                                {short, at(answer{status: 410}), shortlink.CodeNotFound},
 		"a login page of Instagram":                 {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": found("/accounts/login/")}, shortlink.CodeNotFound},
 		"a login page of Facebook":                  {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
-		"a login page that remembers a group":       {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
+		"a login page that leads to a group":        {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
 		"a live room":                               {short, at(moved("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
 		"a sound":                                   {short, at(moved("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"a group":                                   {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": found("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
 		"a foreign host":                            {short, at(moved("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"another platform":                          {short, at(moved("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
-		"another platform inside a redirector":      {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": found("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
-		"the store":                                 {short, at(moved("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
+		"another platform inside a redirect page":   {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": found("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
+		"an app store":                              {short, at(moved("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
 		"an application":                            {short, at(moved("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"another port":                              {short, at(moved("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
 		"a user name":                               {short, at(moved("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
 		"a page without a redirect":                 {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
 		"a redirect without an address":             {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
-		"a redirect to no address":                  {short, at(moved("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
-		"a refusal":                                 {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
+		"a redirect to an invalid address":          {short, at(moved("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
+		"status 403":                                {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
 		"too many requests":                         {short, at(answer{status: 429}), shortlink.CodeRateLimited},
 		"a server error":                            {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
 		"a gateway error":                           {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
 		"itself":                                    {short, at(moved(short)), shortlink.CodeLinkUnresolved},
 		"a circle of two":                           {short, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
-		"a login page that remembers the same link": {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
+		"a login page that leads to the same link":  {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
 		"six redirects": {short, routes{
 			"vm.tiktok.com/ZMabc1234/": moved("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": moved("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": moved("/ZMabc0003/"),
 			"vm.tiktok.com/ZMabc0003/": moved("/ZMabc0004/"), "vm.tiktok.com/ZMabc0004/": moved("/ZMabc0005/"), "vm.tiktok.com/ZMabc0005/": moved(tiktokLink),
@@ -196,7 +196,7 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 	}
 }
 
-// requireCode wants an error with the code, whose sentence is fit for a caller.
+// requireCode requires an error with a code and a detail that is suitable for callers.
 func requireCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var failed *shortlink.Error
@@ -216,7 +216,7 @@ func TestResolver_readsOnlyHeaders(t *testing.T) {
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // the server noticed that nobody reads on
+	<-stopped // the server noticed that the client closed the connection
 	for _, header := range w.headers() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)
@@ -236,7 +236,7 @@ func TestResolver_keepsNoCookies(t *testing.T) {
 		_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 		require.NoError(t, err)
 	}
-	require.Len(t, w.headers(), 4, "nothing is kept between calls")
+	require.Len(t, w.headers(), 4, "there is no cache")
 	for _, header := range w.headers() {
 		require.Empty(t, header.Get("Cookie"))
 	}
@@ -271,7 +271,7 @@ func TestResolver_reportsUnreachableHosts(t *testing.T) {
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorContains(t, err, "vm.tiktok.com did not answer within 50ms")
 	})
-	t.Run("a caller who left", func(t *testing.T) {
+	t.Run("a caller who hung up", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -291,7 +291,7 @@ func TestResolver_reportsUnreachableHosts(t *testing.T) {
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, refused)
 	})
-	t.Run("no name", func(t *testing.T) {
+	t.Run("an unknown host", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, nil)
 		gone := &net.DNSError{Err: "no such host", Name: "vm.tiktok.com", IsNotFound: true}
@@ -299,7 +299,7 @@ func TestResolver_reportsUnreachableHosts(t *testing.T) {
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, gone)
 	})
-	t.Run("a certificate of somebody else", func(t *testing.T) {
+	t.Run("a certificate of another host", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
 		w.roots = newWorld(t, nil).roots
@@ -336,7 +336,7 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
 	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
-	require.Contains(t, log.String(), `"level":"WARN"`, "a platform's name that stands for an inner address is worth a line")
+	require.Contains(t, log.String(), `"level":"WARN"`, "a host of a platform with an internal address is logged")
 	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
 
@@ -355,7 +355,7 @@ func TestResolver_usesTheBaseURL(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tiktokLink, got.Canonical)
 		got, err = r.Resolve(t.Context(), parse(t, "https://www.facebook.com/share/1AbCdEfGh/"))
-		require.NoError(t, err, "a relative redirect is one of the platform, not of the stand-in")
+		require.NoError(t, err, "a relative redirect is relative to the platform, not to the base URL")
 		require.Equal(t, "https://www.facebook.com/reel/"+facebookID, got.Canonical)
 		for _, short := range []string{"https://vm.tiktok.com/ZMabc0001/", "https://vm.tiktok.com/ZMabc0002/"} {
 			_, err = r.Resolve(t.Context(), parse(t, short))
@@ -365,7 +365,7 @@ func TestResolver_usesTheBaseURL(t *testing.T) {
 		requireCode(t, err, shortlink.CodeNotFound)
 	}
 	for _, address := range w.dialed() {
-		require.Equal(t, w.plain.Listener.Addr().String(), address, "the platforms themselves are never connected to")
+		require.Equal(t, w.plain.Listener.Addr().String(), address, "the real platforms are never connected to")
 	}
 }
 

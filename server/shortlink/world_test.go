@@ -19,17 +19,17 @@ import (
 	"github.com/reeltally/reeltally/server/shortlink"
 )
 
-// publicAddress is where all names of the platforms lead in a test's world.
+// publicAddress is the address of all hosts of the platforms in a test.
 const publicAddress = "93.184.215.14"
 
-// answer is what a page answers.
+// answer is the response of a page.
 type answer struct {
 	status   int
 	location string
-	head     int           // the status for HEAD, without location; 0 is the same answer as for GET
+	head     int           // the status of HEAD, without Location; 0 means the same response as for GET
 	cookie   string        // a Set-Cookie header
-	endless  chan struct{} // a body without end; closed when nobody reads on
-	silent   bool          // no answer at all
+	endless  chan struct{} // an endless body; the channel is closed when the client closes the connection
+	silent   bool          // no response
 }
 
 func moved(location string) answer {
@@ -38,11 +38,11 @@ func moved(location string) answer {
 
 func found(location string) answer { return answer{status: http.StatusFound, location: location} }
 
-// routes are the pages of a world, by host and path with query. A path that is missing is status 404.
+// routes are the pages of a world, by host and path with query. Other paths are answered with 404.
 type routes map[string]answer
 
-// world is an internet of its own: a real TLS server that is all platforms at once, a name server that leads to it, and a book of every
-// connection.
+// world simulates the internet: a real TLS server for the hosts of all platforms, a name server that resolves to this server, and a record of
+// all connections.
 type world struct {
 	sites   routes
 	secure  *httptest.Server
@@ -64,7 +64,7 @@ func newWorld(t *testing.T, sites routes) *world {
 	w.roots = authority.Roots
 	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
 	w.secure.TLS = authority.ServerConfig()
-	// Handshakes that the resolver breaks off are part of the tests.
+	// Tests abort handshakes on purpose.
 	w.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.secure.StartTLS()
 	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, "standin.example") }))
@@ -118,7 +118,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request, host string) {
 	}
 }
 
-// resolver makes a resolver that lives in this world. Names and connections are the world's unless o has its own.
+// resolver returns a resolver that uses the name server and the dialer of this world, unless o has others.
 func (w *world) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {
@@ -137,7 +137,7 @@ func lookup(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
 }
 
-// dial leads the public address to the server and every other one to where it really is.
+// dial connects to the server for publicAddress, and to the real address otherwise.
 func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, address)
@@ -160,7 +160,7 @@ func (w *world) headers() []http.Header {
 	return append([]http.Header(nil), w.sent...)
 }
 
-// dialed returns the addresses that were connected to.
+// dialed returns the dialled addresses.
 func (w *world) dialed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

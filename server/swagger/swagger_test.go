@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get asks the handler with a method, a path and pairs of header names and values.
+// get sends a request to the handler. headers are pairs of names and values.
 func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
@@ -28,7 +28,7 @@ func get(t *testing.T, method, target string, headers ...string) *httptest.Respo
 	return w
 }
 
-// tags walks a page's elements, in order.
+// tags returns the elements of a page, in order.
 func tags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
 	t.Helper()
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
@@ -47,7 +47,7 @@ func tags(t *testing.T, page string, visit func(name string, attributes map[stri
 	}
 }
 
-// parts are the files that the page loads.
+// parts returns the files that the page loads.
 func parts(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -65,7 +65,7 @@ func parts(t *testing.T) []string {
 func TestHandler_servesAllFiles(t *testing.T) {
 	t.Parallel()
 
-	t.Run("the page and everything it loads, each with its type", func(t *testing.T) {
+	t.Run("the page and its files have the right type", func(t *testing.T) {
 		t.Parallel()
 		types := map[string]string{}
 		for _, name := range append(parts(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
@@ -89,7 +89,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}, types)
 	})
 
-	t.Run("a policy without inline scripts and other hosts, on errors too", func(t *testing.T) {
+	t.Run("the policy forbids inline scripts and other hosts, also for errors", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/nothing"} {
 			resp := get(t, http.MethodGet, target)
@@ -100,7 +100,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("nothing else", func(t *testing.T) {
+	t.Run("other paths", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
@@ -109,7 +109,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("GET and HEAD alone", func(t *testing.T) {
+	t.Run("only GET and HEAD", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodPost, "/docs/")
 		require.Equal(t, http.StatusMethodNotAllowed, resp.Code)
@@ -120,7 +120,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		require.Equal(t, get(t, http.MethodGet, "/docs/").Header(), resp.Header())
 	})
 
-	t.Run("a redirect that holds under any path of a proxy", func(t *testing.T) {
+	t.Run("a relative redirect", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodGet, "/docs")
 		require.Equal(t, http.StatusTemporaryRedirect, resp.Code)
@@ -149,7 +149,7 @@ func TestHandler_compresses(t *testing.T) {
 				return
 			}
 			require.Equal(t, "gzip", resp.Header().Get("Content-Encoding"))
-			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "one ETag would mean two byte sequences")
+			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "one ETag must not mean two byte sequences")
 			z, err := gzip.NewReader(resp.Body)
 			require.NoError(t, err)
 			decoded, err := io.ReadAll(z)
@@ -190,21 +190,21 @@ func TestPage_isStrict(t *testing.T) {
 		})
 	})
 
-	t.Run("no other host is named", func(t *testing.T) {
+	t.Run("no other host is mentioned", func(t *testing.T) {
 		t.Parallel()
 		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
 		for _, name := range parts(t) {
 			if name == "swagger-ui-bundle.js" || strings.HasSuffix(name, ".png") {
-				continue // the bundle names hosts in texts and defaults; the policy and the browser's test see that it asks none
+				continue // the bundle contains host names in texts and defaults; the policy and the browser test ensure that it does not contact them
 			}
 			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
-				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s; that one is a name, which nothing is loaded from", name)
+				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s: only this XML namespace is allowed", name)
 			}
 		}
 		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
 	})
 
-	t.Run("the place of the contract is escaped", func(t *testing.T) {
+	t.Run("the URL of the contract is escaped", func(t *testing.T) {
 		t.Parallel()
 		const hostile = `/a"><script>alert(1)</script>&`
 		w := httptest.NewRecorder()
