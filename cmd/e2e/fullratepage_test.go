@@ -35,7 +35,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 
 | What | Result |
 |---|---|
-| requests of the organisation | %s sent, %s left out because %d were under way |
+| requests of the organisation | %s sent, %s not sent because %d were already open |
 | processor time, mean over the run | server %.2f cores, PostgreSQL %.2f cores |
 | memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
 | database | %.0f MiB before, %.0f MiB at half time, %.0f MiB at the end: %.1f MiB a minute |
