@@ -122,7 +122,7 @@ func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 	}
 }
 
-// repositoryPath is a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
+// repositoryPath matches the path of a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 
 func TestDocuments_nameFilesThatExist(t *testing.T) {
