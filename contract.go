@@ -1,9 +1,9 @@
-// Package reeltally holds the contract, so that every program embeds the one openapi.yaml of the repository.
+// Package reeltally embeds the API contract, openapi.yaml, so that every program has the same copy.
 package reeltally
 
 import _ "embed"
 
-// OpenAPI is the contract, byte for byte the openapi.yaml of the repository.
+// OpenAPI is the text of openapi.yaml.
 //
 //go:embed openapi.yaml
 var OpenAPI string

@@ -1,7 +1,7 @@
-// Package gen holds the code that is generated from openapi.yaml: package api is the server's side, package client is the
-// Go client. `make gen` writes both folders anew, and `make gen-check` fails if they are not what openapi.yaml generates.
+// Package gen contains the code generated from openapi.yaml: package api for the server, package client for Go clients.
 //
-// overlay.yaml leaves out of the generated code what no Go code uses. The contract that servers hand out stays complete.
+// `make gen` generates both packages. `make gen-check` fails if they are out of date. overlay.yaml removes the parts of openapi.yaml that
+// Go code does not need before the code is generated. The contract that servers serve is complete.
 package gen
 
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml

@@ -91,9 +91,9 @@ const (
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestSamples_work runs every code sample of the contract, and every sample rendered from it. Only the ids are replaced, by
+// TestSamples_ofTheContractWork runs every code sample of the contract, and every sample rendered from it. Only the ids are replaced, by
 // those of an organisation that has the named objects.
-func TestSamples_work(t *testing.T) {
+func TestSamples_ofTheContractWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	goSamples := buildGoSamples(t)
@@ -131,7 +131,7 @@ func TestSamples_work(t *testing.T) {
 // times are those in an answer.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
-func TestTimes_areReadByOtherLanguages(t *testing.T) {
+func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a := newApp(t, newSQLite(t))

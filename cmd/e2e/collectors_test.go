@@ -15,15 +15,15 @@ import (
 
 const sigterm = syscall.SIGTERM
 
-// Two collectors share one PostgreSQL: each of 5,000 due videos is asked for once, by one of them.
-func TestCollectors_twoShareTheWork(t *testing.T) {
+// If two collectors share one PostgreSQL database, each of 5,000 due videos is fetched once, by one of the collectors.
+func TestCollectors_shareWorkWithoutDuplicates(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "postgres")
 	s.collector.stop(t, sigterm)
 	const youtube, tiktok, bulk = 4500, 500, 50
 	videos := append(s.videos(t, link.YouTube, youtube, 4), s.videos(t, link.TikTok, tiktok, 4)...)
 	for chunk := range slices.Chunk(videos, bulk) {
-		a, b := s.bulk(t, urls(chunk))
+		a, b := s.bulk(t, linksOf(chunk))
 		require.Equal(t, http.StatusOK, a.status, string(a.body))
 		require.True(t, b.TrackingEnqueued)
 	}
@@ -40,10 +40,10 @@ func TestCollectors_twoShareTheWork(t *testing.T) {
 		}
 	}
 	for _, v := range videos {
-		require.Equal(t, 1, times[v.ID], "how often %s was asked for", v.ID)
+		require.Equal(t, 1, times[v.ID], "number of fetches of %s", v.ID)
 	}
 	for _, c := range []*process{first, second} {
-		require.Positive(t, strings.Count(c.stderr.String(), `"msg":"fetched"`), "both took part")
+		require.Positive(t, strings.Count(c.stderr.String(), `"msg":"fetched"`), "both collectors fetched videos")
 		c.stop(t, sigterm)
 	}
 }

@@ -69,17 +69,17 @@ func (m *meter) measure(t *testing.T, work func()) cost {
 // awaitIdle returns when neither server nor database has used the processor for a fifth of a second.
 func (m *meter) awaitIdle(t *testing.T) {
 	t.Helper()
-	const every, quietLooks = 50 * time.Millisecond, 4
+	const interval, idleChecks = 50 * time.Millisecond, 4
 	server, database, quiet := m.serverTime(t), m.databaseTime(t), 0
-	await(t, 5*time.Minute, every, func() string {
+	await(t, 5*time.Minute, interval, func() string {
 		s, d := m.serverTime(t), m.databaseTime(t)
 		if quiet++; s != server || d-database > clockTick {
 			server, database, quiet = s, d, 0
 		}
-		if quiet >= quietLooks {
+		if quiet >= idleChecks {
 			return ""
 		}
-		return "server or database are still at work"
+		return "server or database are still busy"
 	})
 }
 
@@ -146,7 +146,7 @@ func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name in brackets may hold blanks. utime is the twelfth field after it, followed by stime, cutime and cstime.
+	// The name in brackets may contain spaces. utime is the twelfth field after it, followed by stime, cutime and cstime.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[11:15]
 	if !withChildren {
 		fields = fields[:2]

@@ -13,7 +13,7 @@ import (
 
 var shellBlocks = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// Every command in the operators' documentation is run, in the order in which it stands there, as a reader would paste it.
+// All commands in docs/operating.md work if they are run in their order.
 func TestDocs_commandsWork(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"operating.md"} {
@@ -34,8 +34,8 @@ func TestDocs_commandsWork(t *testing.T) {
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), "REELTALLY_SANDBOX=true")
 			require.Contains(t, string(out), `"platform":"youtube","kind":"video","id":"dQw4w9WgXcQ"`)
-			require.Contains(t, string(out), "It would import into Northwind Studio")
-			require.Equal(t, 2, strings.Count(string(out), "1 of them new: they are tracked from now on\n  2 points added")-1, "two organisations, after a dry run")
+			require.Contains(t, string(out), "The import would go into Northwind Studio")
+			require.Equal(t, 2, strings.Count(string(out), "1 new videos, which are now tracked\n  2 points added")-1, "a dry run and two imports")
 			require.Regexp(t, `rt_[0-9A-Za-z]{46}`, string(out))
 		})
 	}

@@ -25,27 +25,27 @@ func TestDump_delaysNeitherReadsNorNewMonths(t *testing.T) {
 	s := &stack{box: startSandbox(t)}
 	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
 	s.token = s.newOrganisation(t)
-	operator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // more than fits into the dump's pipe
+	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // more than fits into the dump's pipe
 	s.startServer(t)
 	v := s.videos(t, link.TikTok, 1, 12)[0]
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
-	made := partitionsOf(t, db)
-	ahead := made[len(made)-1]
-	db.Exec(t, "DROP TABLE "+ahead)
+	partitions := partitionsOf(t, db)
+	lastPartition := partitions[len(partitions)-1]
+	db.Exec(t, "DROP TABLE "+lastPartition)
 
 	end := startDump(t, db)
 	s.startCollector(t)
 	slowest := time.Duration(0)
 	for range 40 {
-		began := time.Now()
+		startTime := time.Now()
 		s.history(t, v)
-		slowest = max(slowest, time.Since(began))
+		slowest = max(slowest, time.Since(startTime))
 	}
-	await(t, soon, 50*time.Millisecond, func() string {
-		if slices.Contains(partitionsOf(t, db), ahead) {
+	await(t, waitTimeout, 50*time.Millisecond, func() string {
+		if slices.Contains(partitionsOf(t, db), lastPartition) {
 			return ""
 		}
-		return ahead + " is not there: " + tail(s.collector.stderr.String())
+		return "partition " + lastPartition + " is missing: " + tail(s.collector.stderr.String())
 	})
 	require.Equal(t, int64(1), dumps(t, db), "the dump is still running")
 	end()
@@ -60,6 +60,7 @@ func partitionsOf(t *testing.T, db *storetest.DB) []string {
 	return storetest.Column[string](t, db, "SELECT relname::text FROM pg_class JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'snapshots_daily'::regclass ORDER BY relname")
 }
 
+// dumps returns the number of running pg_dump processes.
 func dumps(t *testing.T, db *storetest.DB) int64 {
 	t.Helper()
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
@@ -72,18 +73,18 @@ func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	path, err := exec.LookPath("pg_dump")
 	if err != nil {
 		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_dump")
-		require.NotEmpty(t, found, "pg_dump is needed; it is installed with PostgreSQL")
+		require.NotEmpty(t, found, "this test needs pg_dump, which is part of PostgreSQL")
 		path = found[len(found)-1]
 	}
 	c := exec.CommandContext(t.Context(), path, "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)
 	out, err := c.StdoutPipe() // the pipe holds 64 KiB
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	await(t, soon, 50*time.Millisecond, func() string {
+	await(t, waitTimeout, 50*time.Millisecond, func() string {
 		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump' AND query LIKE 'COPY %'")[0] == 1 {
 			return ""
 		}
-		return fmt.Sprintf("%d dumps run, and none writes rows", dumps(t, db))
+		return fmt.Sprintf("%d dumps are running, but none writes rows", dumps(t, db))
 	})
 	return func() {
 		require.NoError(t, c.Process.Signal(syscall.SIGKILL))

@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestFirstRun_theThreeLinesWorkWhenPasted(t *testing.T) {
+func TestFirstRun_printedCommandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	_, err := exec.LookPath("curl")
-	require.NoError(t, err, "curl is needed: the first steps are lines for it; install it (apt-get install curl)")
+	require.NoError(t, err, "this test needs curl: apt-get install curl")
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -25,10 +25,10 @@ func TestFirstRun_theThreeLinesWorkWhenPasted(t *testing.T) {
 			if engine == "postgres" {
 				env = append(env, "REELTALLY_DATABASE_URL="+storetest.Empty(t, engine))
 			}
-			began := time.Now()
+			startTime := time.Now()
 			p := start(t, "reeltally", env, "up")
-			p.stdout.Await(t, soon, "Ctrl-C stops.")
-			require.Less(t, time.Since(began), 10*time.Second)
+			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
+			require.Less(t, time.Since(startTime), 10*time.Second)
 			var lines []string
 			for line := range strings.Lines(p.stdout.String()) {
 				if line = strings.TrimSpace(line); strings.HasPrefix(line, "curl ") {
@@ -38,43 +38,43 @@ func TestFirstRun_theThreeLinesWorkWhenPasted(t *testing.T) {
 			require.Len(t, lines, 3)
 
 			var made struct{ VideoID, DirectURL, Error string }
-			paste(t, lines[0], &made)
+			runShellLine(t, lines[0], &made)
 			require.NotEmpty(t, made.VideoID)
-			require.Empty(t, made.Error, "it was not tracked yet")
-			var read tracked
-			paste(t, lines[1], &read)
+			require.Empty(t, made.Error, "the video was not tracked before")
+			var read trackedVideo
+			runShellLine(t, lines[1], &read)
 			require.NotNil(t, read.Views)
 			require.Positive(t, *read.Views)
 			var history []struct {
 				Date  string
 				Views *int64
 			}
-			paste(t, lines[2], &history)
+			runShellLine(t, lines[2], &history)
 			require.Greater(t, len(history), 10)
 			require.Equal(t, *read.Views, *history[0].Views)
 
 			auth := strings.SplitN(lines[1], "'", 3)[1]
-			mine := "curl -sS -H '" + auth + "' " + made.DirectURL[:strings.Index(made.DirectURL, "/video/")] + "/videos/" + made.VideoID
-			await(t, fetched, 500*time.Millisecond, func() string {
-				var v tracked
-				if paste(t, mine, &v); v.Views == nil {
-					return "the video that was tracked has no numbers"
+			getTracked := "curl -sS -H '" + auth + "' " + made.DirectURL[:strings.Index(made.DirectURL, "/video/")] + "/videos/" + made.VideoID
+			await(t, fetchTimeout, 500*time.Millisecond, func() string {
+				var v trackedVideo
+				if runShellLine(t, getTracked, &v); v.Views == nil {
+					return "the tracked video has no numbers yet"
 				}
 				return ""
 			})
 			p.stop(t, syscall.SIGINT)
-			p.stdout.Await(t, soon, "Stopped.")
+			p.stdout.Await(t, waitTimeout, "Stopped.")
 		})
 	}
 }
 
-// paste runs a line in a shell, as a newcomer would, and decodes what it prints. The answer must be 200.
-func paste(t *testing.T, line string, into any) {
+// runShellLine runs a curl command in a shell and decodes the response. The status must be 200.
+func runShellLine(t *testing.T, line string, decode any) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", line+` -w '\n%{http_code}'`).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", line, out)
 	end := strings.LastIndex(string(out), "\n")
 	body, status := string(out[:end]), string(out[end+1:])
 	require.Equal(t, "200", status, "%s\n%s", line, body)
-	require.NoError(t, json.Unmarshal([]byte(body), into), body)
+	require.NoError(t, json.Unmarshal([]byte(body), decode), body)
 }

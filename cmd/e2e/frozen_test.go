@@ -24,25 +24,25 @@ import (
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (
-	readersAtOnce = 20
-	writersAtOnce = 5
-	// lateness is how much later than its deadline an answer may come. One second would do on an idle machine.
-	lateness = 3 * time.Second
-	// probeWithin is how long health checks, metrics and status may take.
-	probeWithin = 2*time.Second + lateness
+	readers = 20
+	writers = 5
+	// maxDelay is how long after its deadline a response may arrive. On an idle machine, one second is enough.
+	maxDelay = 3 * time.Second
+	// probeTimeout is how long health checks, metrics and status may take.
+	probeTimeout = 2*time.Second + maxDelay
 )
 
-// timed is an answer and how long it took.
-type timed struct {
-	what string
-	answer
-	took time.Duration
-	err  error
+// timedResponse is a response and how long it took.
+type timedResponse struct {
+	name string
+	response
+	duration time.Duration
+	err      error
 }
 
-// While PostgreSQL is frozen, its connections stay open but nothing answers. Every request must still be answered by its deadline. When
+// While PostgreSQL is frozen, its connections stay open but do not respond. Every request must still get a response before its deadline. When
 // PostgreSQL continues, everything must recover without a restart.
-func TestFrozenDatabase_requestsAreAnsweredInTimeAndServiceRecovers(t *testing.T) {
+func TestFrozenDatabase_respondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	frozen, deadline := 6*time.Second, 2*time.Second
@@ -70,46 +70,46 @@ func TestFrozenDatabase_requestsAreAnsweredInTimeAndServiceRecovers(t *testing.T
 	s.awaitNumbers(t, 3, time.Minute)
 	goroutinesBefore := goroutinesOf(t, metrics)
 
-	thaw := postgres.Freeze(t)
-	answers := s.load(t, metrics, videos[3:len(videos)-1], frozen)
-	thaw()
+	unfreeze := postgres.Freeze(t)
+	responses := s.load(t, metrics, videos[3:len(videos)-1], frozen)
+	unfreeze()
 
 	slowest := map[string]time.Duration{}
 	statuses := map[string]int{}
-	for _, a := range answers {
-		require.NoError(t, a.err, a.what)
-		what, _, _ := strings.Cut(a.what, " ")
-		slowest[what] = max(slowest[what], a.took)
-		statuses[fmt.Sprintf("%s %d", what, a.status)]++
-		switch what {
+	for _, a := range responses {
+		require.NoError(t, a.err, a.name)
+		name, _, _ := strings.Cut(a.name, " ")
+		slowest[name] = max(slowest[name], a.duration)
+		statuses[fmt.Sprintf("%s %d", name, a.status)]++
+		switch name {
 		case "livez":
 			require.Equal(t, http.StatusOK, a.status)
-			require.Less(t, a.took, probeWithin, what)
+			require.Less(t, a.duration, probeTimeout, name)
 		case "readyz", "status", "metrics":
-			require.Less(t, a.took, probeWithin, what)
+			require.Less(t, a.duration, probeTimeout, name)
 		default:
-			require.Less(t, a.took, deadline+lateness, what)
+			require.Less(t, a.duration, deadline+maxDelay, name)
 			require.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, a.status, string(a.body))
 			if a.status == http.StatusServiceUnavailable {
 				require.NotEmpty(t, a.header.Get("Retry-After"))
 			}
-			if what == "write" && a.status == http.StatusOK {
-				acknowledged[strings.TrimPrefix(a.what, "write ")] = true
+			if name == "write" && a.status == http.StatusOK {
+				acknowledged[strings.TrimPrefix(a.name, "write ")] = true
 			}
 		}
 	}
-	t.Logf("frozen for %s, request timeout %s: answers %v, slowest %v", frozen, deadline, statuses, slowest)
+	t.Logf("frozen for %s, request timeout %s: responses %v, slowest %v", frozen, deadline, statuses, slowest)
 	require.Positive(t, statuses["read 503"])
 	require.Positive(t, statuses["write 503"])
 
-	began := time.Now()
-	await(t, soon, 200*time.Millisecond, func() string {
+	startTime := time.Now()
+	await(t, waitTimeout, 200*time.Millisecond, func() string {
 		if a, err := try(t, http.MethodGet, s.base+"/videos", s.token, nil); err != nil || a.status != http.StatusOK {
 			return fmt.Sprintf("%v %d", err, a.status)
 		}
 		return ""
 	})
-	t.Logf("reads answered %s after the database went on", time.Since(began).Round(time.Millisecond))
+	t.Logf("reads succeeded %s after the database continued", time.Since(startTime).Round(time.Millisecond))
 	last := videos[len(videos)-1]
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": last.url}).status)
 	acknowledged[last.Canonical] = true
@@ -118,44 +118,44 @@ func TestFrozenDatabase_requestsAreAnsweredInTimeAndServiceRecovers(t *testing.T
 		times[v.Link]++
 	}
 	for link := range acknowledged {
-		require.Equal(t, 1, times[link], "%s was acknowledged", link)
+		require.Equal(t, 1, times[link], "%s was acknowledged, so it must be tracked once", link)
 	}
 	s.awaitNumbers(t, len(times), 2*time.Minute)
 
-	await(t, soon, time.Second, func() string {
+	await(t, waitTimeout, time.Second, func() string {
 		busy := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'frozen' AND state <> 'idle' AND pid <> pg_backend_pid()")[0]
 		after := goroutinesOf(t, metrics)
-		if busy == 0 && after <= goroutinesBefore+readersAtOnce+writersAtOnce { // idle connections of clients have goroutines
+		if busy == 0 && after <= goroutinesBefore+readers+writers { // idle connections of clients have goroutines
 			return ""
 		}
-		return fmt.Sprintf("%d busy connections, %d goroutines, which were %d", busy, after, goroutinesBefore)
+		return fmt.Sprintf("%d busy connections, %d goroutines (%d before)", busy, after, goroutinesBefore)
 	})
 	s.server.stop(t, sigterm)
 	s.collector.stop(t, sigterm)
 }
 
-// load sends requests of all kinds in a loop for the time lasts, and returns every answer.
-func (s *stack) load(t *testing.T, metrics string, videos []video, lasts time.Duration) []timed {
+// load sends requests of all kinds in a loop for a duration and returns all responses.
+func (s *stack) load(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (
-		mu      sync.Mutex
-		answers []timed
-		wg      sync.WaitGroup
-		next    int
+		mu        sync.Mutex
+		responses []timedResponse
+		wg        sync.WaitGroup
+		next      int
 	)
-	over := time.After(lasts)
+	timeUp := time.After(duration)
 	ended := make(chan struct{})
-	repeat := func(n int, ask func() (what, method, url string, body any)) {
+	loop := func(n int, request func() (name, method, url string, body any)) {
 		for range n {
 			wg.Go(func() {
 				for {
 					mu.Lock()
-					what, method, url, body := ask()
+					name, method, url, body := request()
 					mu.Unlock()
-					began := time.Now()
+					startTime := time.Now()
 					a, err := try(t, method, url, s.token, body)
 					mu.Lock()
-					answers = append(answers, timed{what, a, time.Since(began), err})
+					responses = append(responses, timedResponse{name, a, time.Since(startTime), err})
 					mu.Unlock()
 					select {
 					case <-ended:
@@ -166,31 +166,31 @@ func (s *stack) load(t *testing.T, metrics string, videos []video, lasts time.Du
 			})
 		}
 	}
-	get := func(what, url string) func() (string, string, string, any) {
-		return func() (string, string, string, any) { return what, http.MethodGet, url, nil }
+	get := func(name, url string) func() (string, string, string, any) {
+		return func() (string, string, string, any) { return name, http.MethodGet, url, nil }
 	}
-	repeat(readersAtOnce/2, get("read list", s.base+"/videos"))
-	repeat(readersAtOnce/2, get("read statistics", s.base+"/statistics/videos"))
-	repeat(writersAtOnce, func() (string, string, string, any) {
+	loop(readers/2, get("read list", s.base+"/videos"))
+	loop(readers/2, get("read statistics", s.base+"/statistics/videos"))
+	loop(writers, func() (string, string, string, any) {
 		v := videos[next%len(videos)]
 		next++
 		return "write " + v.Canonical, http.MethodPost, s.base + "/videos", map[string]any{"link": v.url}
 	})
-	repeat(1, get("livez", s.base+"/livez"))
-	repeat(1, get("readyz", s.base+"/readyz"))
-	repeat(1, get("metrics", metrics))
-	repeat(1, get("status", strings.TrimSuffix(metrics, "/metrics")+"/status"))
-	<-over
+	loop(1, get("livez", s.base+"/livez"))
+	loop(1, get("readyz", s.base+"/readyz"))
+	loop(1, get("metrics", metrics))
+	loop(1, get("status", strings.TrimSuffix(metrics, "/metrics")+"/status"))
+	<-timeUp
 	close(ended)
 	wg.Wait()
-	return answers
+	return responses
 }
 
 // metricsOf returns the URL at which a process serves its metrics.
 func metricsOf(t *testing.T, p *process) string {
 	t.Helper()
 	var line struct{ Address string }
-	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, soon, `"msg":"serving metrics"`)), &line))
+	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, waitTimeout, `"msg":"serving metrics"`)), &line))
 	return line.Address
 }
 

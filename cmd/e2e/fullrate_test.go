@@ -23,23 +23,23 @@ import (
 )
 
 var (
-	fullRateOut = flag.String("fullrate.out", "", "the folder into which TestFullRate writes full-rate.md and full-rate.svg; with it the test runs for fullrate.for")
-	fullRateFor = flag.Duration("fullrate.for", 10*time.Minute, "how long TestFullRate runs for the page")
+	fullRateOut = flag.String("fullrate.out", "", "folder for full-rate.md and full-rate.svg; if set, TestFullRate runs for fullrate.for and writes them")
+	fullRateFor = flag.Duration("fullrate.for", 10*time.Minute, "duration of TestFullRate if fullrate.out is set")
 )
 
 const (
-	// maxInFlight is how many requests of the organisation may run at once. Requests beyond it are skipped.
+	// maxInFlight is the maximum number of concurrent requests of the organisation. Further requests are skipped.
 	maxInFlight = 100
-	// maxKeyBytes is how large the table of idempotency keys may become on disk. The organisation's limit is 128 MiB.
+	// maxKeyBytes is the maximum size of the table of idempotency keys on disk. The limit for the organisation's keys is 128 MiB.
 	maxKeyBytes = 256 << 20
-	// maxResident is how large the resident memory of the server may become.
+	// maxResident is the maximum resident memory of the server.
 	maxResident = 1 << 30
 )
 
 // One organisation calls every operation as often as its rate limits allow, with requests of the greatest allowed size. The server's
-// memory stays small, the idempotency keys stay within their limit, and other organisations are answered.
+// memory stays small, the idempotency keys stay within their limit, and other organisations get responses.
 //
-//nolint:paralleltest // it loads the whole machine, so that parallel tests with short timeouts would fail
+//nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestFullRate(t *testing.T) {
 	storetest.SkipIfShort(t)
 	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
@@ -55,18 +55,18 @@ func TestFullRate(t *testing.T) {
 	db.Exec(t, "VACUUM ANALYZE")
 	run.limits = c.rateLimits(t)
 	orders := c.orders(t)
-	require.ElementsMatch(t, slices.Collect(maps.Keys(run.limits)), slices.Collect(maps.Keys(orders)), "every operation is called")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(run.limits)), slices.Collect(maps.Keys(orders)), "the test calls every operation")
 
 	run.tablesBefore = tableSizes(t, db)
 	run.began = time.Now().Add(run.alone)
 	ctx, stop := context.WithDeadline(t.Context(), run.began.Add(run.length))
 	defer stop()
 	var workers sync.WaitGroup
-	workers.Go(func() { run.honest = callers.ask(ctx, s.base) })
+	workers.Go(func() { run.honest = callers.run(ctx, s.base) })
 	workers.Go(func() { run.sample(ctx, t, m, db) })
 	pause(t, time.Until(run.began))
 	server, database := m.serverTime(t), m.databaseTime(t)
-	run.sent = c.attackFully(ctx, run.limits, orders)
+	run.sent = c.callAll(ctx, run.limits, orders)
 	workers.Wait()
 	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
 	run.tablesAfter = tableSizes(t, db)
@@ -75,12 +75,12 @@ func TestFullRate(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.page()), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.picture()), 0o600))
 	}
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server lives")
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server still runs")
 	for operation, o := range run.sent {
 		t.Logf("%s: %s", operation, o)
 		require.Positive(t, o.total(), operation)
-		require.NotContains(t, o.answers, "500", operation)
-		require.NotContains(t, o.answers, "no answer", operation)
+		require.NotContains(t, o.responses, "500", operation)
+		require.NotContains(t, o.responses, "no answer", operation)
 	}
 	for _, one := range run.samples {
 		require.Less(t, one.resident, int64(maxResident), "the server's memory")
@@ -151,17 +151,17 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 	return out
 }
 
-// outcome counts the answers to the requests of one operation.
+// outcome counts the responses to the requests of one operation.
 type outcome struct {
-	mu      sync.Mutex
-	answers map[string]int // by status
-	skipped int            // not sent, because too many requests were running
-	took    []time.Duration
+	mu        sync.Mutex
+	responses map[string]int // by status
+	skipped   int            // requests not sent, because too many were running
+	duration  []time.Duration
 }
 
 func (o *outcome) total() int {
 	n := 0
-	for _, count := range o.answers {
+	for _, count := range o.responses {
 		n += count
 	}
 	return n
@@ -169,31 +169,32 @@ func (o *outcome) total() int {
 
 func (o *outcome) String() string {
 	var parts []string
-	for _, status := range slices.Sorted(maps.Keys(o.answers)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", o.answers[status], status))
+	for _, status := range slices.Sorted(maps.Keys(o.responses)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", o.responses[status], status))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// attackFully calls every operation as often as allowed, at even intervals, until ctx ends. Then it waits for the remaining answers.
-func (c *customer) attackFully(ctx context.Context, limits map[string]int, orders map[string]func(n int) order) map[string]*outcome {
+// callAll calls every operation as often as its rate limit allows, at even intervals, until ctx ends. It then waits for the remaining
+// responses.
+func (c *customer) callAll(ctx context.Context, limits map[string]int, orders map[string]func(n int) order) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()
-	places := make(chan struct{}, maxInFlight)
+	slots := make(chan struct{}, maxInFlight)
 	sent := map[string]*outcome{}
 	var callers sync.WaitGroup
 	for operation, limit := range limits {
-		o := &outcome{answers: map[string]int{}}
+		o := &outcome{responses: map[string]int{}}
 		sent[operation] = o
 		callers.Go(func() {
 			ticks := time.NewTicker(time.Minute / time.Duration(limit))
 			defer ticks.Stop()
 			for n := 0; ; n++ {
 				select {
-				case places <- struct{}{}:
+				case slots <- struct{}{}:
 					request := orders[operation](n)
 					callers.Go(func() {
-						defer func() { <-places }()
+						defer func() { <-slots }()
 						c.sendOrder(context.WithoutCancel(ctx), client, request, o)
 					})
 				default:
@@ -211,7 +212,7 @@ func (c *customer) attackFully(ctx context.Context, limits map[string]int, order
 	return sent
 }
 
-// sendOrder sends a request and records its answer.
+// sendOrder sends a request and records the response.
 func (c *customer) sendOrder(ctx context.Context, client *http.Client, request order, o *outcome) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, request.method, c.base+request.path, strings.NewReader(request.body))
@@ -228,7 +229,7 @@ func (c *customer) sendOrder(ctx context.Context, client *http.Client, request o
 	res, err := client.Do(r)
 	var body []byte
 	if err == nil {
-		if request.learn != nil {
+		if request.onSuccess != nil {
 			body, err = io.ReadAll(res.Body)
 		} else {
 			_, err = io.Copy(io.Discard, res.Body)
@@ -239,16 +240,16 @@ func (c *customer) sendOrder(ctx context.Context, client *http.Client, request o
 	switch {
 	case err == nil:
 		status = fmt.Sprint(res.StatusCode)
-	case res != nil: // a list that has begun is cut off at the deadline of its request
+	case res != nil: // the server cut off the body at the request's deadline
 		status = fmt.Sprint(res.StatusCode, " cut off")
 	}
-	if request.learn != nil && err == nil && res.StatusCode < http.StatusMultipleChoices {
-		request.learn(body)
+	if request.onSuccess != nil && err == nil && res.StatusCode < http.StatusMultipleChoices {
+		request.onSuccess(body)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.answers[status]++
-	o.took = append(o.took, time.Since(began))
+	o.responses[status]++
+	o.duration = append(o.duration, time.Since(began))
 }
 
 // decode decodes JSON into v.

@@ -18,8 +18,8 @@ import (
 type order struct {
 	method, path, body string
 	keyed              bool // sent with an Idempotency-Key
-	// learn reads the body of a successful answer; nil if nothing in it is needed.
-	learn func(body []byte)
+	// onSuccess gets the body of a successful response; nil if the body is not needed.
+	onSuccess func(body []byte)
 }
 
 // customer is the organisation of the full-rate run with the ids and links of its data.
@@ -27,10 +27,10 @@ type customer struct {
 	*stack
 	videos, accounts []string // ids that existed before the run
 	collections      []string // ids of collections that are never deleted
-	large            string   // JSON list of 500 links, 2 MiB in all; none is the link of a video
+	large            string   // body with 500 invalid links, 2 MiB in all
 
 	mu   sync.Mutex
-	made map[string][]string // links and ids that the run created and will stop or delete, by kind
+	made map[string][]string // by kind, links and ids that the run created and will stop or delete later
 }
 
 // newCustomer seeds an organisation with videos and creates a few collections.
@@ -38,7 +38,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	t.Helper()
 	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
 	var token struct{ Token string }
-	decode(t, []byte(operator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--json")), &token)
+	decode(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--json")), &token)
 	c := &customer{stack: &stack{box: s.box, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
 		large: inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
 	for _, v := range c.list(t) {
@@ -47,7 +47,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	c.stack.ask(t, http.MethodGet, "/accounts?limit=5000", nil).into(t, &accounts)
+	c.stack.request(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
 	for _, a := range accounts {
 		c.accounts = append(c.accounts, a.ID)
 	}
@@ -88,7 +88,7 @@ func some(values []string, n int) []string {
 	return out[:min(n, len(out))]
 }
 
-// jsonList writes values as a JSON list.
+// jsonList returns values as a JSON list.
 func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
@@ -107,7 +107,7 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 	fixed := func(path string) func(int) order { return get(func() string { return path }) }
 	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
 	collection := func() string { return "/collections/" + anyOf(c.collections) }
-	// A bulk request has either 500 new links, or 500 long links that are each refused.
+	// A bulk request has either 500 new links, or 500 long links that are all refused.
 	trackAll := func(path, kind string, link func(int) string) func(n int) order {
 		return func(n int) order {
 			if n%2 == 1 {
@@ -117,7 +117,7 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 			for i := range links {
 				links[i] = link(i)
 			}
-			return order{method: http.MethodPost, path: path, keyed: true, learn: func([]byte) { c.keep(kind, links...) },
+			return order{method: http.MethodPost, path: path, keyed: true, onSuccess: func([]byte) { c.keep(kind, links...) },
 				body: `{"label_ids":[` + fmt.Sprintf("%q", c.collections[0]) + `],"links":` + jsonList(links) + `}`}
 		}
 	}
@@ -131,7 +131,7 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 			url := link(0)
 			return order{method: http.MethodPost, path: path, keyed: true,
 				body: fmt.Sprintf(`{"link":%q,"collection_ids":%s}`, url, jsonList(c.collections)),
-				learn: func(body []byte) {
+				onSuccess: func(body []byte) {
 					var made map[string]any
 					decode(t, body, &made)
 					if rand.IntN(2) == 0 {
@@ -199,7 +199,7 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 		"refreshAccount":           refresh("/refresh/accounts", c.accounts),
 		"createCollection": func(int) order {
 			return order{method: http.MethodPost, path: "/collections", body: fmt.Sprintf(`{"name":%q,"hashtags":%s}`, strings.Repeat("n", 100), tags()),
-				learn: func(body []byte) {
+				onSuccess: func(body []byte) {
 					var made struct{ ID string }
 					decode(t, body, &made)
 					c.keep("collections", made.ID)
@@ -215,19 +215,19 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 	}
 }
 
-// rateLimits returns how often each operation may be called in a minute, as the server's headers say.
+// rateLimits returns how often each operation may be called in a minute, as GET /authenticate reports.
 func (c *customer) rateLimits(t *testing.T) map[string]int {
 	t.Helper()
-	var said struct {
+	var identity struct {
 		Limits []struct {
 			Limit      int
 			Window     int `json:"window_seconds"`
 			Operations []string
 		} `json:"rate_limits"`
 	}
-	c.stack.ask(t, http.MethodGet, "/authenticate", nil).into(t, &said)
+	c.stack.request(t, http.MethodGet, "/authenticate", nil).decode(t, &identity)
 	limits := map[string]int{}
-	for _, group := range said.Limits {
+	for _, group := range identity.Limits {
 		require.Equal(t, 60, group.Window)
 		for _, operation := range group.Operations {
 			limits[operation] = group.Limit

@@ -81,12 +81,12 @@ func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	}
 	a := mebibytes(total) / minutes
 	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/minutes, mebibytes(rest)/minutes*60*24/1024, a, a*60*24/1024)
-	tracked := 0
+	trackedVideo := 0
 	for _, operation := range []string{"trackVideos", "trackAccounts"} {
-		tracked += 500 * r.sent[operation].answers["200"]
+		trackedVideo += 500 * r.sent[operation].responses["200"]
 	}
 	for _, operation := range []string{"trackVideo", "trackAccount"} {
-		tracked += r.sent[operation].answers["200"]
+		trackedVideo += r.sent[operation].responses["200"]
 	}
 	fmt.Fprintf(b, `
 The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What bounds the growth:
@@ -95,7 +95,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
   allow: 500 in each bulk request, 120 bulk requests of each kind in a minute.
 - Idempotency keys are bounded for each organisation, and expire after 24 hours. The run fails if their table takes more than %d MiB.
 - Every other table grows with the links too, or not at all: the table above shows by how much.
-`, thousands(tracked), thousands(int(float64(tracked)/minutes)), float64(total)/1024/float64(max(1, tracked)), maxKeyBytes>>20)
+`, thousands(trackedVideo), thousands(int(float64(trackedVideo)/minutes)), float64(total)/1024/float64(max(1, trackedVideo)), maxKeyBytes>>20)
 }
 
 // operations writes a table of the requests that were sent.
@@ -103,9 +103,9 @@ func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	b.WriteString("\n## Requests\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
-		all := make([]timing, len(o.took))
-		for i, d := range o.took {
-			all[i].took = d
+		all := make([]timing, len(o.duration))
+		for i, d := range o.duration {
+			all[i].duration = d
 		}
 		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.total())/minutes,
 			milliseconds(percentile(all, -1, 50)), milliseconds(percentile(all, -1, 99)), o)
@@ -142,7 +142,7 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the honest requests that were sent between two times, both measured from the start of the run.
+// between returns the honest requests that were sent between two times, relative to the start of the run.
 func (r *fullRateRun) between(from, to time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {

@@ -26,12 +26,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// programs is the folder of the programs that are tested.
+// programs is the folder with the built programs.
 var programs string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
-func build(m *testing.M) int {
+func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "reeltally-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,12 +48,12 @@ func build(m *testing.M) int {
 }
 
 const (
-	soon = 30 * time.Second
-	// fetched is how long a number may take to appear after a video is tracked.
-	fetched = 10 * time.Second
+	waitTimeout = 30 * time.Second
+	// fetchTimeout is how long the first numbers of a tracked video may take.
+	fetchTimeout = 10 * time.Second
 )
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *boottest.Output
@@ -61,14 +61,13 @@ type process struct {
 	err            error
 }
 
-// start starts one of our programs.
+// start starts one of the built programs.
 func start(t *testing.T, name string, env []string, args ...string) *process {
 	t.Helper()
 	return run(t, filepath.Join(programs, name), env, args...)
 }
 
-// run starts a program with env as its whole environment, but for what the operating system needs. It is killed when
-// the test ends, if it still runs.
+// run starts a program whose environment is env, PATH and HOME. The program is killed when the test ends.
 func run(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.CommandContext(t.Context(), path, args...), stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
@@ -85,26 +84,26 @@ func run(t *testing.T, path string, env []string, args ...string) *process {
 	return p
 }
 
-// kill ends the process as a power cut would.
+// kill sends SIGKILL and waits for the process to end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// stop asks the process to stop, which it has to do well.
+// stop sends a signal and requires that the process ends with status 0.
 func (p *process) stop(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(signal))
 	select {
 	case <-p.done:
-	case <-time.After(soon):
-		require.Fail(t, "it does not stop", p.stderr.String())
+	case <-time.After(waitTimeout):
+		require.Fail(t, "the process did not stop in time", p.stderr.String())
 	}
 	require.NoError(t, p.err, p.stderr.String())
 }
 
-// operator runs the operator's tool to its end and returns what it printed.
-func operator(t *testing.T, env []string, args ...string) string {
+// runOperator runs the reeltally command to its end and returns its standard output.
+func runOperator(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	p := start(t, "reeltally", env, args...)
 	<-p.done
@@ -112,25 +111,25 @@ func operator(t *testing.T, env []string, args ...string) string {
 	return p.stdout.String()
 }
 
-// box is a sandbox in a process of its own.
+// box is a sandbox that runs as a process.
 type box struct {
 	*process
-	env     []string // points every source at it
-	control string
-	world   *sandbox.World // the same one as in the process
+	env     []string       // settings that make the sandbox the source of every platform
+	control string         // base URL of the control interface
+	world   *sandbox.World // the same data as in the process
 }
 
 func startSandbox(t *testing.T) *box {
 	t.Helper()
 	b := &box{process: start(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
-	base := b.stdout.Await(t, soon, "REELTALLY_SHORTLINK_BASE_URL=")
+	base := b.stdout.Await(t, waitTimeout, "REELTALLY_SHORTLINK_BASE_URL=")
 	b.control = strings.TrimSuffix(strings.TrimPrefix(base, "REELTALLY_SHORTLINK_BASE_URL="), "shortlinks") + "_control/"
 	b.env = strings.Fields(b.stdout.String())
 	return b
 }
 
-// fault puts a fault in force, until lift.
-func (b *box) fault(t *testing.T, source, fault string, retryAfter int) {
+// setFault makes the sandbox fail until clearFaults.
+func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
 	if retryAfter > 0 {
@@ -139,37 +138,37 @@ func (b *box) fault(t *testing.T, source, fault string, retryAfter int) {
 	require.Equal(t, http.StatusOK, call(t, http.MethodPut, b.control+"faults", "", body).status)
 }
 
-func (b *box) lift(t *testing.T) {
+func (b *box) clearFaults(t *testing.T) {
 	t.Helper()
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// batches are the ids that a source was asked for, call by call.
+// batches returns the ids of each call to a source.
 func (b *box) batches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
 		Batches [][]string
 		Dropped int `json:"batches_dropped"`
 	}
-	call(t, http.MethodGet, b.control+"calls", "", nil).into(t, &calls)
-	require.Zero(t, calls[source].Dropped, "the sandbox remembers all calls")
+	call(t, http.MethodGet, b.control+"calls", "", nil).decode(t, &calls)
+	require.Zero(t, calls[source].Dropped, "the sandbox has recorded all calls")
 	return calls[source].Batches
 }
 
-// video is one of the world.
+// video is a video of the sandbox.
 type video struct {
 	link.Link
 	url string
 }
 
-// videos returns ordinary public videos of a platform, each once; another salt gives others.
-func (b *box) videos(t *testing.T, p link.Platform, n int, salt uint64) []video {
+// videos returns n different public videos of a platform. Different seeds give different videos.
+func (b *box) videos(t *testing.T, p link.Platform, n int, randomSeed uint64) []video {
 	t.Helper()
-	dice := rand.New(rand.NewPCG(salt, uint64(n)))
+	random := rand.New(rand.NewPCG(randomSeed, uint64(n)))
 	found := make([]video, 0, n)
 	seen := map[string]bool{}
 	for len(found) < n {
-		v, ok := seed.AnyVideo(b.world, p, dice, time.Now())
+		v, ok := seed.AnyVideo(b.world, p, random, time.Now())
 		require.True(t, ok)
 		if v.State != sandbox.Public || v.Category != sandbox.Normal || seen[v.ID] {
 			continue
@@ -182,7 +181,7 @@ func (b *box) videos(t *testing.T, p link.Platform, n int, salt uint64) []video 
 	return found
 }
 
-func urls(videos []video) []string {
+func linksOf(videos []video) []string {
 	out := make([]string, len(videos))
 	for i, v := range videos {
 		out[i] = v.url
@@ -190,7 +189,7 @@ func urls(videos []video) []string {
 	return out
 }
 
-// stack is an API with its database, its sandbox and a collector.
+// stack is a server with its database, sandbox and collector, and an organisation with a token.
 type stack struct {
 	*box
 	env               []string
@@ -198,7 +197,7 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts everything on an engine, with an organisation and its token, and without some settings of the sandbox.
+// startStack starts a stack on an engine. without are the names of sandbox settings to leave out.
 func startStack(t *testing.T, engine string, without ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}
@@ -218,8 +217,8 @@ func (s *stack) newOrganisation(t *testing.T) string {
 		Organisation string `json:"organisation_id"`
 		Token        string `json:"token"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "org", "create", "--name", "Tester", "--json")), &made))
-	require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", made.Organisation, "--name", "Test", "--json")), &made))
+	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "org", "create", "--name", "Tester", "--json")), &made))
+	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", made.Organisation, "--name", "Test", "--json")), &made))
 	return made.Token
 }
 
@@ -233,39 +232,39 @@ func (s *stack) startServer(t *testing.T) {
 func loggedAddress(t *testing.T, p *process, message string) string {
 	t.Helper()
 	var line struct{ Address string }
-	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, soon, `"msg":"`+message+`"`)), &line))
+	require.NoError(t, json.Unmarshal([]byte(p.stderr.Await(t, waitTimeout, `"msg":"`+message+`"`)), &line))
 	return line.Address
 }
 
 func (s *stack) startCollector(t *testing.T) *process {
 	t.Helper()
 	s.collector = start(t, "collector", append(slices.Clone(s.env), "REELTALLY_LOG_LEVEL=debug"))
-	s.collector.stderr.Await(t, soon, `"msg":"collecting"`)
+	s.collector.stderr.Await(t, waitTimeout, `"msg":"collecting"`)
 	return s.collector
 }
 
-// answer is what came back.
-type answer struct {
+// response is an HTTP response.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (a answer) into(t *testing.T, v any) {
+func (a response) decode(t *testing.T, v any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(a.body, v), string(a.body))
 }
 
-// call makes a request and expects an answer.
-func call(t *testing.T, method, url, token string, body any) answer {
+// call sends a request and fails the test if there is no response.
+func call(t *testing.T, method, url, token string, body any) response {
 	t.Helper()
 	a, err := try(t, method, url, token, body)
 	require.NoError(t, err)
 	return a
 }
 
-// try makes a request that may find nobody.
-func try(t *testing.T, method, url, token string, body any) (a answer, err error) {
+// try sends a request. It returns an error if there is no response, for example because the server was killed.
+func try(t *testing.T, method, url, token string, body any) (a response, err error) {
 	t.Helper()
 	var content io.Reader
 	if body != nil {
@@ -286,11 +285,11 @@ func try(t *testing.T, method, url, token string, body any) (a answer, err error
 		return a, err
 	}
 	text, err := io.ReadAll(res.Body)
-	return answer{res.StatusCode, res.Header, text}, errors.Join(err, res.Body.Close())
+	return response{res.StatusCode, res.Header, text}, errors.Join(err, res.Body.Close())
 }
 
-// bulkAnswer is the part of the answer to POST /videos/bulk that the tests look at.
-type bulkAnswer struct {
+// bulkResponse has the fields of the response to POST /videos/bulk that the tests use.
+type bulkResponse struct {
 	Success          bool
 	TrackingEnqueued bool
 	Summary          struct{ Total, Succeeded, Failed, AlreadyExists, Retryable int }
@@ -300,15 +299,15 @@ type bulkAnswer struct {
 	}
 }
 
-func (s *stack) bulk(t *testing.T, links []string) (a answer, b bulkAnswer) {
+func (s *stack) bulk(t *testing.T, links []string) (a response, b bulkResponse) {
 	t.Helper()
 	a = call(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": links})
-	a.into(t, &b)
+	a.decode(t, &b)
 	return a, b
 }
 
-// tracked is the part of a video that the tests look at.
-type tracked struct {
+// trackedVideo has the fields of an API video that the tests use.
+type trackedVideo struct {
 	ID          string  `json:"ad_id"`
 	Link        string  `json:"ad_link"`
 	Platform    string  `json:"platform"`
@@ -320,28 +319,28 @@ type tracked struct {
 	UpdatedAt   *string `json:"latest_updated_at"`
 }
 
-// list returns all videos that are tracked.
-func (s *stack) list(t *testing.T) []tracked {
+// list returns all tracked videos of the organisation.
+func (s *stack) list(t *testing.T) []trackedVideo {
 	t.Helper()
 	var page struct {
-		Data       []tracked
+		Data       []trackedVideo
 		Pagination struct{ Total int }
 	}
 	a := call(t, http.MethodGet, s.base+"/videos", s.token, nil)
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
-	a.into(t, &page)
+	a.decode(t, &page)
 	require.Len(t, page.Data, page.Pagination.Total)
 	return page.Data
 }
 
-// listEvery is how often a list is asked for: the limit is 30 a minute.
-const listEvery = 2500 * time.Millisecond
+// listInterval is the interval between requests for a list. The rate limit is 30 a minute.
+const listInterval = 2500 * time.Millisecond
 
-// awaitNumbers waits until every tracked video has views, and returns them.
-func (s *stack) awaitNumbers(t *testing.T, n int, within time.Duration) []tracked {
+// awaitNumbers waits until n videos are tracked and all have views, and returns the videos.
+func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []trackedVideo {
 	t.Helper()
-	var videos []tracked
-	await(t, within, listEvery, func() string {
+	var videos []trackedVideo
+	await(t, timeout, listInterval, func() string {
 		videos = s.list(t)
 		missing := 0
 		for _, v := range videos {
@@ -352,29 +351,29 @@ func (s *stack) awaitNumbers(t *testing.T, n int, within time.Duration) []tracke
 		if len(videos) == n && missing == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d videos, %d of them without numbers; %d with numbers are wanted\n%s", len(videos), missing, n, tail(s.collector.stderr.String()))
+		return fmt.Sprintf("%d videos, %d of them without numbers; want %d with numbers\n%s", len(videos), missing, n, tail(s.collector.stderr.String()))
 	})
 	return videos
 }
 
-// await asks now and then until there is nothing left to complain about.
-func await(t *testing.T, within, every time.Duration, complaint func() string) {
+// await calls check at an interval until check returns "". Otherwise check returns what is missing. After timeout, await fails the test.
+func await(t *testing.T, timeout, interval time.Duration, check func() string) {
 	t.Helper()
-	deadline, ticks := time.NewTimer(within), time.NewTicker(every)
+	deadline, ticks := time.NewTimer(timeout), time.NewTicker(interval)
 	defer deadline.Stop()
 	defer ticks.Stop()
 	for {
-		c := complaint()
-		if c == "" {
+		missing := check()
+		if missing == "" {
 			return
 		}
 		select {
 		case <-ticks.C:
 		case <-deadline.C:
-			require.Fail(t, "not in time", "after %s: %s", within, c)
+			require.Fail(t, "timed out", "after %s: %s", timeout, missing)
 		}
 	}
 }
 
-// tail is the end of a log.
+// tail returns the last 4000 bytes of a log.
 func tail(log string) string { return log[max(0, len(log)-4000):] }

@@ -16,16 +16,16 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// honestKinds are the requests of honest callers.
+// honestKinds are the kinds of requests of honest callers.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestEvery is the interval at which honest callers send one request of each of honestKinds.
-const honestEvery = 50 * time.Millisecond
+// honestInterval is the interval at which honest callers send one request of each of honestKinds.
+const honestInterval = 50 * time.Millisecond
 
 // honestOrganisations is how many organisations share the honest requests. Each then stays below 30 calls of an operation a minute.
 const honestOrganisations = 48
 
-// honest are the callers of many small organisations, who send requests at a steady rate.
+// honest sends requests of many small organisations at a steady rate.
 type honest struct {
 	tokens []string
 	videos []string // one video id for each organisation
@@ -56,19 +56,19 @@ func newHonest(t *testing.T, s *stack) *honest {
 
 // timing is the duration and outcome of one honest request.
 type timing struct {
-	kind int
-	at   time.Time // when it was sent
-	took time.Duration
-	fail string // why the answer was bad; "" if it was good
+	kind     int
+	at       time.Time // when it was sent
+	duration time.Duration
+	fail     string // error or unexpected status; "" for success
 }
 
-// ask sends requests to base at a fixed rate until ctx ends, without waiting for earlier answers. It returns all answers.
-func (h *honest) ask(ctx context.Context, base string) []timing {
+// run sends requests to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns the timings of all requests.
+func (h *honest) run(ctx context.Context, base string) []timing {
 	var mu sync.Mutex
 	var all []timing
 	var callers sync.WaitGroup
 	defer func() { callers.Wait() }()
-	ticks := time.NewTicker(honestEvery)
+	ticks := time.NewTicker(honestInterval)
 	defer ticks.Stop()
 	for round := 0; ; round++ {
 		select {
@@ -79,17 +79,17 @@ func (h *honest) ask(ctx context.Context, base string) []timing {
 		}
 		for kind := range honestKinds {
 			callers.Go(func() {
-				answer := h.once(context.WithoutCancel(ctx), base, kind, round%len(h.tokens))
+				response := h.send(context.WithoutCancel(ctx), base, kind, round%len(h.tokens))
 				mu.Lock()
 				defer mu.Unlock()
-				all = append(all, answer)
+				all = append(all, response)
 			})
 		}
 	}
 }
 
-// once sends one request of a kind for one organisation.
-func (h *honest) once(ctx context.Context, base string, kind, organisation int) timing {
+// send sends one request of a kind for one organisation.
+func (h *honest) send(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {
 	case 1:
@@ -110,7 +110,7 @@ func (h *honest) once(ctx context.Context, base string, kind, organisation int) 
 		_, err = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 	}
-	out.took = time.Since(out.at)
+	out.duration = time.Since(out.at)
 	switch {
 	case err != nil:
 		out.fail = err.Error()
@@ -120,7 +120,7 @@ func (h *honest) once(ctx context.Context, base string, kind, organisation int) 
 	return out
 }
 
-// failures counts the bad answers by their reason.
+// failures counts the failed requests by reason.
 func failures(all []timing) map[string]int {
 	out := map[string]int{}
 	for _, a := range all {
@@ -131,22 +131,22 @@ func failures(all []timing) map[string]int {
 	return out
 }
 
-// percentile returns the time within which percent of the answers of a kind came; kind -1 stands for all kinds.
+// percentile returns a percentile of the durations of a kind of request. Kind -1 means all kinds.
 func percentile(all []timing, kind int, percent float64) time.Duration {
-	var took []time.Duration
+	var duration []time.Duration
 	for _, a := range all {
 		if kind < 0 || a.kind == kind {
-			took = append(took, a.took)
+			duration = append(duration, a.duration)
 		}
 	}
-	if len(took) == 0 {
+	if len(duration) == 0 {
 		return 0
 	}
-	slices.Sort(took)
-	return took[min(len(took)-1, int(float64(len(took))*percent/100))]
+	slices.Sort(duration)
+	return duration[min(len(duration)-1, int(float64(len(duration))*percent/100))]
 }
 
-// median returns the middle of some durations.
+// median returns the median of durations.
 func median(all []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]

@@ -31,35 +31,35 @@ func hostileClient() *http.Client {
 	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 4}}
 }
 
-// attack runs one hostile case against a server and counts its answers.
+// attack runs hostile cases against a server and counts the responses.
 type attack struct {
 	*testing.T
 	*hostileData
 	base, token string
 	client      *http.Client
-	answers     map[string]int // how often each status and problem code was answered
-	etag        string         // see conditional
+	responses   map[string]int // number of responses by status and problem code
+	etag        string         // of the list that rememberETag requested
 }
 
 // newAttack returns an attack that uses the token of the hostile organisation.
 func newAttack(t *testing.T, data *hostileData, base string) *attack {
 	t.Helper()
-	a := &attack{T: t, hostileData: data, base: base, token: data.token, client: hostileClient(), answers: map[string]int{}}
+	a := &attack{T: t, hostileData: data, base: base, token: data.token, client: hostileClient(), responses: map[string]int{}}
 	t.Cleanup(a.client.CloseIdleConnections)
 	return a
 }
 
-// seen lists the answers, the most frequent first: "401 token_unknown × 60, 429 rate_limited × 940".
-func (a *attack) seen() string {
-	names := slices.SortedFunc(maps.Keys(a.answers), func(x, y string) int {
-		if a.answers[x] != a.answers[y] {
-			return a.answers[y] - a.answers[x]
+// summary lists the responses, most frequent first, such as "401 token_unknown × 60, 429 rate_limited × 940".
+func (a *attack) summary() string {
+	names := slices.SortedFunc(maps.Keys(a.responses), func(x, y string) int {
+		if a.responses[x] != a.responses[y] {
+			return a.responses[y] - a.responses[x]
 		}
 		return strings.Compare(x, y)
 	})
 	for i, n := range names {
-		if a.answers[n] > 1 {
-			names[i] = fmt.Sprintf("%s × %d", n, a.answers[n])
+		if a.responses[n] > 1 {
+			names[i] = fmt.Sprintf("%s × %d", n, a.responses[n])
 		}
 	}
 	return strings.Join(names, ", ")
@@ -67,10 +67,10 @@ func (a *attack) seen() string {
 
 var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 
-// note counts an answer, or the error if there was no answer.
-func (a *attack) note(res *http.Response, err error) {
+// record counts a response, or the error if there was no response. It closes the body.
+func (a *attack) record(res *http.Response, err error) {
 	if err != nil {
-		a.answers["connection closed"]++
+		a.responses["connection closed"]++
 		return
 	}
 	defer func() { _ = res.Body.Close() }()
@@ -85,7 +85,7 @@ func (a *attack) note(res *http.Response, err error) {
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		name += ", cut off"
 	}
-	a.answers[name]++
+	a.responses[name]++
 }
 
 // request makes a request with the token of the hostile organisation. headers are pairs of name and value.
@@ -105,7 +105,7 @@ func (a *attack) request(method, path string, body io.Reader, headers ...string)
 
 func (a *attack) do(r *http.Request) {
 	a.Helper()
-	a.note(a.client.Do(r)) // note closes the body
+	a.record(a.client.Do(r))
 }
 
 func (a *attack) get(path string, headers ...string) {
@@ -158,10 +158,10 @@ func (a *attack) hangUp(wait time.Duration, head, body string) {
 		pause(a.T, wait)
 	}
 	require.NoError(a, errors.Join(err, conn.Close()))
-	a.answers["hung up"]++
+	a.responses["hung up"]++
 }
 
-// raw sends bytes over one connection and reads n answers.
+// raw sends bytes over one connection and reads n responses.
 func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
@@ -175,19 +175,19 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 		})
 		written <- err
 	}()
-	answers := bufio.NewReader(conn)
+	responses := bufio.NewReader(conn)
 	for range n {
-		res, err := http.ReadResponse(answers, nil)
-		a.note(res, err)
+		res, err := http.ReadResponse(responses, nil)
+		a.record(res, err)
 		if err != nil {
 			break
 		}
 	}
 	_ = conn.Close() // ends a writer whose data the server no longer reads
-	<-written        //nolint:errcheck // it may fail: the server need not read on
+	<-written        //nolint:errcheck // may fail, because the server need not read everything
 }
 
-// conditional requests a list n times with the ETag that remember stored.
+// conditional requests a list n times with the ETag that rememberETag stored.
 func (a *attack) conditional(path string, n int) {
 	a.Helper()
 	for range n {
@@ -195,8 +195,8 @@ func (a *attack) conditional(path string, n int) {
 	}
 }
 
-// remember returns a function that requests a list and stores its ETag for conditional.
-func remember(path string) func(a *attack) {
+// rememberETag returns a function that requests a list and stores its ETag for conditional.
+func rememberETag(path string) func(a *attack) {
 	return func(a *attack) {
 		res, err := a.client.Do(a.request(http.MethodGet, path, nil))
 		require.NoError(a, err)

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileCase is one request, or a few in a row, that tries to make the server do much work.
+// hostileCase is one request, or a few in a row, that tries to overload the server.
 type hostileCase struct {
 	name string
-	// large is true if the answer has up to 5,000 rows. The bounds of one request do not apply to it.
+	// large is true if the answer has up to 5,000 rows. The limits of one request do not apply.
 	large   bool
 	prepare func(a *attack) // not measured; may be nil
 	run     func(a *attack)
@@ -118,7 +118,7 @@ func connectionCases() []hostileCase {
 				}
 			}
 			_ = conn.Close()
-			a.answers["hung up"]++
+			a.responses["hung up"]++
 		}},
 		{name: "a gzip bomb: 1 MB for 1 GB", run: func(a *attack) {
 			a.post(bulk, gzipBomb(), "Content-Encoding", "gzip")
@@ -235,7 +235,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// gzipBomb returns 1 MB of gzip data that expands to 1 GB of blanks. It is a concatenation of gzip members, which the format allows.
+// gzipBomb returns 1 MB of gzip data that expands to 1 GB of spaces. It is a concatenation of gzip members, which the format allows.
 func gzipBomb() string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is the page that the same test wrote before the bounds were built. The column "Before" comes from its table.
+// hostileBefore is the page that this test wrote before the limits were implemented. The column "Before" comes from its table.
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string
@@ -59,7 +59,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 			most = worse(most, r.cost)
 		}
 		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, cell(r.name), milliseconds(r.cost.server), milliseconds(r.cost.database),
-			mebibytes(r.cost.memory), milliseconds(r.cost.elapsed), cell(r.answers), before[cell(r.name)])
+			mebibytes(r.cost.memory), milliseconds(r.cost.elapsed), cell(r.responses), before[cell(r.name)])
 	}
 	fmt.Fprintf(&b, "\nThe most that a case without * takes: %s ms of the server, %s ms of PostgreSQL, %.1f MiB.\n", milliseconds(most.server),
 		milliseconds(most.database), mebibytes(most.memory))
@@ -70,7 +70,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 	return b.String()
 }
 
-// honestSection describes how long honest callers waited.
+// honestSection returns the section about the latency of honest callers.
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -82,7 +82,7 @@ Clients, server and PostgreSQL share one machine.
 
 | Request | p50 without hostile requests, ms | p50 with hostile requests, ms | p99 without hostile requests, ms | p99 with hostile requests, ms |
 |---|--:|--:|--:|--:|
-`, honestOrganisations, time.Second/hostileEvery, size.windows, size.window)
+`, honestOrganisations, time.Second/hostileInterval, size.windows, size.window)
 	for kind := -1; kind < len(honestKinds); kind++ {
 		name := "all"
 		if kind >= 0 {
@@ -90,7 +90,7 @@ Clients, server and PostgreSQL share one machine.
 		}
 		fmt.Fprintf(&b, "| %s", name)
 		for _, percent := range []float64{50, 99} {
-			for _, all := range [][]timing{honest.alone, honest.meanwhile} {
+			for _, all := range [][]timing{honest.alone, honest.during} {
 				fmt.Fprintf(&b, " | %.1f", float64(percentile(all, kind, percent).Microseconds())/1000)
 			}
 		}
@@ -101,16 +101,16 @@ Clients, server and PostgreSQL share one machine.
 		hostile += n
 	}
 	limited := 0
-	for _, answer := range slices.Sorted(maps.Keys(honest.hostile)) {
-		if strings.HasPrefix(answer, "429") {
-			limited += honest.hostile[answer]
+	for _, response := range slices.Sorted(maps.Keys(honest.hostile)) {
+		if strings.HasPrefix(response, "429") {
+			limited += honest.hostile[response]
 		}
 	}
 	fmt.Fprintf(&b, `
 The median p99 of the windows is %.1f ms alone and %.1f ms meanwhile: **%.2f times**. Of %s ordinary requests, those not answered with 200: %s.
 The hostile organisation sent %s requests, of which %s were refused by a rate limit.
-`, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99Meanwhile.Microseconds())/1000, honest.ratio,
-		thousands(len(honest.alone)+len(honest.meanwhile)), cmp.Or(counts(honest.failed), "none"), thousands(hostile), thousands(limited))
+`, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
+		thousands(len(honest.alone)+len(honest.during)), cmp.Or(counts(honest.failed), "none"), thousands(hostile), thousands(limited))
 	return b.String()
 }
 
@@ -131,7 +131,7 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 func milliseconds(d time.Duration) string { return thousands(int(d.Milliseconds())) }
 
-// thousands writes a number with a comma between groups of three digits.
+// thousands formats a number with a comma between groups of three digits.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

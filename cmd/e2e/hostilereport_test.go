@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHostilePage_showsEachCaseBesideItsCostBefore(t *testing.T) {
+func TestHostilePage_showsCostOfEachCaseBefore(t *testing.T) {
 	t.Parallel()
 	cases := hostileCases()
 	require.GreaterOrEqual(t, len(cases), 40)
@@ -21,7 +21,7 @@ func TestHostilePage_showsEachCaseBesideItsCostBefore(t *testing.T) {
 	for name := range tableOf(hostileBefore) {
 		require.True(t, names[name], "%s was measured before, and is a case no more", name)
 	}
-	honest := honestResult{alone: []timing{{took: time.Millisecond}}, meanwhile: []timing{{took: 2 * time.Millisecond}}, ratio: 2}
+	honest := honestResult{alone: []timing{{duration: time.Millisecond}}, during: []timing{{duration: 2 * time.Millisecond}}, ratio: 2}
 	page := hostilePage(t, rows, honest, hostileSize{videos: 5000, days: 730, runs: 2, windows: 3, window: 20 * time.Second})
 	require.Contains(t, page, "| 3 | 650,000 empty objects as links, 2 MB | 1,234 | 0 | 3.0 | 0 | 400 type | 12,750 + 10 ms, 518.0 MiB |\n")
 	require.Contains(t, page, "**2.00 times**")

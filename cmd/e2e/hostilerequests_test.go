@@ -20,12 +20,12 @@ import (
 )
 
 var (
-	hostileOut     = flag.String("hostile.out", "", "the page that TestHostileRequests writes; with it the test measures more and longer")
-	hostileRuns    = flag.Int("hostile.runs", 2, "how often each case is measured for the page; the worst counts")
-	hostileWindows = flag.Int("hostile.windows", 3, "how often honest callers are measured for the page, alone and meanwhile")
+	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests writes; if set, the test measures more and longer")
+	hostileRuns    = flag.Int("hostile.runs", 2, "number of measurements of each case for the page; the worst one counts")
+	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
 )
 
-// Bounds that every single request must keep.
+// The limits of the cost of a single request.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
@@ -34,8 +34,8 @@ const (
 // hostileSize is how much TestHostileRequests measures.
 type hostileSize struct {
 	videos, days int
-	runs         int           // of each case; the worst counts
-	retries      int           // of a case above the bounds; the best counts, because other tests run on the same machine
+	runs         int           // measurements of each case; the worst one counts
+	retries      int           // further measurements of a case above the limits; the best one counts, because other tests load the machine
 	windows      int           // pairs of windows: honest callers alone, then honest callers beside hostile requests
 	window       time.Duration // length of one window
 }
@@ -47,7 +47,7 @@ type hostileData struct {
 	links            []string // of the videos
 	wide             []string // collections that contain every account
 	chain            []string // collections with 1,000 videos each; each is the parent of the next
-	spare            string   // a collection that requests may change
+	changeable       string   // a collection that requests may change
 	cursor           string   // of GET /collections
 	period           string   // 730 days, as query parameters
 }
@@ -55,10 +55,10 @@ type hostileData struct {
 // wideCollections is how many collections contain every account.
 const wideCollections = 400
 
-// No request takes more than a second of processor time or 64 MiB, whatever it contains. Lists of up to 5,000 rows are measured, but
-// they need not keep these bounds.
+// No request takes more than a second of processor time or 64 MiB of memory, whatever it contains. The limits do not apply to lists of up
+// to 5,000 rows, which are only measured.
 //
-//nolint:paralleltest // it loads the whole machine, so that parallel tests with short timeouts would fail
+//nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests(t *testing.T) {
 	storetest.SkipIfShort(t)
 	size := hostileSize{videos: 2000, days: 3, runs: 1, retries: 2, windows: 1, window: 3 * time.Second}
@@ -66,7 +66,7 @@ func TestHostileRequests(t *testing.T) {
 		size = hostileSize{videos: 5000, days: 730, runs: *hostileRuns, windows: *hostileWindows, window: 20 * time.Second}
 	}
 	db := storetest.NewServer(t).New(t, "hostile")
-	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // its work would be counted as part of a request
+	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // its cost would be counted as part of a request
 	db.Exec(t, "SELECT pg_reload_conf()")
 	postmaster := postmasterOf(t, db)
 	s := &stack{box: startSandbox(t)}
@@ -79,11 +79,11 @@ func TestHostileRequests(t *testing.T) {
 	for i, c := range hostileCases() {
 		t.Run(c.name, func(t *testing.T) {
 			row := hostileRow{hostileCase: c}
-			for run := 0; run < size.runs || (run < size.runs+size.retries && !row.within()); run++ {
+			for run := 0; run < size.runs || (run < size.runs+size.retries && !row.withinLimits()); run++ {
 				a, used := s.measureCase(t, data, callers, c, postmaster)
 				switch {
 				case run == 0:
-					row.cost, row.answers = used, a.seen()
+					row.cost, row.responses = used, a.summary()
 				case run < size.runs:
 					row.cost = worse(row.cost, used)
 				default:
@@ -95,7 +95,7 @@ func TestHostileRequests(t *testing.T) {
 				progress(os.Stderr, "%d. %s: %s", i+1, c.name, row)
 			}
 			t.Log(row)
-			require.NotRegexp(t, `(^|, )500`, row.answers, "the server fails")
+			require.NotRegexp(t, `(^|, )500`, row.responses, "no response is a 500")
 			if !c.large {
 				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "processor time of the server: %s", row)
 				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "processor time of PostgreSQL: %s", row)
@@ -111,9 +111,9 @@ func TestHostileRequests(t *testing.T) {
 	if *hostileOut != "" {
 		page := hostilePage(t, rows, honest, size)
 		require.NoError(t, os.WriteFile(*hostileOut, []byte(page), 0o600))
-		require.LessOrEqual(t, honest.ratio, 2.0, "the 99th percentile of honest callers at most doubles")
+		require.LessOrEqual(t, honest.ratio, 2.0, "p99 with and without hostile requests")
 	}
-	require.Empty(t, honest.failed, "honest callers are answered")
+	require.Empty(t, honest.failed, "all requests of honest callers succeed")
 }
 
 // measureCase runs a case against a new server process, so that no case profits from memory that an earlier case allocated.
@@ -122,14 +122,14 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 	own := &stack{box: s.box, env: s.env}
 	m := startMetered(t, own, postmaster)
 	for kind := range honestKinds { // warm up: a server that has answered nothing yet uses less memory
-		require.Empty(t, callers.once(t.Context(), own.base, kind, 0).fail)
+		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)
 	if c.prepare != nil {
 		c.prepare(a)
 	}
 	used := m.measure(t, func() { c.run(a) })
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server lives")
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server still runs")
 	own.server.kill()
 	return a, used
 }
@@ -137,26 +137,28 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 // hostileRow is one row of the table.
 type hostileRow struct {
 	hostileCase
-	cost    cost
-	answers string
+	cost      cost
+	responses string
 }
 
-// within returns true if the case kept the bounds or is exempt from them.
-func (r hostileRow) within() bool {
+// withinLimits reports whether the case is within the limits or exempt from them.
+func (r hostileRow) withinLimits() bool {
 	return r.large || (r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime && r.cost.memory <= maxMemory)
 }
 
 func (r hostileRow) String() string {
 	return fmt.Sprintf("server %d ms, database %d ms, %.1f MiB, %d ms long: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
-		mebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.answers)
+		mebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.responses)
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
+// worse returns the maximum of each cost.
 func worse(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
+// better returns the minimum of each cost.
 func better(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }
@@ -175,7 +177,7 @@ func (s *stack) database() string {
 func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
-	for line := range strings.Lines(operator(t, s.env, append([]string{"seed", "--json"}, args...)...)) {
+	for line := range strings.Lines(runOperator(t, s.env, append([]string{"seed", "--json"}, args...)...)) {
 		var filled struct {
 			ID uuid.UUID `json:"organisation_id"`
 		}
@@ -192,7 +194,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	d := &hostileData{period: "start_date=" + today.AddDate(0, 0, -729).Format(time.DateOnly) + "&end_date=" + today.Format(time.DateOnly)}
 	id := s.seed(t, "--videos", fmt.Sprint(size.videos), "--days", fmt.Sprint(size.days))[0]
 	var made struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
+	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
 	d.token = made.Token
 	free := &stack{box: s.box, env: append(slices.Clone(s.env), "REELTALLY_RATE_LIMITS=off"), token: d.token}
 	free.startServer(t)
@@ -204,7 +206,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	free.ask(t, http.MethodGet, "/accounts?limit=5000", nil).into(t, &accounts)
+	free.request(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
 	for _, a := range accounts {
 		d.accounts = append(d.accounts, a.ID)
 	}
@@ -214,7 +216,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 		makers.Go(func() {
 			for i := maker; i < len(d.wide); i += 4 {
 				d.wide[i] = free.collection(t, fmt.Sprintf("Every account %d", i), "")
-				free.put(t, d.wide[i], "/accounts", "account_ids", d.accounts)
+				free.addMembers(t, d.wide[i], "/accounts", "account_ids", d.accounts)
 			}
 		})
 	}
@@ -223,22 +225,22 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	for level, parent := 0, ""; level < 10; level++ {
 		parent = free.collection(t, fmt.Sprintf("Level %d", level+1), parent)
 		d.chain = append(d.chain, parent)
-		free.put(t, parent, "/videos", "video_ids", d.videos[:1000])
+		free.addMembers(t, parent, "/videos", "video_ids", d.videos[:1000])
 	}
-	d.spare = free.collection(t, "Spare", "")
+	d.changeable = free.collection(t, "Spare", "")
 	var page struct {
 		Pagination struct {
 			NextCursor string `json:"next_cursor"`
 		}
 	}
-	free.ask(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).into(t, &page)
+	free.request(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).decode(t, &page)
 	d.cursor = page.Pagination.NextCursor
 	require.NotEmpty(t, d.cursor)
 	return d
 }
 
-// ask makes a request with the token of the stack and requires a successful answer.
-func (s *stack) ask(t *testing.T, method, path string, body any) answer {
+// request sends a request with the stack's token and requires a successful response.
+func (s *stack) request(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	a := call(t, method, s.base+path, s.token, body)
 	require.Less(t, a.status, http.StatusMultipleChoices, "%s %s: %s", method, path, a.body)
@@ -253,32 +255,32 @@ func (s *stack) collection(t *testing.T, name, parent string) string {
 		body["parent_id"] = parent
 	}
 	var made struct{ ID string }
-	s.ask(t, http.MethodPost, "/collections", body).into(t, &made)
+	s.request(t, http.MethodPost, "/collections", body).decode(t, &made)
 	return made.ID
 }
 
-// put adds members to a collection, 100 at once.
-func (s *stack) put(t *testing.T, collection, path, member string, ids []string) {
+// addMembers adds members to a collection, 100 a request.
+func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []string) {
 	t.Helper()
 	for some := range slices.Chunk(ids, 100) {
-		s.ask(t, http.MethodPost, "/collections/"+collection+path, map[string]any{member: some})
+		s.request(t, http.MethodPost, "/collections/"+collection+path, map[string]any{member: some})
 	}
 }
 
-// hostileEvery is how often a hostile request is sent while honest callers are measured.
-const hostileEvery = 250 * time.Millisecond
+// hostileInterval is the interval of hostile requests while honest callers are measured.
+const hostileInterval = 250 * time.Millisecond
 
-// honestResult is how long honest callers waited.
+// honestResult is the latency of honest callers without and with hostile requests.
 type honestResult struct {
-	alone, meanwhile []timing
-	ratio            float64 // median over the windows of the 99th percentile beside hostile requests, divided by that alone
-	p99Alone         time.Duration
-	p99Meanwhile     time.Duration
-	hostile          map[string]int // the answers to hostile requests
-	failed           map[string]int // the answers to honest requests that were not good
+	alone, during []timing       // requests without and with hostile requests
+	ratio         float64        // p99During divided by p99Alone
+	p99Alone      time.Duration  // median over the windows
+	p99During     time.Duration  // median over the windows
+	hostile       map[string]int // responses to hostile requests
+	failed        map[string]int // failed honest requests by reason
 }
 
-// measureHonest measures honest callers in pairs of windows: alone, and while one organisation sends the hostile requests.
+// measureHonest measures honest callers in pairs of windows: alone, and while the hostile organisation sends requests.
 func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{box: s.box, env: s.env}
@@ -292,36 +294,36 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	}
 	next := 0
 	var out honestResult
-	var alone, meanwhile []time.Duration
+	var alone, during []time.Duration
 	for window := range size.windows {
 		ctx, stop := context.WithTimeout(t.Context(), size.window)
-		quiet := callers.ask(ctx, shared.base)
+		quiet := callers.run(ctx, shared.base)
 		stop()
 		out.alone, alone = append(out.alone, quiet...), append(alone, percentile(quiet, -1, 99))
 
 		ctx, stop = context.WithTimeout(t.Context(), size.window)
 		var attackers sync.WaitGroup
 		attackers.Go(func() { next = attackInTurn(ctx, attacker, mild, next) })
-		busy := callers.ask(ctx, shared.base)
+		busy := callers.run(ctx, shared.base)
 		stop()
 		attackers.Wait()
-		out.meanwhile, meanwhile = append(out.meanwhile, busy...), append(meanwhile, percentile(busy, -1, 99))
+		out.during, during = append(out.during, busy...), append(during, percentile(busy, -1, 99))
 		if *hostileOut != "" {
-			progress(os.Stderr, "honest callers, window %d of %d: p99 alone %s, meanwhile %s", window+1, size.windows, alone[window], meanwhile[window])
+			progress(os.Stderr, "honest callers, window %d of %d: p99 %s alone, %s during hostile requests", window+1, size.windows, alone[window], during[window])
 		}
 	}
-	out.failed = failures(append(slices.Clone(out.alone), out.meanwhile...))
-	out.p99Alone, out.p99Meanwhile = median(alone), median(meanwhile)
-	out.ratio = float64(out.p99Meanwhile) / float64(out.p99Alone)
-	out.hostile = attacker.answers
-	t.Logf("honest callers: p99 %s alone, %s meanwhile, %.2f times; the attacker met %s", out.p99Alone, out.p99Meanwhile, out.ratio, attacker.seen())
+	out.failed = failures(append(slices.Clone(out.alone), out.during...))
+	out.p99Alone, out.p99During = median(alone), median(during)
+	out.ratio = float64(out.p99During) / float64(out.p99Alone)
+	out.hostile = attacker.responses
+	t.Logf("honest callers: p99 %s alone, %s during hostile requests, ratio %.2f; responses to hostile requests: %s", out.p99Alone, out.p99During, out.ratio, attacker.summary())
 	return out
 }
 
 // attackInTurn starts a hostile case every hostileEvery until ctx ends, but never before the previous case has ended. It returns the
 // index of the next case.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
-	ticks := time.NewTicker(hostileEvery)
+	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()
 	for {
 		select {

@@ -53,7 +53,7 @@ func newVideo(int) string {
 // collectionCases change collections.
 func collectionCases() []hostileCase {
 	change := func(body string) func(a *attack) {
-		return func(a *attack) { a.send(http.MethodPatch, "/collections/"+a.spare, body) }
+		return func(a *attack) { a.send(http.MethodPatch, "/collections/"+a.changeable, body) }
 	}
 	members := func(n int) string {
 		var b strings.Builder
@@ -80,7 +80,7 @@ func collectionCases() []hostileCase {
 			a.post("/collections/"+a.chain[len(a.chain)-1]+"/videos", `{"video_ids":`+listOf(100, func(i int) string { return a.videos[len(a.videos)-1-i] })+`}`)
 		}},
 		{name: "100 unknown members added", run: func(a *attack) {
-			a.post("/collections/"+a.spare+"/videos", `{"video_ids":`+listOf(100, func(int) string { return uuid.NewString() })+`}`)
+			a.post("/collections/"+a.changeable+"/videos", `{"video_ids":`+listOf(100, func(int) string { return uuid.NewString() })+`}`)
 		}},
 		{name: "a video put into 100 new collections", run: func(a *attack) {
 			a.post("/videos", fmt.Sprintf(`{"link":%q,"collection_names":%s}`, newVideo(0), listOf(100, func(int) string { return "Hostile " + uuid.NewString() })))
@@ -101,9 +101,9 @@ func repeatCases() []hostileCase {
 		return "[" + strings.Join(messages, ",") + "]"
 	}
 	return []hostileCase{
-		{name: "40 conditional requests for 5,000 videos, nothing changed", prepare: remember("/videos?limit=5000"), run: func(a *attack) { a.conditional("/videos?limit=5000", 40) }},
-		{name: "40 conditional requests for 100 videos, nothing changed", prepare: remember("/videos?limit=100"), run: func(a *attack) { a.conditional("/videos?limit=100", 40) }},
-		{name: "40 conditional requests for all collections, nothing changed", prepare: remember("/collections?order_by=video_count"), run: func(a *attack) { a.conditional("/collections?order_by=video_count", 40) }},
+		{name: "40 conditional requests for 5,000 videos, nothing changed", prepare: rememberETag("/videos?limit=5000"), run: func(a *attack) { a.conditional("/videos?limit=5000", 40) }},
+		{name: "40 conditional requests for 100 videos, nothing changed", prepare: rememberETag("/videos?limit=100"), run: func(a *attack) { a.conditional("/videos?limit=100", 40) }},
+		{name: "40 conditional requests for all collections, nothing changed", prepare: rememberETag("/collections?order_by=video_count"), run: func(a *attack) { a.conditional("/collections?order_by=video_count", 40) }},
 		{name: "500 links of 4,000 characters with an Idempotency-Key, sent twice", run: func(a *attack) {
 			body := inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4000) }))
 			key := uuid.NewString()

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	killRounds  = 10
-	bulksAtOnce = 4
-	linksABulk  = 25
+	killRounds    = 10
+	bulksPerRound = 4
+	linksPerBulk  = 25
 )
 
-// A bulk request that was answered is tracked, whatever dies then; one that was not is tracked as a whole or not at all.
-// The number of answers after which everything is killed changes by the round, so that requests die at every stage, as
-// do fetches of the rounds before.
-func TestKill_losesAndDoublesNothing(t *testing.T) {
+// All links of an acknowledged bulk request are tracked, even if server and collector are killed. The links of any other request are
+// all tracked or all missing. The programs are killed after a different number of responses in each round, so that requests and fetches
+// are interrupted at different stages.
+func TestKill_losesAndDuplicatesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)
-			all := append(s.videos(t, link.TikTok, killRounds*bulksAtOnce*linksABulk/2, 3), s.videos(t, link.YouTube, killRounds*bulksAtOnce*linksABulk/2, 3)...)
-			bulks := make([][]video, killRounds*bulksAtOnce)
-			for i, v := range all { // mixed: every bulk has both platforms
+			all := append(s.videos(t, link.TikTok, killRounds*bulksPerRound*linksPerBulk/2, 3), s.videos(t, link.YouTube, killRounds*bulksPerRound*linksPerBulk/2, 3)...)
+			bulks := make([][]video, killRounds*bulksPerRound)
+			for i, v := range all { // each bulk request has videos of both platforms
 				bulks[i%len(bulks)] = append(bulks[i%len(bulks)], v)
 			}
 			acknowledged := map[string]bool{}
@@ -40,7 +40,7 @@ func TestKill_losesAndDoublesNothing(t *testing.T) {
 					s.startServer(t)
 					s.startCollector(t)
 				}
-				for link := range s.killAmid(t, bulks[round*bulksAtOnce:(round+1)*bulksAtOnce], round%bulksAtOnce) {
+				for link := range s.killDuringRequests(t, bulks[round*bulksPerRound:(round+1)*bulksPerRound], round%bulksPerRound) {
 					acknowledged[link] = true
 				}
 			}
@@ -62,7 +62,7 @@ func TestKill_losesAndDoublesNothing(t *testing.T) {
 					require.LessOrEqual(t, times[v.Canonical], 1, v.Canonical)
 					n += times[v.Canonical]
 				}
-				require.Contains(t, []int{0, len(b)}, n, "request %d was tracked in part", i)
+				require.Contains(t, []int{0, len(b)}, n, "request %d was tracked partly", i)
 			}
 			require.NotEmpty(t, before)
 			for _, v := range s.awaitNumbers(t, len(before), time.Minute) {
@@ -73,9 +73,9 @@ func TestKill_losesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// killAmid sends bulk requests all at once and kills server and collector when so many were answered. It returns the
-// canonical links of the requests that were.
-func (s *stack) killAmid(t *testing.T, bulks [][]video, answers int) map[string]bool {
+// killDuringRequests sends bulk requests concurrently and kills server and collector after a number of responses. It returns the
+// canonical links of the acknowledged requests.
+func (s *stack) killDuringRequests(t *testing.T, bulks [][]video, responses int) map[string]bool {
 	t.Helper()
 	acknowledged := map[string]bool{}
 	var mu sync.Mutex
@@ -83,9 +83,9 @@ func (s *stack) killAmid(t *testing.T, bulks [][]video, answers int) map[string]
 	answered := make(chan struct{}, len(bulks))
 	for _, b := range bulks {
 		requests.Go(func() {
-			a, err := try(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": urls(b)})
+			a, err := try(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": linksOf(b)})
 			if err == nil && a.status == http.StatusOK {
-				var result bulkAnswer
+				var result bulkResponse
 				if json.Unmarshal(a.body, &result) == nil && result.Success {
 					mu.Lock()
 					for _, v := range b {
@@ -97,7 +97,7 @@ func (s *stack) killAmid(t *testing.T, bulks [][]video, answers int) map[string]
 			answered <- struct{}{}
 		})
 	}
-	for range answers {
+	for range responses {
 		<-answered
 	}
 	s.server.kill()

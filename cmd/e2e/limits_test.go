@@ -14,16 +14,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Two servers on one database and one Redis give an organisation what one of them would; without Redis each goes on by itself.
+// Two servers with one Redis share an organisation's rate limits. If Redis is unreachable, each server counts on its own.
 func TestLimits_areSharedByServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // which a busy machine may hold up
+	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // a long timeout, because the machine may be busy
 	first, second := &stack{env: env}, &stack{env: slices.Clone(env)}
 	first.startServer(t)
 	second.startServer(t)
 	both := []*stack{first, second}
-	logged := func(away, back int) {
+	requireLogged := func(away, back int) {
 		t.Helper()
 		for _, s := range both {
 			require.Equal(t, away, strings.Count(s.server.stderr.String(), "redis is away"), s.server.stderr)
@@ -31,39 +31,39 @@ func TestLimits_areSharedByServers(t *testing.T) {
 		}
 	}
 
-	// By PATH, the limit of a premium organisation: spec 8, interface.md 6.
+	// The limits of a premium organisation by path.
 	token, other := first.newOrganisation(t), first.newOrganisation(t)
 	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
 		require.Equal(t, limit, allowed(t, both, token, path, limit+20), path)
 	}
-	require.Equal(t, 30, allowed(t, both, other, "/videos", 40), "another organisation has its own")
-	logged(0, 0)
+	require.Equal(t, 30, allowed(t, both, other, "/videos", 40), "another organisation has its own limit")
+	requireLogged(0, 0)
 
 	r.Kill()
 	for _, s := range both {
-		require.Equal(t, 30, allowed(t, []*stack{s}, token, "/videos", 40), "each by itself")
+		require.Equal(t, 30, allowed(t, []*stack{s}, token, "/videos", 40), "each server counts on its own")
 		require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status)
 	}
-	logged(1, 0)
+	requireLogged(1, 0)
 
 	r.Start()
 	for _, s := range both {
-		await(t, soon, 100*time.Millisecond, func() string {
-			call(t, http.MethodGet, s.base+"/videos", "", nil) // limited by its address
+		await(t, waitTimeout, 100*time.Millisecond, func() string {
+			call(t, http.MethodGet, s.base+"/videos", "", nil) // counted by address; makes the server use Redis
 			if !strings.Contains(s.server.stderr.String(), "redis is back") {
-				return "Redis is back, and the server does not know"
+				return "the server has not noticed that Redis is back"
 			}
 			return ""
 		})
 	}
-	require.Equal(t, 30, allowed(t, both, token, "/videos", 50), "shared again, from nothing: Redis was empty")
-	logged(1, 1)
+	require.Equal(t, 30, allowed(t, both, token, "/videos", 50), "the servers share the limit again; Redis starts empty")
+	requireLogged(1, 1)
 	for _, s := range both {
 		s.server.stop(t, sigterm)
 	}
 }
 
-// allowed sends n requests, in turn to each of the servers and several at once, and returns how many were not too many.
+// allowed sends n requests to the servers in turn, four at a time, and returns how many were not refused by a rate limit.
 func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
 	t.Helper()
 	var mu sync.Mutex
@@ -72,10 +72,10 @@ func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
 	for worker := range 4 {
 		callers.Go(func() {
 			for i := worker; i < n; i += 4 {
-				began := time.Now()
+				startTime := time.Now()
 				a, err := try(t, http.MethodGet, servers[i/4%len(servers)].base+path, token, nil)
 				mu.Lock()
-				slowest = max(slowest, time.Since(began))
+				slowest = max(slowest, time.Since(startTime))
 				if err != nil || !slices.Contains([]int{http.StatusOK, http.StatusNotFound, http.StatusTooManyRequests}, a.status) {
 					t.Errorf("%s: %d, %v\n%s", path, a.status, err, a.body)
 				} else if a.status != http.StatusTooManyRequests {

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// withToken adds a token to every request.
+// withToken is a transport that adds a token to every request.
 type withToken string
 
 func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,7 +24,7 @@ func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestMCP_anAssistantTracksALinkAndReadsItsNumbers(t *testing.T) {
+func TestMCP_tracksLinkAndReadsNumbers(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestMCP_anAssistantTracksALinkAndReadsItsNumbers(t *testing.T) {
 				env = append(env, "REELTALLY_DATABASE_URL="+storetest.Empty(t, engine))
 			}
 			p := start(t, "reeltally", env, "up")
-			p.stdout.Await(t, soon, "Ctrl-C stops.")
+			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
 			base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.stdout.String())
 			token, err := os.ReadFile(filepath.Join(data, "demo-token"))
 			require.NoError(t, err)
@@ -44,29 +44,29 @@ func TestMCP_anAssistantTracksALinkAndReadsItsNumbers(t *testing.T) {
 				&mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: withToken(strings.TrimSpace(string(token)))}}, nil)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = session.Close() })
-			ask := func(tool string, arguments map[string]any) map[string]any {
+			callTool := func(tool string, arguments map[string]any) map[string]any {
 				result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 				require.NoError(t, err)
 				require.False(t, result.IsError, "%s: %v", tool, result.Content)
-				answer, ok := result.StructuredContent.(map[string]any)
+				response, ok := result.StructuredContent.(map[string]any)
 				require.True(t, ok)
-				return answer
+				return response
 			}
 
 			tools, err := session.ListTools(t.Context(), nil)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(tools.Tools), 32)
 			const url = "https://www.youtube.com/shorts/aBcDeFgHiJk"
-			tracked := ask("track_video", map[string]any{"link": url})
-			await(t, fetched, 500*time.Millisecond, func() string {
-				if ask("get_video", map[string]any{"ad_id": url})["latest_views"] == nil {
-					return "the video that was tracked has no numbers"
+			trackedVideo := callTool("track_video", map[string]any{"link": url})
+			await(t, fetchTimeout, 500*time.Millisecond, func() string {
+				if callTool("get_video", map[string]any{"ad_id": url})["latest_views"] == nil {
+					return "the tracked video has no numbers yet"
 				}
 				return ""
 			})
-			video := ask("get_video", map[string]any{"ad_id": tracked["videoId"]})
+			video := callTool("get_video", map[string]any{"ad_id": trackedVideo["videoId"]})
 			require.Positive(t, video["latest_views"])
-			history := ask("get_video_history", map[string]any{"ad_id": url})
+			history := callTool("get_video_history", map[string]any{"ad_id": url})
 			points, ok := history["items"].([]any)
 			require.True(t, ok)
 			require.NotEmpty(t, points)

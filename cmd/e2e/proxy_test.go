@@ -22,8 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// around is what stands around a configuration of docs/: one process that writes nowhere but in its own folder.
-const around = `daemon off;
+// nginxConfig includes the documented configuration as site.conf. With it, nginx runs as one process and writes only to its own folder.
+const nginxConfig = `daemon off;
 master_process off;
 pid nginx.pid;
 error_log stderr;
@@ -39,15 +39,15 @@ http {
 }
 `
 
-// proxied is an API that is reached through a proxy.
+// proxied is a stack whose server is called through nginx.
 type proxied struct {
 	*stack
 	t      *testing.T
-	direct string // the server's own address
+	direct string // the server's own HOST:PORT
 	client *http.Client
 }
 
-// startProxied starts the server, and nginx before it. change makes another configuration of docs/nginx.conf.
+// startProxied starts the server and nginx in front of it. change can modify docs/nginx.conf, the configuration of nginx.
 func startProxied(t *testing.T, change func(conf string) string) *proxied {
 	t.Helper()
 	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
@@ -65,13 +65,13 @@ func (p *proxied) startNginx(conf string) {
 	p.t.Helper()
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/nginx") // which is not on everybody's path
+		path, err = exec.LookPath("/usr/sbin/nginx") // often not in the PATH
 	}
-	require.NoError(p.t, err, "nginx is needed: the documented configuration is run; install it (apt-get install nginx-light)")
+	require.NoError(p.t, err, "this test needs nginx: apt-get install nginx-light")
 	dir := p.t.TempDir()
 	trust := certificate(p.t, dir)
-	require.NoError(p.t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(around), 0o600))
-	for range 5 { // another may take the port before nginx does
+	require.NoError(p.t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(nginxConfig), 0o600))
+	for range 5 { // another program may take the port before nginx does
 		listen, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(p.t, err)
 		require.NoError(p.t, listen.Close())
@@ -79,7 +79,7 @@ func (p *proxied) startNginx(conf string) {
 		site := strings.NewReplacer("listen 443 ", "listen "+address+" ", "127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf)
 		require.NoError(p.t, os.WriteFile(filepath.Join(dir, "site.conf"), []byte(site), 0o600))
 		nginx := run(p.t, path, nil, "-p", dir, "-c", "nginx.conf")
-		// From another address than the proxy's, as callers are.
+		// Callers have another address than the proxy.
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		p.base = "https://" + address
 		p.client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
@@ -89,14 +89,14 @@ func (p *proxied) startNginx(conf string) {
 			return
 		}
 	}
-	require.Fail(p.t, "nginx finds no free port")
+	require.Fail(p.t, "nginx found no free port")
 }
 
-// awaitNginx says whether nginx answers, or has ended since its port is taken.
+// awaitNginx waits for nginx. It returns false if nginx has ended because its port was taken.
 func (p *proxied) awaitNginx(nginx *process) bool {
 	p.t.Helper()
-	answers := false
-	await(p.t, soon, 50*time.Millisecond, func() string {
+	ready := false
+	await(p.t, waitTimeout, 50*time.Millisecond, func() string {
 		select {
 		case <-nginx.done:
 			require.Contains(p.t, nginx.stderr.String(), "Address already in use")
@@ -104,37 +104,37 @@ func (p *proxied) awaitNginx(nginx *process) bool {
 		default:
 		}
 		a, err := p.try(http.MethodGet, "/livez", "")
-		if answers = err == nil && a.status == http.StatusOK; answers {
+		if ready = err == nil && a.status == http.StatusOK; ready {
 			return ""
 		}
 		return "nginx does not answer: " + nginx.stderr.String()
 	})
-	return answers
+	return ready
 }
 
-// certificate puts a certificate for 127.0.0.1 and its key where the configuration looks for them, and returns who believes it.
+// certificate writes a certificate for 127.0.0.1 and its key to dir, and returns a client configuration that trusts the certificate.
 func certificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	lender := httptest.NewTLSServer(nil)
-	defer lender.Close()
-	lent := lender.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(lent.PrivateKey)
+	tlsServer := httptest.NewTLSServer(nil) // has a self-signed certificate
+	defer tlsServer.Close()
+	cert := tlsServer.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	require.NoError(t, err)
 	for name, block := range map[string]*pem.Block{
-		"reeltally.pem": {Type: "CERTIFICATE", Bytes: lent.Certificate[0]},
+		"reeltally.pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
 		"reeltally.key": {Type: "PRIVATE KEY", Bytes: key},
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(lender.Certificate())
+	roots.AddCert(tlsServer.Certificate())
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-func (p *proxied) try(method, target, body string, headers ...string) (answer, error) {
+func (p *proxied) try(method, target, body string, headers ...string) (response, error) {
 	r, err := http.NewRequestWithContext(p.t.Context(), method, p.base+target, strings.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	r.Header.Set("Authorization", "Bearer "+p.token)
 	if body != "" {
@@ -145,15 +145,15 @@ func (p *proxied) try(method, target, body string, headers ...string) (answer, e
 	}
 	resp, err := p.client.Do(r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, text}, err
+	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// send sends a request through the proxy; target is encoded already.
-func (p *proxied) send(status int, method, target, body string, headers ...string) answer {
+// send sends a request through the proxy and requires a status. target is already encoded.
+func (p *proxied) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
 	a, err := p.try(method, target, body, headers...)
 	require.NoError(p.t, err)
@@ -166,35 +166,35 @@ const (
 	proxiedAccount = "https://www.tiktok.com/@northwind.studio"
 )
 
-// awkward are endings of links that a proxy may trip over: the path has %2F, %3A, %3F, %23 and, for a percent sign, %25.
-var awkward = []string{"", "?a=1&b=2", "?x=%2F", "?x=%25", "?x=100%25#top", "?x=a+b", "/"}
+// linkSuffixes are appended to links. Percent-encoded in a path, they contain %2F, %3F, %23 and %25, which some proxies change.
+var linkSuffixes = []string{"", "?a=1&b=2", "?x=%2F", "?x=%25", "?x=100%25#top", "?x=a+b", "/"}
 
-// inPath encodes a link for a path.
+// inPath percent-encodes a link for a path.
 func inPath(link string) string { return strings.ReplaceAll(url.QueryEscape(link), "+", "%20") }
 
 // track tracks a link and returns the id.
-func (p *proxied) track(room, link string) string {
+func (p *proxied) track(path, link string) string {
 	p.t.Helper()
 	var made struct{ VideoID, AccountID string }
-	p.send(http.StatusOK, http.MethodPost, room, fmt.Sprintf(`{"link":%q}`, link)).into(p.t, &made)
+	p.send(http.StatusOK, http.MethodPost, path, fmt.Sprintf(`{"link":%q}`, link)).decode(p.t, &made)
 	return made.VideoID + made.AccountID
 }
 
-func TestProxy_passesEverythingOn(t *testing.T) {
+func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string { return conf })
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 
 	t.Run("links in paths", func(t *testing.T) {
-		for _, ending := range awkward {
+		for _, ending := range linkSuffixes {
 			var v, a struct {
 				AdID      string `json:"ad_id"`
 				AccountID string `json:"account_id"`
 			}
-			p.send(http.StatusOK, http.MethodGet, "/videos/"+inPath(proxiedVideo+ending), "").into(t, &v)
+			p.send(http.StatusOK, http.MethodGet, "/videos/"+inPath(proxiedVideo+ending), "").decode(t, &v)
 			require.Equal(t, video, v.AdID, ending)
-			p.send(http.StatusOK, http.MethodGet, "/accounts/"+inPath(proxiedAccount+ending), "").into(t, &a)
+			p.send(http.StatusOK, http.MethodGet, "/accounts/"+inPath(proxiedAccount+ending), "").decode(t, &a)
 			require.Equal(t, account, a.AccountID, ending)
 			require.Equal(t, "[]\n", string(p.send(http.StatusOK, http.MethodGet, "/videos/"+inPath(proxiedVideo+ending)+"/history", "").body), ending)
 			for _, below := range []string{"/videos", "/history"} {
@@ -202,11 +202,11 @@ func TestProxy_passesEverythingOn(t *testing.T) {
 			}
 		}
 		var p400 struct{ Code string }
-		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+inPath(proxiedVideo), "").into(t, &p400)
-		require.Equal(t, "invalid_request", p400.Code, "it takes ids alone, and was asked with the link as a whole")
+		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+inPath(proxiedVideo), "").decode(t, &p400)
+		require.Equal(t, "invalid_request", p400.Code, "the path takes only ids, so the code shows that the link arrived unchanged")
 	})
-	t.Run("links in the query", func(t *testing.T) { p.findsByLink(t) })
-	t.Run("bodies, also those of DELETE, and no larger ones", func(t *testing.T) {
+	t.Run("links in the query", func(t *testing.T) { p.requireFoundByLink(t) })
+	t.Run("bodies, including those of DELETE, up to the size limit", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))
 		require.Equal(t, video, p.track("/videos", proxiedVideo))
 		p.send(http.StatusOK, http.MethodDelete, "/videos/"+video, "")
@@ -216,36 +216,36 @@ func TestProxy_passesEverythingOn(t *testing.T) {
 			require.Equal(t, media, a.header.Get("Content-Type"), "%d bytes", size)
 		}
 	})
-	t.Run("the caller's address, and not what the caller makes up", func(t *testing.T) {
+	t.Run("the caller's address instead of a forged one", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "address-1", "X-Forwarded-For", "203.0.113.7")
-		line := p.server.stderr.Await(t, soon, `"request_id":"address-1"`)
+		line := p.server.stderr.Await(t, waitTimeout, `"request_id":"address-1"`)
 		require.Contains(t, line, `"address":"127.0.0.2"`)
 	})
-	t.Run("request ids, both ways", func(t *testing.T) {
-		require.Equal(t, "mine.1", p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "mine.1").header.Get("X-Request-Id"))
+	t.Run("request ids in both directions", func(t *testing.T) {
+		require.Equal(t, "own.1", p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "own.1").header.Get("X-Request-Id"))
 		require.NotEmpty(t, p.send(http.StatusOK, http.MethodGet, "/authenticate", "").header.Get("X-Request-Id"))
 	})
-	t.Run("conditions and quota headers", func(t *testing.T) {
+	t.Run("conditional requests and rate limit headers", func(t *testing.T) {
 		a := p.send(http.StatusOK, http.MethodGet, "/videos/"+video, "")
 		require.NotEmpty(t, a.header.Get("RateLimit-Remaining"))
 		p.send(http.StatusNotModified, http.MethodGet, "/videos/"+video, "", "If-None-Match", a.header.Get("ETag"))
 	})
 }
 
-// findsByLink finds a video and an account that are tracked by their links in the query.
-func (p *proxied) findsByLink(t *testing.T) {
+// requireFoundByLink requires that the video and the account are found by their links in the query.
+func (p *proxied) requireFoundByLink(t *testing.T) {
 	t.Helper()
-	for _, ending := range awkward {
+	for _, ending := range linkSuffixes {
 		var videos struct{ Data []struct{} }
-		p.send(http.StatusOK, http.MethodGet, "/videos?include_removed=true&link="+url.QueryEscape(proxiedVideo+ending), "").into(t, &videos)
+		p.send(http.StatusOK, http.MethodGet, "/videos?include_removed=true&link="+url.QueryEscape(proxiedVideo+ending), "").decode(t, &videos)
 		require.Len(t, videos.Data, 1, ending)
 		var accounts []struct{}
-		p.send(http.StatusOK, http.MethodGet, "/accounts?link="+url.QueryEscape(proxiedAccount+ending), "").into(t, &accounts)
+		p.send(http.StatusOK, http.MethodGet, "/accounts?link="+url.QueryEscape(proxiedAccount+ending), "").decode(t, &accounts)
 		require.Len(t, accounts, 1, ending)
 	}
 }
 
-func TestProxy_ofACarelessKindIsExplained(t *testing.T) {
+func TestProxy_pathChangesAreExplained(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string {
@@ -254,11 +254,11 @@ func TestProxy_ofACarelessKindIsExplained(t *testing.T) {
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 	for _, path := range []string{"/videos/" + inPath(proxiedVideo), "/videos/" + inPath(proxiedVideo) + "/history", "/accounts/" + inPath(proxiedAccount)} {
 		var problem struct{ Code, Detail string }
-		p.send(http.StatusBadRequest, http.MethodGet, path, "").into(t, &problem)
+		p.send(http.StatusBadRequest, http.MethodGet, path, "").decode(t, &problem)
 		require.Equal(t, "url_not_encoded", problem.Code, path)
 		require.Contains(t, problem.Detail, "?link=")
 	}
-	p.findsByLink(t)
+	p.requireFoundByLink(t)
 	p.send(http.StatusOK, http.MethodGet, "/videos/"+video+"/history", "")
 	p.send(http.StatusOK, http.MethodGet, "/accounts/"+account, "")
 	p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))

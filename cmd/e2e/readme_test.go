@@ -36,7 +36,7 @@ func TestReadme_commandsWork(t *testing.T) {
 	output := startMakeRun(t, dir)
 	address := strings.Fields(output.Await(t, 10*time.Minute, "http://"))
 	url := address[slices.IndexFunc(address, func(word string) bool { return strings.HasPrefix(word, "http://") })]
-	output.Await(t, soon, "Ctrl-C stops.")
+	output.Await(t, waitTimeout, "Ctrl-C stops.")
 
 	require.Contains(t, blocks[1][1], "http://127.0.0.1:8080")
 	script := "set -eu\n" + strings.ReplaceAll(blocks[1][1], "http://127.0.0.1:8080", url)

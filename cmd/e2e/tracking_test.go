@@ -12,8 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// forms are five ways to write the link of a video of each platform; the first ID is the video's own, the second that of a
-// short link where the form is one.
+// forms are five forms of a video link for each platform. Each function gets the video and the code of a short link, and returns the link.
 var forms = map[link.Platform][5]func(v video, short string) string{
 	link.TikTok: {
 		func(v video, _ string) string { return v.url },
@@ -46,7 +45,7 @@ var forms = map[link.Platform][5]func(v video, short string) string{
 }
 
 // Spec: 2.2-04, 3-01, 4.3-02
-func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
+func TestTracking_fetchesEveryLinkForm(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -59,13 +58,13 @@ func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 					var made struct{ VideoID, Error string }
 					a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": url})
 					require.Equal(t, http.StatusOK, a.status, "%s: %s", url, a.body)
-					a.into(t, &made)
+					a.decode(t, &made)
 					require.Empty(t, made.Error, url)
 					require.NotContains(t, ids, made.VideoID)
 					ids[made.VideoID] = true
 				}
 			}
-			for _, v := range s.awaitNumbers(t, 20, fetched) {
+			for _, v := range s.awaitNumbers(t, 20, fetchTimeout) {
 				require.True(t, ids[v.ID])
 				require.Positive(t, *v.Views)
 				l, err := link.Parse(v.Link)
@@ -79,7 +78,7 @@ func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 			}
 			log := s.collector.stderr.String()
 			for _, source := range []string{"youtube", "instagram", "facebook", "vendor"} {
-				require.Contains(t, log, `"path":"/`+source+`/`, "each source was asked")
+				require.Contains(t, log, `"path":"/`+source+`/`, "each source was called")
 			}
 			for _, setting := range s.box.env {
 				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") {
@@ -91,7 +90,7 @@ func TestTracking_everyFormOfEveryPlatformHasNumbersSoon(t *testing.T) {
 }
 
 // Spec: 4.4-12, 4.4-18, 7-08
-func TestBulk_badLinksStopNobody(t *testing.T) {
+func TestBulk_badLinksDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -104,7 +103,7 @@ func TestBulk_badLinksStopNobody(t *testing.T) {
 				"https://www.tiktok.com/@someone":                                          "wrong_kind",
 				"https://vm.tiktok.com/ZMGoneabc/":                                         "not_found",
 			}
-			links := urls(append(s.videos(t, link.TikTok, 25, 2), s.videos(t, link.YouTube, 20, 2)...))
+			links := linksOf(append(s.videos(t, link.TikTok, 25, 2), s.videos(t, link.YouTube, 20, 2)...))
 			for url := range bad {
 				links = append(links, url)
 			}
@@ -116,7 +115,7 @@ func TestBulk_badLinksStopNobody(t *testing.T) {
 			for _, r := range b.Results {
 				require.Equal(t, bad[r.URL], r.Code, r.URL)
 			}
-			for _, v := range s.awaitNumbers(t, 45, fetched) {
+			for _, v := range s.awaitNumbers(t, 45, fetchTimeout) {
 				require.Positive(t, *v.Views)
 			}
 		})

@@ -20,8 +20,8 @@ const (
 	transferDays   = 4
 )
 
-// otherTrackers is a file as another tracker would give it, with the points of a video far apart from each other.
-func otherTrackers(t *testing.T, path string) {
+// writeTrackerFile writes a file like the export of another tracker. It is sorted by day, so the points of a video are far apart.
+func writeTrackerFile(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
 	require.NoError(t, err)
@@ -38,8 +38,8 @@ func otherTrackers(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// readable is all that the API tells of two organisations' days, without their identifiers.
-func readable(t *testing.T, s *stack, token string) string {
+// readAPI returns API responses with an organisation's data but without ids, so that two organisations can be compared.
+func readAPI(t *testing.T, s *stack, token string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, path := range []string{"/organisation/history", "/statistics/videos", "/accounts/https%3A%2F%2Fwww.tiktok.com%2F%40creator7/history"} {
@@ -48,9 +48,9 @@ func readable(t *testing.T, s *stack, token string) string {
 	return b.String()
 }
 
-// killedUntilDone runs the tool again and again, and kills it each time a little later, until it comes to its end. It returns
-// how often it was killed, and what it printed.
-func killedUntilDone(t *testing.T, env []string, args ...string) (kills int, printed string) {
+// runKilledRepeatedly runs reeltally again and again and kills it, each time a little later, until it ends by itself. It returns the
+// number of kills and the standard output of the last run.
+func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
 	for after := 100 * time.Millisecond; ; after += after / 3 {
 		p := start(t, "reeltally", env, args...)
@@ -69,8 +69,8 @@ func killedUntilDone(t *testing.T, env []string, args ...string) (kills int, pri
 	}
 }
 
-// An import and an export that are killed at any moment and started again come to the same end as those that are not.
-func TestTransfer_survivesBeingKilled(t *testing.T) {
+// An import or export that is killed several times and started again has the same result as one that was not interrupted.
+func TestTransfer_continuesAfterKill(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
@@ -80,36 +80,36 @@ func TestTransfer_survivesBeingKilled(t *testing.T) {
 			s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 			dir := t.TempDir()
 			in := filepath.Join(dir, "in.csv")
-			otherTrackers(t, in)
+			writeTrackerFile(t, in)
 			organisation := func(name string) (token string) {
 				var made struct {
 					ID    string `json:"organisation_id"`
 					Token string
 				}
-				require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "org", "create", "--name", name, "--json")), &made))
-				require.NoError(t, json.Unmarshal([]byte(operator(t, s.env, "token", "create", "--org", made.ID, "--name", "Test", "--json")), &made))
+				require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "org", "create", "--name", name, "--json")), &made))
+				require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", made.ID, "--name", "Test", "--json")), &made))
 				return made.Token
 			}
-			wholeToken := organisation("Whole")
+			referenceToken := organisation("Reference")
 			killedToken := organisation("Killed")
 
-			operator(t, s.env, "import", "--org", "Whole", in)
-			importKills, printed := killedUntilDone(t, s.env, "import", "--org", "Killed", "--json", in)
+			runOperator(t, s.env, "import", "--org", "Reference", in)
+			importKills, printed := runKilledRepeatedly(t, s.env, "import", "--org", "Killed", "--json", in)
 			require.GreaterOrEqual(t, importKills, 3)
-			var sum map[string]int
-			require.NoError(t, json.Unmarshal([]byte(printed), &sum))
-			require.Equal(t, transferVideos, sum["videos"])
-			require.Equal(t, transferVideos*transferDays, sum["added"]+sum["there"])
-			require.Zero(t, sum["kept"])
+			var summary map[string]int
+			require.NoError(t, json.Unmarshal([]byte(printed), &summary))
+			require.Equal(t, transferVideos, summary["videos"])
+			require.Equal(t, transferVideos*transferDays, summary["added"]+summary["there"])
+			require.Zero(t, summary["kept"])
 
-			exported := func(org, file string, resume bool) []string {
+			export := func(org, file string, resume bool) []string {
 				path := filepath.Join(dir, file)
 				args := []string{"export", "--org", org, "--out", path}
 				if resume {
-					kills, _ := killedUntilDone(t, s.env, append(args, "--resume")...)
+					kills, _ := runKilledRepeatedly(t, s.env, append(args, "--resume")...)
 					require.GreaterOrEqual(t, kills, 1)
 				} else {
-					operator(t, s.env, args...)
+					runOperator(t, s.env, args...)
 				}
 				text, err := os.ReadFile(path)
 				require.NoError(t, err)
@@ -117,15 +117,15 @@ func TestTransfer_survivesBeingKilled(t *testing.T) {
 				require.NoFileExists(t, path+".part-state")
 				return slices.Collect(strings.Lines(string(text)))
 			}
-			whole, killed := exported("Whole", "whole.csv", false), exported("Killed", "killed.csv", false)
-			require.Len(t, whole, 1+transferVideos*transferDays)
-			require.Equal(t, whole, killed)
-			require.Equal(t, whole, exported("Whole", "resumed.csv", true))
+			reference, killed := export("Reference", "reference.csv", false), export("Killed", "killed.csv", false)
+			require.Len(t, reference, 1+transferVideos*transferDays)
+			require.Equal(t, reference, killed)
+			require.Equal(t, reference, export("Reference", "resumed.csv", true))
 
 			s.startServer(t)
-			want := readable(t, s, wholeToken)
+			want := readAPI(t, s, referenceToken)
 			require.Contains(t, want, fmt.Sprintf(`"total":%d`, transferVideos))
-			require.Equal(t, want, readable(t, s, killedToken))
+			require.Equal(t, want, readAPI(t, s, killedToken))
 			t.Logf("the import was killed %d times", importKills)
 		})
 	}

@@ -19,42 +19,45 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/seed"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The demo organisation's extent.
+// The size of the demo organisation.
 const (
 	demoVideos     = 60
 	demoPerAccount = 5
 	demoDays       = 90
-	tokenFile      = "demo-token"
 )
 
-// demoID is the demo organisation in every database.
+// tokenFile is the name of the file with the demo organisation's token.
+const tokenFile = "demo-token"
+
+// demoID returns the id of the demo organisation, which is the same in every database.
 func demoID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("demo organisation")))
 }
 
-// demo is what a newcomer needs.
+// demo is the demo organisation, its token and the links of two example videos.
 type demo struct {
 	org   *store.Org
 	token string
-	// fresh is a video that is not tracked yet; shown is one that has numbers and a history. "" where no sandbox stands
-	// for any platform.
-	fresh, shown string
+	// untrackedLink is the link of a video that is not tracked yet. trackedLink is that of a video with a history. Both are "" if the
+	// sandbox imitates no platform.
+	untrackedLink, trackedLink string
 }
 
-// hasDemo says whether this database has the demo organisation's made-up numbers.
+// hasDemo reports whether the demo organisation has videos.
 func (u *up) hasDemo(ctx context.Context) (bool, error) {
 	page, err := u.store.Org(demoID()).Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
 		Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	return len(page.Videos) > 0, err
 }
 
-// demo makes the organisation, its data and its token where they are not there yet.
+// demo returns the demo organisation. It creates the organisation, its data and its token if they do not exist yet.
 func (u *up) demo(ctx context.Context) (d demo, err error) {
 	now := time.Now()
-	_, err = u.store.LoadOrganisation(ctx, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
+	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
 	if err != nil {
 		return d, err
@@ -64,10 +67,10 @@ func (u *up) demo(ctx context.Context) (d demo, err error) {
 	if err != nil {
 		return d, err
 	}
-	if !seeded && len(u.standsFor) > 0 {
-		// All of it is one batch, so that it is there as a whole or not at all.
-		err := seed.Fill(ctx, d.org, u.box.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
-			Platforms: u.standsFor, Today: store.DateOf(now)}, func(seed.Progress) {})
+	if !seeded && len(u.sandboxPlatforms) > 0 {
+		// The data fits into one batch, which is one transaction, so it is never incomplete.
+		err := seed.Fill(ctx, d.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
+			Platforms: u.sandboxPlatforms, Today: store.DateOf(now)}, func(seed.Progress) {})
 		if err != nil {
 			return d, fmt.Errorf("demo organisation: %w", err)
 		}
@@ -75,26 +78,26 @@ func (u *up) demo(ctx context.Context) (d demo, err error) {
 	if d.token, err = u.token(ctx); err != nil {
 		return d, err
 	}
-	if d.shown, err = mostViewed(ctx, d.org); err != nil || len(u.standsFor) == 0 {
+	if d.trackedLink, err = mostViewed(ctx, d.org); err != nil || len(u.sandboxPlatforms) == 0 {
 		return d, err
 	}
-	platform := u.standsFor[0]
-	if u.standsFor[len(u.standsFor)-1] != platform {
+	platform := u.sandboxPlatforms[0]
+	if u.sandboxPlatforms[len(u.sandboxPlatforms)-1] != platform {
 		platform = link.TikTok
 	}
-	d.fresh, err = untracked(ctx, d.org, u.box.World(), platform, now)
+	d.untrackedLink, err = findUntracked(ctx, d.org, u.sandboxServer.World(), platform, now)
 	return d, err
 }
 
-// token returns the token of the last start if it still works, else a new one, which it keeps for the next start where
-// only this user can read it.
+// token returns the token of the last start if it is still valid. Otherwise it creates a token and saves it for the next start in a file
+// that only this user can read.
 func (u *up) token(ctx context.Context) (string, error) {
-	path := filepath.Join(u.folder(), tokenFile)
-	kept, err := os.ReadFile(path) //nolint:gosec // our own file
+	path := filepath.Join(u.dataDir(), tokenFile)
+	saved, err := os.ReadFile(path) //nolint:gosec // our own file
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	secret := strings.TrimSpace(string(kept))
+	secret := strings.TrimSpace(string(saved))
 	identity, err := u.store.Authenticate(ctx, secret)
 	switch {
 	case err == nil && identity.Organisation.ID == demoID() && identity.Token.May(store.ScopeRead) && identity.Token.May(store.ScopeWrite):
@@ -106,11 +109,11 @@ func (u *up) token(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return secret, keep(path, secret+"\n")
+	return secret, writePrivateFile(path, secret+"\n")
 }
 
-// keep writes a file that its owner alone can read, whole or not at all.
-func keep(path, content string) error {
+// writePrivateFile atomically writes a file that only its owner can read.
+func writePrivateFile(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -128,6 +131,7 @@ func keep(path, content string) error {
 	return nil
 }
 
+// mostViewed returns the link of the organisation's video with the most views, or "" if no video has views.
 func mostViewed(ctx context.Context, org *store.Org) (string, error) {
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 1}})
 	if err != nil || len(page.Videos) == 0 || page.Videos[0].LatestViews == nil {
@@ -136,12 +140,11 @@ func mostViewed(ctx context.Context, org *store.Org) (string, error) {
 	return page.Videos[0].Link, nil
 }
 
-// untracked finds an ordinary video of the world that the organisation does not track. The search begins at the same place
-// each time.
-func untracked(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
-	dice := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // chance that can be repeated, not secrecy
+// findUntracked returns the link of a public sandbox video that the organisation does not track. The search is deterministic.
+func findUntracked(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic numbers, not for security
 	for range 1000 {
-		v, ok := seed.AnyVideo(world, p, dice, now)
+		v, ok := seed.AnyVideo(world, p, random, now)
 		if !ok || v.Category != sandbox.Normal || v.State != sandbox.Public {
 			continue
 		}
@@ -157,48 +160,48 @@ func untracked(ctx context.Context, org *store.Org, world *sandbox.World, p link
 			return v.Link, nil
 		}
 	}
-	return "", errors.New("every video that was tried for the first steps is tracked")
+	return "", errors.New("no untracked sandbox video was found for the example commands")
 }
 
-// welcome tells a newcomer where everything is and what to try.
-func (u *up) welcome(w io.Writer, d demo) error {
+// printWelcome prints the address, the demo token, example commands and where the data is.
+func (u *up) printWelcome(w io.Writer, d demo) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("ReelTally answers at %s", u.api.Address)
+	line("ReelTally runs at %s", u.api.Address)
 	line("")
-	if len(u.standsFor) > 0 {
-		names := make([]string, len(u.standsFor))
-		for i, p := range u.standsFor {
+	if len(u.sandboxPlatforms) > 0 {
+		names := make([]string, len(u.sandboxPlatforms))
+		for i, p := range u.sandboxPlatforms {
 			names[i] = string(p)
 		}
-		line("All numbers of %s are MADE UP by the sandbox, and every answer says so", strings.Join(names, ", "))
-		line("(ReelTally-Sandbox: true). Any link of the right shape has some. For real ones set a key:")
-		line("reeltally up --help lists them.")
+		line("All numbers of %s are MADE UP by the sandbox. Every response is marked", strings.Join(names, ", "))
+		line("with ReelTally-Sandbox: true. You can track any valid link. To get real numbers, configure a source:")
+		line("reeltally up --help lists the settings.")
 	} else {
 		line("The numbers come from the sources that you configured.")
 		if u.Sandbox {
-			line("Those that the sandbox made up before are still in the database, so that every answer warns of them.")
+			line("The database still has made-up numbers from the sandbox, so every response is marked with ReelTally-Sandbox: true.")
 		}
 	}
 	line("")
-	line("The token of the demo organisation:")
+	line("Token of the demo organisation:")
 	line("  %s", d.token)
 	line("")
-	fresh, shown := d.fresh, d.shown
-	if fresh == "" {
-		line("Put the link of a video in place of LINK (percent-encoded in the second and the third line):")
-		fresh = "LINK"
+	untracked, tracked := d.untrackedLink, d.trackedLink
+	if untracked == "" {
+		line("Replace LINK by the link of a video. In the second and third command, percent-encode the link.")
+		untracked = "LINK"
 	}
-	if shown == "" {
-		shown = "LINK"
+	if tracked == "" {
+		tracked = "LINK"
 	}
-	line("Track a video, read one, read its history:")
+	line("Track a video, read a video, read its history:")
 	base, auth := u.api.Address, "-H 'Authorization: Bearer "+d.token+"'"
-	line("  curl -sS %s -H 'Content-Type: application/json' -d '{\"link\": %s}' %s/videos", auth, strconv.Quote(fresh), base)
-	line("  curl -sS %s %s/videos/%s", auth, base, url.QueryEscape(shown))
-	line("  curl -sS %s %s/videos/%s/history", auth, base, url.QueryEscape(shown))
+	line("  curl -sS %s -H 'Content-Type: application/json' -d '{\"link\": %s}' %s/videos", auth, strconv.Quote(untracked), base)
+	line("  curl -sS %s %s/videos/%s", auth, base, url.QueryEscape(tracked))
+	line("  curl -sS %s %s/videos/%s/history", auth, base, url.QueryEscape(tracked))
 	line("")
-	line("The data is %s.", u.place())
+	line("The data is %s.", u.dataLocation())
 	line("Ctrl-C stops.")
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -21,39 +21,39 @@ import (
 type doctorCommand struct {
 	boot.Database
 	Sources collect.Config `embed:""`
-	JSON    bool           `name:"json" help:"Answer with JSON: a list of {\"check\",\"state\",\"found\",\"advice\"}."`
+	JSON    bool           `name:"json" help:"Print JSON: a list of {\"check\",\"state\",\"found\",\"advice\"}."`
 }
 
-// Help says what kong prints below the flags.
+// Help returns the text that kong prints below the flags.
 func (doctorCommand) Help() string {
-	return "Give it the settings of server and collector. Each source is asked once, which may cost a unit of its budget. It ends with status 1 when something is broken, with 0 when there are warnings at most."
+	return "Run it with the settings of server and collector. It makes one call to each source, which may cost a unit of the source's budget. The exit status is 1 if something is broken, and 0 if there are only warnings."
 }
 
-// The states of a finding.
+// The states of a finding. They are values of the JSON output.
 const (
-	healthy = "ok"
-	odd     = "warning"
-	broken  = "broken"
+	stateOK      = "ok"
+	stateWarning = "warning"
+	stateBroken  = "broken"
 )
 
-// finding is what one check found.
+// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
 	Found  string `json:"found"`
-	Advice string `json:"advice,omitempty"` // what to do; empty when there is nothing to do
+	Advice string `json:"advice,omitempty"` // what to do; empty if the state is ok
 }
 
-// Run checks one thing after the other and tells of each as soon as it is known.
+// Run runs the checks one after the other and prints each finding as soon as it is known.
 func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	logger := boot.Logging{LogLevel: "error"}.Logger(p.Stderr)
 	var all []finding
-	told := func(found ...finding) error {
-		all = append(all, found...)
+	report := func(findings ...finding) error {
+		all = append(all, findings...)
 		if c.JSON {
 			return nil
 		}
-		for _, f := range found {
+		for _, f := range findings {
 			line := fmt.Sprintf("%-8s %-22s %s\n", f.State, f.Check, f.Found)
 			if f.Advice != "" {
 				line += fmt.Sprintf("%-8s %-22s → %s\n", "", "", f.Advice)
@@ -64,11 +64,11 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		return nil
 	}
-	st, err := c.Open(ctx, logger, boot.MigrateNothing)
+	st, err := c.Open(ctx, logger, boot.SkipSchemaCheck)
 	if err != nil {
-		err = told(finding{"database", broken, err.Error(), "Set REELTALLY_DATABASE_URL, or start the database that it names."})
+		err = report(finding{"database", stateBroken, err.Error(), "Correct REELTALLY_DATABASE_URL, or start the database."})
 	} else {
-		err = errors.Join(c.examine(ctx, st, logger, told), st.Close())
+		err = errors.Join(c.checkAll(ctx, st, logger, report), st.Close())
 	}
 	if c.JSON {
 		err = errors.Join(err, writeJSON(p.Stdout, all))
@@ -76,71 +76,72 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	bad := 0
+	failed := 0
 	for _, f := range all {
-		if f.State == broken {
-			bad++
+		if f.State == stateBroken {
+			failed++
 		}
 	}
-	if bad > 0 {
-		return fmt.Errorf("%d of %d checks found something broken", bad, len(all)) //nolint:err113 // for the operator
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(all)) //nolint:err113 // only people read this error
 	}
 	return nil
 }
 
-// examine looks at the database, and at everything that needs it where it is as it should be.
-func (c *doctorCommand) examine(ctx context.Context, st *store.Store, logger *slog.Logger, told func(...finding) error) error {
-	database := examineDatabase(ctx, st)
-	if err := told(append(database, c.examineDisk()...)...); err != nil {
+// checkAll checks the database and, if the database is in order, everything that depends on it.
+func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
+	database := checkDatabase(ctx, st)
+	if err := report(append(database, c.checkDisk()...)...); err != nil {
 		return err
 	}
 	for _, f := range database {
-		if f.State == broken {
+		if f.State == stateBroken {
 			return nil
 		}
 	}
-	sources, misconfigured := c.Sources.Configured(st, logger)
-	for _, look := range []func() []finding{
-		func() []finding { return append(examineClocks(ctx, st, sources), examineRetention(ctx, st)...) },
+	sources, sourcesErr := c.Sources.ConfiguredSources(st, logger)
+	for _, check := range []func() []finding{
+		func() []finding { return append(checkClocks(ctx, st, sources), checkRetention(ctx, st)...) },
 		func() []finding {
-			if misconfigured != nil {
-				return []finding{{"sources", broken, misconfigured.Error(), "Correct the setting; docs/sources.md has each."}}
+			if sourcesErr != nil {
+				return []finding{{"sources", stateBroken, sourcesErr.Error(), "Correct the setting; docs/sources.md describes each."}}
 			}
-			return examineSources(ctx, st, sources)
+			return checkSources(ctx, st, sources)
 		},
-		func() []finding { return examineCollecting(ctx, st, sources) },
-		func() []finding { return examineAccess(ctx, st) },
+		func() []finding { return checkCollecting(ctx, st, sources) },
+		func() []finding { return checkOrganisations(ctx, st) },
 	} {
-		if err := told(look()...); err != nil {
+		if err := report(check()...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func examineDatabase(ctx context.Context, st *store.Store) []finding {
+// checkDatabase checks whether the database responds and has the schema of this program.
+func checkDatabase(ctx context.Context, st *store.Store) []finding {
 	engine, err := st.Engine(ctx)
 	if err != nil {
-		return []finding{{"database", broken, err.Error(), "Start the database, or correct REELTALLY_DATABASE_URL."}}
+		return []finding{{"database", stateBroken, err.Error(), "Start the database, or correct REELTALLY_DATABASE_URL."}}
 	}
-	out := []finding{{"database", healthy, engine.Name + " " + engine.Version, ""}}
+	out := []finding{{"database", stateOK, engine.Name + " " + engine.Version, ""}}
 	var schema *store.SchemaError
 	switch err := st.CheckSchema(ctx); {
 	case errors.As(err, &schema) && schema.Have > schema.Want:
-		out = append(out, finding{"schema", broken, err.Error(), "Use the program of the version that migrated it, or a newer one."})
+		out = append(out, finding{"schema", stateBroken, err.Error(), "Use the version of this program that migrated the database, or a newer one."})
 	case err != nil:
-		out = append(out, finding{"schema", broken, err.Error(), "Run reeltally migrate."})
+		out = append(out, finding{"schema", stateBroken, err.Error(), "Run reeltally migrate."})
 	default:
-		out = append(out, finding{"schema", healthy, "is this program's", ""})
+		out = append(out, finding{"schema", stateOK, "up to date", ""})
 	}
 	return out
 }
 
-// roomWanted is the free disk below which a database is soon in trouble.
-const roomWanted = 1 << 30
+// minFreeDisk is the free disk space in bytes below which checkDisk warns.
+const minFreeDisk = 1 << 30
 
-// examineDisk looks at the disk of a SQLite file; that of a PostgreSQL is elsewhere.
-func (c *doctorCommand) examineDisk() []finding {
+// checkDisk checks the disk and the permissions of a SQLite file. It returns nothing for PostgreSQL, whose disk is on another machine.
+func (c *doctorCommand) checkDisk() []finding {
 	path, ok := strings.CutPrefix(c.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {
 		return nil
@@ -148,23 +149,23 @@ func (c *doctorCommand) examineDisk() []finding {
 	folder := filepath.Dir(path)
 	usage, err := disk.Usage(folder)
 	if err != nil {
-		return []finding{{"disk", broken, fmt.Sprintf("%s: %v", folder, err), "Make the folder."}}
+		return []finding{{"disk", stateBroken, fmt.Sprintf("%s: %v", folder, err), "Create the folder."}}
 	}
-	probe, err := os.CreateTemp(folder, ".reeltally-doctor-*")
+	testFile, err := os.CreateTemp(folder, ".reeltally-doctor-*")
 	if err != nil {
-		return []finding{{"disk", broken, fmt.Sprintf("%s cannot be written to", folder), "Give the user that runs ReelTally the right to write there."}}
+		return []finding{{"disk", stateBroken, fmt.Sprintf("%s is not writable", folder), "Let the user that runs ReelTally write to this folder."}}
 	}
-	_ = probe.Close()
-	_ = os.Remove(probe.Name())
+	_ = testFile.Close()
+	_ = os.Remove(testFile.Name())
 	found := fmt.Sprintf("%d MiB free in %s", usage.Free>>20, folder)
-	if usage.Free < roomWanted {
-		return append(examineModes(path), finding{"disk", odd, found, "Make room: SQLite stops writing when the disk is full."})
+	if usage.Free < minFreeDisk {
+		return append(checkFileModes(path), finding{"disk", stateWarning, found, "Free some disk space: SQLite cannot write to a full disk."})
 	}
-	return append(examineModes(path), finding{"disk", healthy, found, ""})
+	return append(checkFileModes(path), finding{"disk", stateOK, found, ""})
 }
 
-// examineModes reports whether other users may read a SQLite file or the two files that SQLite keeps beside it.
-func examineModes(path string) []finding {
+// checkFileModes checks whether other users can access a SQLite file or the two files that SQLite keeps beside it.
+func checkFileModes(path string) []finding {
 	var open []string
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
@@ -173,100 +174,100 @@ func examineModes(path string) []finding {
 		}
 	}
 	if len(open) == 0 {
-		return []finding{{"file mode", healthy, "only the owner may read " + path, ""}}
+		return []finding{{"file mode", stateOK, "only the owner may read " + path, ""}}
 	}
-	return []finding{{"file mode", odd, strings.Join(open, ", "), "Others on this machine may read or write the database: chmod 600 these files."}}
+	return []finding{{"file mode", stateWarning, strings.Join(open, ", "), "Other users of this machine can read or write the database: run chmod 600 on these files."}}
 }
 
-// examineRetention reports whether old rows are deleted, or whether the deletion waits because the clock may be wrong.
-func examineRetention(ctx context.Context, st *store.Store) []finding {
+// checkRetention checks whether old rows are deleted. The store suspends the deletion if the clock may be wrong.
+func checkRetention(ctx context.Context, st *store.Store) []finding {
 	err := st.CheckClock(ctx)
 	if wrong, ok := errors.AsType[*store.ClockError](err); ok {
-		return []finding{{"retention", odd, wrong.Detail, "Compare the clock with another one. If it is right, there is nothing to do but wait."}}
+		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If it is right, the deletion starts by itself later."}}
 	}
 	if err != nil {
-		return []finding{{"retention", broken, err.Error(), "Look at the log of the database."}}
+		return []finding{{"retention", stateBroken, err.Error(), "Check the log of the database."}}
 	}
-	return []finding{{"retention", healthy, "may delete by this clock", ""}}
+	return []finding{{"retention", stateOK, "old rows are deleted; the clock is steady", ""}}
 }
 
-const (
-	// driftTolerated is how far clocks may be apart before days, quotas and leases are no longer the same everywhere.
-	driftTolerated = 5 * time.Second
-)
+// maxClockDrift is the tolerated difference between clocks. A larger one makes days, quotas and leases differ between machines.
+const maxClockDrift = 5 * time.Second
 
-// examineClocks compares this machine's clock with the database's and with those of the sources, and thereby learns
-// whether they can be reached.
-func examineClocks(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+// checkClocks compares this machine's clock with the clocks of the database and the sources. It thereby checks whether the sources can be
+// reached.
+func checkClocks(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
 	var out []finding
-	compare := func(check string, theirs, ours time.Time, precise time.Duration) {
-		drift := theirs.Sub(ours).Abs()
-		if drift > driftTolerated+precise {
-			out = append(out, finding{check, broken, fmt.Sprintf("is %s apart from this machine's clock", drift.Round(time.Second)), "Set the clocks by NTP."})
+	compare := func(check string, other, own time.Time, resolution time.Duration) {
+		drift := other.Sub(own).Abs()
+		if drift > maxClockDrift+resolution {
+			out = append(out, finding{check, stateBroken, fmt.Sprintf("differs from this machine's clock by %s", drift.Round(time.Second)), "Synchronise the clocks with NTP."})
 			return
 		}
-		out = append(out, finding{check, healthy, "agrees with this machine's", ""})
+		out = append(out, finding{check, stateOK, "agrees with this machine's clock", ""})
 	}
 	switch engine, err := st.Engine(ctx); {
 	case err != nil:
-		out = append(out, finding{"clock of the database", broken, err.Error(), "Look at the database's log."})
+		out = append(out, finding{"clock of the database", stateBroken, err.Error(), "Check the log of the database."})
 	case engine.Now != nil:
 		compare("clock of the database", *engine.Now, time.Now(), 0)
 	}
 	for _, s := range sources {
-		served, ok := s.(collector.Addressed)
+		addressed, ok := s.(collector.Addressed)
 		if !ok {
 			continue
 		}
-		name, address := s.Name(), served.Address()
-		at, err := served.Clock(ctx)
+		name, address := s.Name(), addressed.Address()
+		clock, err := addressed.Clock(ctx)
 		switch {
 		case err != nil:
-			out = append(out, finding{"reach " + name, broken, "no connection to " + address + ": " + err.Error(),
-				"Let this machine connect to it by HTTPS: look at firewall and DNS."})
-		case at.IsZero():
-			out = append(out, finding{"reach " + name, healthy, address + " answers", ""})
+			out = append(out, finding{"reach " + name, stateBroken, "no connection to " + address + ": " + err.Error(),
+				"Allow this machine to connect to the address over HTTPS: check firewall and DNS."})
+		case clock.IsZero():
+			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
 		default:
-			out = append(out, finding{"reach " + name, healthy, address + " answers", ""})
-			compare("clock of "+name, at, time.Now(), time.Second) // which comes in whole seconds
+			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
+			compare("clock of "+name, clock, time.Now(), time.Second) // the Date header has whole seconds
 		}
 	}
 	return out
 }
 
-func examineSources(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+// checkSources makes one call to each source, to check its credential.
+func checkSources(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
 	if len(sources) == 0 {
-		return []finding{{"sources", odd, "none is configured here", "Give this command the collector's settings: no credential is tried without. Where the collector has none either, no number comes in: docs/sources.md has each source's."}}
+		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has none either, configure a source: see docs/sources.md."}}
 	}
 	c, err := collector.New(collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return []finding{{"sources", broken, err.Error(), "Look at the log of the database."}}
+		return []finding{{"sources", stateBroken, err.Error(), "Check the log of the database."}}
 	}
 	var out []finding
 	for _, s := range sources {
 		check := "source " + s.Name()
 		p, err := c.Probe(ctx, s)
 		if err != nil {
-			return append(out, finding{check, broken, err.Error(), "Look at the log of the database."})
+			return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 		}
-		out = append(out, probed(p))
+		out = append(out, probeFinding(p))
 	}
 	return out
 }
 
-// lateAfter is how long a target may wait for its turn before something is wrong.
-const lateAfter = time.Hour
+// maxDueTime is how long a target may be due before checkCollecting warns.
+const maxDueTime = time.Hour
 
-func examineCollecting(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
+// checkCollecting checks the collectors, the queue and the freshness of the numbers.
+func checkCollecting(ctx context.Context, st *store.Store, sources []collector.Source) []finding {
 	s, err := collect.ReadStatus(ctx, st, sources)
 	if err != nil {
-		return []finding{{"collectors", broken, err.Error(), "Look at the log of the database."}}
+		return []finding{{"collectors", stateBroken, err.Error(), "Check the log of the database."}}
 	}
 	var out []finding
 	if s.Collectors == 0 {
-		out = append(out, finding{"collectors", odd, "none is at work", "Start one: without it no number comes in."})
+		out = append(out, finding{"collectors", stateWarning, "no collector is running", "Start a collector. Without one, no numbers are fetched."})
 	} else {
-		out = append(out, finding{"collectors", healthy, fmt.Sprintf("%d at work", s.Collectors), ""})
+		out = append(out, finding{"collectors", stateOK, fmt.Sprintf("%d running", s.Collectors), ""})
 	}
 	due, oldest := int64(0), 0.0
 	for _, q := range s.Queue {
@@ -274,26 +275,27 @@ func examineCollecting(ctx context.Context, st *store.Store, sources []collector
 			oldest = max(oldest, *q.OldestDueSeconds)
 		}
 	}
-	waits := time.Duration(oldest * float64(time.Second)).Round(time.Second)
-	found := fmt.Sprintf("%d due, the first waits for %s", due, waits)
+	dueFor := time.Duration(oldest * float64(time.Second)).Round(time.Second)
+	found := fmt.Sprintf("%d targets due, the oldest for %s", due, dueFor)
 	switch {
 	case due == 0:
-		out = append(out, finding{"queue", healthy, "nothing is due", ""})
-	case waits > lateAfter:
-		out = append(out, finding{"queue", odd, found, "Look at reeltally status: a budget may be spent, or more collectors are needed."})
+		out = append(out, finding{"queue", stateOK, "nothing is due", ""})
+	case dueFor > maxDueTime:
+		out = append(out, finding{"queue", stateWarning, found, "Run reeltally status: a budget may be spent, or more collectors may be needed."})
 	default:
-		out = append(out, finding{"queue", healthy, found, ""})
+		out = append(out, finding{"queue", stateOK, found, ""})
 	}
-	return append(out, examineNumbers(ctx, st, s.Platforms)...)
+	return append(out, checkNumbers(ctx, st, s.Platforms)...)
 }
 
-func examineAccess(ctx context.Context, st *store.Store) []finding {
+// checkOrganisations checks whether there is an organisation.
+func checkOrganisations(ctx context.Context, st *store.Store) []finding {
 	orgs, err := st.Organisations(ctx)
 	switch {
 	case err != nil:
-		return []finding{{"organisations", broken, err.Error(), "Look at the log of the database."}}
+		return []finding{{"organisations", stateBroken, err.Error(), "Check the log of the database."}}
 	case len(orgs) == 0:
-		return []finding{{"organisations", odd, "there is none", "Make one: reeltally org create --name NAME"}}
+		return []finding{{"organisations", stateWarning, "no organisation exists", "Create one: reeltally org create --name NAME"}}
 	}
-	return []finding{{"organisations", healthy, fmt.Sprintf("%d", len(orgs)), ""}}
+	return []finding{{"organisations", stateOK, fmt.Sprintf("%d", len(orgs)), ""}}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sandboxed returns the settings that point every source at a sandbox of the test's own.
-func sandboxed(t *testing.T, url string) (settings map[string]string, address string) {
+// startSandbox starts a sandbox and returns the settings that make it the source of every platform.
+func startSandbox(t *testing.T, url string) (settings map[string]string, address string) {
 	t.Helper()
 	box := newSandbox(0, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(box.Handler())
@@ -34,9 +34,10 @@ func sandboxed(t *testing.T, url string) (settings map[string]string, address st
 	return settings, server.URL
 }
 
-// sandboxSources are those that the sandbox's settings make.
+// sandboxSources are the sources that the sandbox's settings configure.
 var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
 
+// doctor runs `reeltally doctor` and returns its findings by check.
 func doctor(t *testing.T, settings map[string]string) (status int, found map[string]finding) {
 	t.Helper()
 	status, stdout, _ := boottest.Run(t, run, nil, settings, "doctor", "--json")
@@ -45,7 +46,7 @@ func doctor(t *testing.T, settings map[string]string) (status int, found map[str
 	found = map[string]finding{}
 	for _, f := range list {
 		found[f.Check] = f
-		require.Equal(t, f.State == healthy, f.Advice == "", "advice where something is to be done: %v", f)
+		require.Equal(t, f.State == stateOK, f.Advice == "", "advice if and only if something is wrong: %v", f)
 	}
 	return status, found
 }
@@ -58,110 +59,110 @@ func states(found map[string]finding) map[string]string {
 	return out
 }
 
-func TestDoctor_findsAHealthyInstallationHealthy(t *testing.T) {
+func TestDoctor_acceptsHealthyInstallation(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, engine)
-			settings, _ := sandboxed(t, db.URL)
+			settings, _ := startSandbox(t, db.URL)
 			_, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
 			require.NoError(t, err)
 			status, found := doctor(t, settings)
 			require.Zero(t, status)
-			want := map[string]string{"database": healthy, "schema": healthy, "collectors": odd, "queue": healthy, "organisations": healthy, "retention": healthy}
+			want := map[string]string{"database": stateOK, "schema": stateOK, "collectors": stateWarning, "queue": stateOK, "organisations": stateOK, "retention": stateOK}
 			for _, s := range sandboxSources {
-				want["source "+s], want["reach "+s], want["clock of "+s] = healthy, healthy, healthy
+				want["source "+s], want["reach "+s], want["clock of "+s] = stateOK, stateOK, stateOK
 			}
 			if engine == "sqlite" {
-				want["disk"], want["file mode"] = healthy, healthy
+				want["disk"], want["file mode"] = stateOK, stateOK
 			} else {
-				want["clock of the database"] = healthy
+				want["clock of the database"] = stateOK
 			}
 			require.Equal(t, want, states(found))
-			require.Contains(t, found["collectors"].Advice, "Start one")
+			require.Contains(t, found["collectors"].Advice, "Start a collector")
 
 			_, stdout, _ := boottest.Run(t, run, nil, settings, "doctor")
 			require.Regexp(t, `(?m)^ok +database +`+engine+` \d`, stdout)
-			require.Regexp(t, `(?m)^warning +collectors +none is at work\n +→ Start one`, stdout)
+			require.Regexp(t, `(?m)^warning +collectors +no collector is running\n +→ Start a collector`, stdout)
 		})
 	}
 }
 
-func TestDoctor_saysWhatIsBroken(t *testing.T) {
+func TestDoctor_findsEachProblem(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	settings, _ := sandboxed(t, db.URL)
-	t.Run("a credential", func(t *testing.T) {
+	settings, _ := startSandbox(t, db.URL)
+	t.Run("wrong credential", func(t *testing.T) {
 		t.Parallel()
 		wrong := map[string]string{}
 		maps.Copy(wrong, settings)
 		wrong["REELTALLY_YOUTUBE_API_KEY"] = "mistyped"
 		status, found := doctor(t, wrong)
 		require.Equal(t, 1, status)
-		require.Equal(t, broken, found["source youtube"].State)
+		require.Equal(t, stateBroken, found["source youtube"].State)
 		require.Contains(t, found["source youtube"].Found, "auth_failed")
 		require.NotContains(t, found["source youtube"].Found, "mistyped")
-		require.Equal(t, healthy, found["source vendor:sandbox"].State, "the others are looked at all the same")
+		require.Equal(t, stateOK, found["source vendor:sandbox"].State, "the other sources are checked too")
 	})
-	t.Run("nobody listens", func(t *testing.T) {
+	t.Run("unreachable source", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": "http://127.0.0.1:1/"})
 		require.Equal(t, 1, status)
-		require.Equal(t, broken, found["reach youtube"].State)
-		require.Equal(t, broken, found["source youtube"].State)
+		require.Equal(t, stateBroken, found["reach youtube"].State)
+		require.Equal(t, stateBroken, found["source youtube"].State)
 	})
-	t.Run("a clock", func(t *testing.T) {
+	t.Run("wrong clock", func(t *testing.T) {
 		t.Parallel()
-		late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		oldDate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", "Mon, 02 Jan 2006 15:04:05 GMT")
 			w.WriteHeader(http.StatusNotFound)
 		}))
-		t.Cleanup(late.Close)
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": late.URL})
+		t.Cleanup(oldDate.Close)
+		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": oldDate.URL})
 		require.Equal(t, 1, status)
-		require.Equal(t, broken, found["clock of youtube"].State)
+		require.Equal(t, stateBroken, found["clock of youtube"].State)
 		require.Contains(t, found["clock of youtube"].Advice, "NTP")
 	})
-	t.Run("a schema", func(t *testing.T) {
+	t.Run("missing schema", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
 		require.Equal(t, 1, status)
 		require.Contains(t, found["schema"].Advice, "reeltally migrate")
 	})
-	t.Run("a file that others may read", func(t *testing.T) {
+	t.Run("file readable by other users", func(t *testing.T) {
 		t.Parallel()
 		open := storetest.New(t, "sqlite")
 		require.NoError(t, os.Chmod(strings.TrimPrefix(open.URL, "sqlite:"), 0o644))
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": open.URL})
 		require.Zero(t, status)
-		require.Equal(t, odd, found["file mode"].State)
+		require.Equal(t, stateWarning, found["file mode"].State)
 		require.Contains(t, found["file mode"].Found, "mode 0644")
 		require.Contains(t, found["file mode"].Advice, "chmod 600")
 	})
-	t.Run("a clock that has jumped", func(t *testing.T) {
+	t.Run("clock that jumped", func(t *testing.T) {
 		t.Parallel()
 		jumped := storetest.New(t, "sqlite")
 		jumped.Exec(t, "INSERT INTO clock_state (name, steady_since, seen_at) VALUES ('retention', 0, ?)", store.InstantOf(time.Now().AddDate(-1, 0, 0)))
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": jumped.URL})
 		require.Zero(t, status)
-		require.Equal(t, odd, found["retention"].State)
+		require.Equal(t, stateWarning, found["retention"].State)
 		require.Contains(t, found["retention"].Found, "has run without a jump only since")
 	})
-	t.Run("a database", func(t *testing.T) {
+	t.Run("unreachable database", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": "postgres://me:s3cret@127.0.0.1:1/none"})
 		require.Equal(t, 1, status)
-		require.Equal(t, broken, found["database"].State)
+		require.Equal(t, stateBroken, found["database"].State)
 		require.NotContains(t, found["database"].Found, "s3cret")
 	})
-	t.Run("a setting", func(t *testing.T) {
+	t.Run("invalid setting", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_VENDOR_KEY": "s3cret"})
 		require.Equal(t, 1, status)
 		require.Contains(t, found["sources"].Found, "REELTALLY_VENDOR is not")
 	})
-	t.Run("a token that may read nothing", func(t *testing.T) {
+	t.Run("token without permissions", func(t *testing.T) {
 		t.Parallel()
 		fresh := storetest.New(t, "sqlite")
 		meta := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -172,38 +173,38 @@ func TestDoctor_saysWhatIsBroken(t *testing.T) {
 		settings := map[string]string{"REELTALLY_DATABASE_URL": fresh.URL, "REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_BASE_URL": meta.URL + "/v25.0/"}
 		status, found := doctor(t, settings)
 		require.Zero(t, status, "nothing is tracked yet")
-		require.Equal(t, odd, found["source facebook"].State)
+		require.Equal(t, stateWarning, found["source facebook"].State)
 		require.Contains(t, found["source facebook"].Found, "pages_read_engagement")
 		require.Contains(t, found["source facebook"].Advice, "docs/sources.md")
 		settings["REELTALLY_FACEBOOK_PAGE_ID"] = "100064550044307"
 		status, found = doctor(t, settings)
-		require.Equal(t, 1, status, "not even its own page")
-		require.Equal(t, broken, found["source facebook"].State)
+		require.Equal(t, 1, status, "the token cannot even read its own page")
+		require.Equal(t, stateBroken, found["source facebook"].State)
 	})
 	t.Run("no source", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Zero(t, status)
-		require.Equal(t, odd, found["sources"].State)
+		require.Equal(t, stateWarning, found["sources"].State)
 		require.Contains(t, found["sources"].Advice, "docs/sources.md")
 	})
-	t.Run("a spent quota is no fault", func(t *testing.T) {
+	t.Run("a spent quota is only a warning", func(t *testing.T) {
 		t.Parallel()
 		fresh := storetest.New(t, "sqlite")
-		own, box := sandboxed(t, fresh.URL)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, box+"/_control/faults", strings.NewReader(`{"source":"youtube","fault":"quota_spent","count":1}`))
+		settings, sandboxURL := startSandbox(t, fresh.URL)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, sandboxURL+"/_control/faults", strings.NewReader(`{"source":"youtube","fault":"quota_spent","count":1}`))
 		require.NoError(t, err)
-		answer, err := http.DefaultClient.Do(r)
+		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		status, found := doctor(t, own)
+		require.NoError(t, response.Body.Close())
+		status, found := doctor(t, settings)
 		require.Zero(t, status)
-		require.Equal(t, odd, found["source youtube"].State)
+		require.Equal(t, stateWarning, found["source youtube"].State)
 	})
 }
 
-// A platform whose numbers have stopped has nothing that is due: only its targets tell.
-func TestDoctor_saysWhichNumbersHaveStopped(t *testing.T) {
+// A platform may have no recent numbers although no target is due. The doctor finds it by the targets' states.
+func TestDoctor_findsPlatformsWithoutRecentNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := store.InstantOf(time.Now())
@@ -224,30 +225,30 @@ func TestDoctor_saysWhichNumbersHaveStopped(t *testing.T) {
 
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Equal(t, 1, status)
-		require.Equal(t, finding{"numbers of facebook", broken, "none within 36h; of 3, 3 are parked: given up but for a look once a week; 3 were never fetched, a day and a half after they were asked for; one of them: HTTP 400, code 10/0: permission",
+		require.Equal(t, finding{"numbers of facebook", stateBroken, "no target fetched within 36h; of 3 targets, 3 are parked (they failed often and are fetched once a week); 3 were requested more than 36h ago and never fetched; an example: HTTP 400, code 10/0: permission",
 			found["numbers of facebook"].Advice}, found["numbers of facebook"])
-		require.Equal(t, finding{"numbers of instagram", odd, "of 10, 2 failed at the last fetch; 2 have numbers older than 48h; one of them: a number of the wrong type",
+		require.Equal(t, finding{"numbers of instagram", stateWarning, "of 10 targets, 2 failed at the last fetch; 2 have numbers older than 48h; an example: a number of the wrong type",
 			found["numbers of instagram"].Advice}, found["numbers of instagram"])
-		require.Equal(t, broken, found["numbers of tiktok"].State)
+		require.Equal(t, stateBroken, found["numbers of tiktok"].State)
 		require.Contains(t, found["numbers of tiktok"].Found, "9 have numbers older than 48h")
-		require.Equal(t, finding{"numbers of youtube", healthy, "come in: 30 of 31 within 36h", ""}, found["numbers of youtube"], "single videos are nothing to worry about")
+		require.Equal(t, finding{"numbers of youtube", stateOK, "30 of 31 targets fetched within 36h", ""}, found["numbers of youtube"], "a few failing targets are normal")
 		require.Equal(t, "nothing is due", found["queue"].Found)
 
 		_, stdout, _ := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "status")
 		require.Regexp(t, `tiktok +video +9 +0 +> 168h0m0s +> 168h0m0s +> 168h0m0s`, stdout)
-		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "what was never fetched has no age")
+		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "targets that were never fetched have no age")
 	})
 }
 
-func TestStatus_tellsHowCollectingGoes(t *testing.T) {
+func TestStatus_printsTablesAndJSON(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	settings, _ := sandboxed(t, db.URL)
+	settings, _ := startSandbox(t, db.URL)
 	status, _, stderr := boottest.Run(t, run, nil, settings, "seed", "--orgs", "1", "--videos", "20", "--days", "3")
 	require.Zero(t, status, stderr)
 	_, stdout, stderr := boottest.Run(t, run, nil, settings, "status")
 	require.Empty(t, stderr)
-	require.Contains(t, stdout, "Collectors at work: 0")
+	require.Contains(t, stdout, "Running collectors: 0")
 	require.Regexp(t, `tiktok +video +premium +\d+ +0 +0 +0 `, stdout)
 	require.Regexp(t, `youtube +common +0 +10000 +\d{4}-`, stdout)
 	status, stdout, _ = boottest.Run(t, run, nil, settings, "status", "--json")

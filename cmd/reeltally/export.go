@@ -14,31 +14,31 @@ import (
 
 type exportCommand struct {
 	boot.Logging `set:"log_level=warn"`
-	operator
-	Org            string `required:"" placeholder:"NAME|ID" help:"The organisation, by its id or its name where only one bears it."`
+	databaseCommand
+	Org            string `required:"" placeholder:"NAME|ID" help:"Id of the organisation, or its name if no other organisation has the same name."`
 	Format         string `default:"csv" enum:"csv,jsonl" placeholder:"FORMAT" help:"csv, or jsonl for one JSON object a line."`
-	From           day    `placeholder:"DATE" help:"The first day, for example 2026-01-31; without it, the first that there is."`
-	To             day    `placeholder:"DATE" help:"The last day; without it, the last that there is."`
-	Interpolated   bool   `help:"Also write the days between two points, which nobody measured; they are marked."`
-	IncludeRemoved bool   `help:"Also write videos whose tracking was stopped. An import elsewhere would track them again."`
-	Out            string `placeholder:"FILE" help:"Where to; it is called FILE.part until it is whole. Without it, standard output."`
-	Resume         bool   `help:"Go on with a FILE.part that was broken off."`
+	From           day    `placeholder:"DATE" help:"First day to export, for example 2026-01-31. Without it, the export starts with the oldest point."`
+	To             day    `placeholder:"DATE" help:"Last day to export. Without it, the export ends with the newest point."`
+	Interpolated   bool   `help:"Also write interpolated points for the days between two measured points. They are marked."`
+	IncludeRemoved bool   `help:"Also write videos whose tracking was stopped. Importing the file would track them again."`
+	Out            string `placeholder:"FILE" help:"File to write. It is named FILE.part until it is complete. Without it, the export goes to standard output."`
+	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
-// day is a UTC day among the arguments.
+// day is an argument that is a UTC day.
 type day struct {
 	store.Date
 	set bool
 }
 
-// UnmarshalText reads a day; the error quotes what was given.
+// UnmarshalText parses a day. The error quotes the text.
 func (d *day) UnmarshalText(text []byte) (err error) {
 	d.set = true
 	d.Date, err = store.ParseDate(string(text))
 	return err
 }
 
-// Run writes the histories.
+// Run writes the export to the file or to standard output.
 func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
 	q := store.ExportQuery{To: math.MaxInt32, Interpolated: c.Interpolated, IncludeRemoved: c.IncludeRemoved}
 	if c.From.set {
@@ -48,13 +48,13 @@ func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
 		q.To = c.To.Date
 	}
 	if q.From > q.To {
-		return boot.UsageError{Err: fmt.Errorf("--from is %s, after --to, which is %s", q.From, q.To)}
+		return boot.UsageError{Err: fmt.Errorf("--from (%s) is after --to (%s)", q.From, q.To)}
 	}
 	if c.Resume && c.Out == "" {
-		return boot.UsageError{Err: errors.New("--resume wants --out, which names the file that was broken off")}
+		return boot.UsageError{Err: errors.New("--resume needs --out with the name of the interrupted export's file")}
 	}
 	logger := c.Logger(p.Stderr)
-	return c.with(ctx, p, func(st *store.Store) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
 		found, err := organisation(ctx, st, c.Org)
 		if err != nil {
 			return err
@@ -68,20 +68,20 @@ func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
 		if c.IncludeRemoved {
 			total += statistics.Removed
 		}
-		show := newProgress(p.Stderr, logger, "export", "videos", total)
-		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { show.set(ctx, videos, 0) }}
+		bar := newProgress(p.Stderr, logger, "export", "videos", total)
+		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { bar.set(ctx, videos, 0) }}
 		if c.Out == "" {
 			w := bufio.NewWriter(p.Stdout)
-			_, err = e.To(ctx, w)
-			show.end(ctx)
+			_, err = e.Write(ctx, w)
+			bar.finish(ctx)
 			return errors.Join(err, w.Flush())
 		}
-		done, err := e.ToFile(ctx, c.Out, c.Resume, func(err error) {
-			logger.WarnContext(ctx, "how far the export is cannot be noted: broken off, it would begin anew", "error", err)
+		done, err := e.WriteFile(ctx, c.Out, c.Resume, func(err error) {
+			logger.WarnContext(ctx, "cannot save the export's state; if it is interrupted, it cannot be resumed", "error", err)
 		})
-		show.end(ctx)
+		bar.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return fmt.Errorf("stopped: --resume goes on with %s.part", c.Out)
+			return fmt.Errorf("interrupted: run the same command with --resume to continue %s.part", c.Out)
 		}
 		if err != nil {
 			return err

@@ -22,22 +22,22 @@ import (
 
 type importCommand struct {
 	boot.Logging `set:"log_level=warn"`
-	operator
-	Org              string            `required:"" placeholder:"NAME|ID" help:"The organisation, by its id or its name where only one bears it."`
-	File             string            `arg:"" help:"The file: CSV, JSON Lines or a JSON list, in UTF-8; - reads standard input."`
-	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"What a column means that is not known by its name, for example --map 'Watch count=views'; empty leaves it out. The file has to have such a column. May be repeated."`
-	IgnoreUnknown    bool              `help:"Leave columns out that mean nothing here, instead of refusing the file."`
-	SkipBad          string            `placeholder:"FILE" help:"Leave rows out that cannot be imported, and write their lines and reasons into this file, one JSON object a line. Without it, one such row refuses the whole file."`
-	DryRun           bool              `help:"Say what would happen, and write nothing."`
-	ShortLinkBaseURL string            `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links."`
-	JSON             bool              `name:"json" help:"Answer with JSON: one object of counts."`
+	databaseCommand
+	Org              string            `required:"" placeholder:"NAME|ID" help:"Id of the organisation, or its name if no other organisation has the same name."`
+	File             string            `arg:"" help:"File to import: CSV, JSON Lines or a JSON list, in UTF-8; - means standard input."`
+	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"Meaning of a column with an unknown name, for example --map 'Watch count=views'. An empty meaning ignores the column. The file must have the column. Can be repeated."`
+	IgnoreUnknown    bool              `help:"Ignore columns with unknown names instead of refusing the file."`
+	SkipBad          string            `placeholder:"FILE" help:"Skip invalid rows and write their line numbers and reasons to this file, one JSON object a line. Without it, an invalid row refuses the whole file."`
+	DryRun           bool              `help:"Show what the import would do, without writing."`
+	ShortLinkBaseURL string            `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH."`
+	JSON             bool              `name:"json" help:"Print JSON: one object of counts."`
 }
 
-// Help says what kong prints below the flags.
+// Help returns the text that kong prints below the flags.
 func (importCommand) Help() string {
-	return "A row is a video (link) and what was counted of it (views, likes, comments, shares, bookmarks) on a UTC day (date or time). " +
-		"Points that are there stay as they are. The same import again changes nothing, so that one that was broken off is simply started again. " +
-		"docs/operating.md tells more."
+	return "A row has the link of a video and its counts (views, likes, comments, shares, bookmarks) on a UTC day (date or time). " +
+		"Existing points are never changed. To resume an interrupted import, run it again: importing a file twice changes nothing. " +
+		"See docs/operating.md for details."
 }
 
 // Run imports the file.
@@ -52,7 +52,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	logger := c.Logger(p.Stderr)
-	return c.with(ctx, p, func(st *store.Store) (err error) {
+	return c.withStore(ctx, p, func(st *store.Store) (err error) {
 		org, err := organisation(ctx, st, c.Org)
 		if err != nil {
 			return err
@@ -71,20 +71,21 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			e := json.NewEncoder(f)
 			run.Bad = func(r transfer.BadRow) error { return e.Encode(r) }
 		}
-		show := stages{w: p.Stderr, log: logger, size: size}
-		run.Progress = func(s transfer.Stage, done, total int64) { show.set(ctx, s, done, total) }
-		sum, err := run.Run(ctx)
-		show.end(ctx)
+		bars := stageProgress{w: p.Stderr, log: logger, size: size}
+		run.Progress = func(s transfer.Stage, done, total int64) { bars.set(ctx, s, done, total) }
+		summary, err := run.Run(ctx)
+		bars.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return errors.New("stopped: the same command goes on where it was")
+			return errors.New("interrupted: run the same command again to continue")
 		}
 		if err != nil {
 			return err
 		}
-		return c.print(p, org, sum)
+		return c.print(p, org, summary)
 	})
 }
 
+// open opens the file or standard input. The size is 0 if it is unknown.
 func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(p.Stdin), 0, nil
@@ -100,13 +101,14 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
+// print prints the summary. Counts of zero are left out.
 func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer.Summary) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, s)
 	}
 	verb := "Imported into"
 	if c.DryRun {
-		verb = "A dry run, nothing is written. It would import into"
+		verb = "Dry run, nothing is written. The import would go into"
 	}
 	var b strings.Builder
 	line := func(n int64, format string, args ...any) {
@@ -116,24 +118,24 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	}
 	fmt.Fprintf(&b, "%s %s (%s), from %d rows:\n", verb, org.Name, org.ID, s.Rows)
 	line(s.Videos, "%d videos")
-	line(s.New, "%d of them new: they are tracked from now on")
-	line(s.Stopped, "%d of them stopped: they stay so")
+	line(s.New, "%d new videos, which are now tracked")
+	line(s.Stopped, "%d videos whose tracking was stopped before and stays stopped")
 	line(s.Added, "%d points added")
-	line(s.Folded, "%d points older than %d days that a later one of their week stands for", store.DailyDays)
-	line(s.There, "%d points that were there already")
-	line(s.Kept, "%d points left out: the day, or the week, has a point of other counts, which stays")
+	line(s.Folded, "%d points older than %d days left out: a later point of the same week is kept", store.DailyDays)
+	line(s.Existing, "%d points skipped: they already exist")
+	line(s.Conflicts, "%d points left out: the day or week has a point with other counts, which is kept")
 	line(s.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
-	line(s.Uncounted, "%d rows of a day without any count: no points, they only name their videos")
-	line(s.Unnamed, "%d rows whose username can be none on its platform: taken without it")
-	line(s.Interpolated, "%d rows left out: interpolated, nobody measured them")
-	line(s.Bad, "%d rows left out, for the reasons in %s", c.SkipBad)
+	line(s.WithoutCounts, "%d rows with a date but no counts: the videos were imported without these points")
+	line(s.InvalidUsernames, "%d rows with an invalid username: imported without it")
+	line(s.Interpolated, "%d rows left out: their counts are interpolated, not measured")
+	line(s.Bad, "%d rows left out: see the reasons in %s", c.SkipBad)
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err
 }
 
-// organisation finds an organisation by its id or its name.
-func organisation(ctx context.Context, st *store.Store, named string) (store.Organisation, error) {
-	if id, err := uuid.Parse(named); err == nil {
+// organisation returns the organisation with an id or a name.
+func organisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
+	if id, err := uuid.Parse(idOrName); err == nil {
 		return st.Organisation(ctx, id)
 	}
 	all, err := st.Organisations(ctx)
@@ -142,52 +144,52 @@ func organisation(ctx context.Context, st *store.Store, named string) (store.Org
 	}
 	var found []store.Organisation
 	for _, o := range all {
-		if o.Name == named {
+		if o.Name == idOrName {
 			found = append(found, o)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return store.Organisation{}, &store.NotFoundError{Kind: "organisation", Names: []string{named}}
+		return store.Organisation{}, &store.NotFoundError{Kind: "organisation", Names: []string{idOrName}}
 	case 1:
 		return found[0], nil
 	}
-	return store.Organisation{}, fmt.Errorf("%d organisations are called %q: name one by its id, for example %s", len(found), named, found[0].ID)
+	return store.Organisation{}, fmt.Errorf("%d organisations are named %q: use the id of one, for example %s", len(found), idOrName, found[0].ID)
 }
 
-// stages shows the progress of one stage after the other.
-type stages struct {
-	w    io.Writer
-	log  *slog.Logger
-	size int64 // of the file; 0 while it is not known
-	at   transfer.Stage
-	show *progress
+// stageProgress shows the progress of an import, with a new bar for each stage.
+type stageProgress struct {
+	w     io.Writer
+	log   *slog.Logger
+	size  int64 // of the file in bytes; 0 if unknown
+	stage transfer.Stage
+	bar   *progress
 }
 
-func (s *stages) set(ctx context.Context, stage transfer.Stage, done, total int64) {
-	if s.at != stage {
-		s.end(ctx)
+func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
+	if s.stage != stage {
+		s.finish(ctx)
 		unit := "videos"
 		if stage == transfer.Reading {
 			unit, total = "bytes", s.size
 		}
-		s.at, s.show = stage, newProgress(s.w, s.log, string(stage), unit, total)
+		s.stage, s.bar = stage, newProgress(s.w, s.log, string(stage), unit, total)
 	}
-	s.show.set(ctx, done, 0)
+	s.bar.set(ctx, done, 0)
 }
 
-func (s *stages) end(ctx context.Context) {
-	if s.show != nil {
-		s.show.end(ctx)
+func (s *stageProgress) finish(ctx context.Context) {
+	if s.bar != nil {
+		s.bar.finish(ctx)
 	}
-	s.show = nil
+	s.bar = nil
 }
 
-// shortLinks says what short links lead to: those that were resolved before at once, the others over the network.
+// shortLinks resolves short links: from its cache, else from the database, else over the network.
 type shortLinks struct {
 	st       *store.Store
 	resolver *shortlink.Resolver
-	known    map[string]shortLinkTarget
+	cache    map[string]shortLinkTarget // by canonical short link
 }
 
 type shortLinkTarget struct {
@@ -195,16 +197,16 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// mostShortLinks bounds those that are remembered within a run; the database remembers all.
-const mostShortLinks = 10_000
+// maxCachedShortLinks is the size of the cache. The database keeps all resolved links.
+const maxCachedShortLinks = 10_000
 
 func newShortLinks(st *store.Store, base string, logger *slog.Logger) (*shortLinks, error) {
 	r, err := shortlink.New(shortlink.Options{BaseURL: base, Logger: logger, Now: time.Now})
-	return &shortLinks{st: st, resolver: r, known: map[string]shortLinkTarget{}}, err
+	return &shortLinks{st: st, resolver: r, cache: map[string]shortLinkTarget{}}, err
 }
 
 func (s *shortLinks) resolve(ctx context.Context, l link.Link) (link.Link, error) {
-	if t, ok := s.known[l.Canonical]; ok {
+	if t, ok := s.cache[l.Canonical]; ok {
 		return t.link, t.err
 	}
 	saved, err := s.st.ShortLinks(ctx, []link.Link{l})
@@ -219,9 +221,9 @@ func (s *shortLinks) resolve(ctx context.Context, l link.Link) (link.Link, error
 			}
 		}
 	}
-	if len(s.known) >= mostShortLinks {
-		clear(s.known)
+	if len(s.cache) >= maxCachedShortLinks {
+		clear(s.cache)
 	}
-	s.known[l.Canonical] = t
+	s.cache[l.Canonical] = t
 	return t.link, t.err
 }

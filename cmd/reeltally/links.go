@@ -14,13 +14,14 @@ import (
 
 type linksCommand struct{}
 
-// maxLine is far beyond the longest link that is read: of a longer line no more is kept.
+// maxLine is the longest line in bytes that is parsed. No valid link is nearly as long.
 const maxLine = 64 << 10
 
-// Run describes links until the input ends, or ctx: a read from a terminal cannot be called off.
+// Run describes the links of standard input until the input or ctx ends. A read from a terminal cannot be cancelled, so the reading
+// goroutine may outlive Run.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
-	go func() { done <- describe(p.Stdin, p.Stdout) }()
+	go func() { done <- describeLines(p.Stdin, p.Stdout) }()
 	select {
 	case err := <-done:
 		return err
@@ -29,8 +30,9 @@ func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// describe writes an answer before it waits for more input, so that both ends of a pipe can take turns.
-func describe(r io.Reader, w io.Writer) error {
+// describeLines writes a description of each line. It flushes the output before it waits for more input, so that a program can write a
+// link and read its description before it writes the next link.
+func describeLines(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)
@@ -54,8 +56,8 @@ func describe(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// readLine returns the next line without its end; of one that is longer than the buffer, only that it is: such a line means
-// no link. The error is io.EOF with the last line when that has no end, or with nothing.
+// readLine returns the next line without its line break. If the line is longer than the buffer, it returns "too long", which is not a
+// link. The error is io.EOF if no line break follows, that is for an unterminated last line or at the end of the input.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -1,5 +1,8 @@
-// Command reeltally is the operator's tool: a first look in one process, organisations and tokens, the schema, data to
-// measure with, histories in and out, the sandbox.
+// Command reeltally is the operator's tool. It runs a demo in one process, manages organisations and tokens, migrates the database,
+// imports and exports histories, shows the status of collecting, and fills databases with test data.
+//
+// The type commands has one field for each command. The Run method of a command's type, in the file named after the command, does the
+// work. up.go and demo.go implement `reeltally up`.
 package main
 
 import (
@@ -17,24 +20,25 @@ import (
 
 func main() { os.Exit(boot.Main("reeltally", run)) }
 
+// commands is the command line. Each field is a command or a group of commands.
 type commands struct {
-	Up      upCommand      `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation: a first look."`
-	Org     orgCommands    `cmd:"" help:"Organisations."`
-	Token   tokenCommands  `cmd:"" help:"API tokens."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
-	Seed    seedCommand    `cmd:"" help:"Fill organisations with made-up data and its past, for measurements."`
-	Import  importCommand  `cmd:"" help:"Bring the histories of another tracker in, from a CSV or JSON file."`
-	Export  exportCommand  `cmd:"" help:"Write an organisation's videos with their histories into a file."`
-	Status  statusCommand  `cmd:"" help:"Tell how collecting goes: the queue, how fresh the numbers are, budgets and pauses."`
-	Doctor  doctorCommand  `cmd:"" help:"Check database, clock, sources and collectors, and say what to do."`
-	Sandbox sandboxCommand `cmd:"" help:"Run the sandbox, which stands in for the platforms, and print the settings that point at it."`
-	Links   linksCommand   `cmd:"" help:"Read one link a line on standard input, write what each means as one JSON object a line, in order."`
+	Up      upCommand      `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation."`
+	Org     orgCommands    `cmd:"" help:"Manage organisations."`
+	Token   tokenCommands  `cmd:"" help:"Manage API tokens."`
+	Migrate migrateCommand `cmd:"" help:"Update the schema of the database."`
+	Seed    seedCommand    `cmd:"" help:"Fill organisations with made-up videos and histories, for load tests."`
+	Import  importCommand  `cmd:"" help:"Import histories from another tracker, from a CSV or JSON file."`
+	Export  exportCommand  `cmd:"" help:"Write an organisation's videos and their histories to a file."`
+	Status  statusCommand  `cmd:"" help:"Show queue, freshness, budgets and paused sources."`
+	Doctor  doctorCommand  `cmd:"" help:"Check database, clocks, sources and collectors, and advise what to fix."`
+	Sandbox sandboxCommand `cmd:"" help:"Run the sandbox, which imitates the platforms, and print the settings to use it."`
+	Links   linksCommand   `cmd:"" help:"Read links from standard input, one a line, and write what each refers to as JSON, one object a line, in order."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
 func run(ctx context.Context, p boot.Process) error {
 	var c commands
-	parsed, err := boot.Parse(p, &c, collect.Vars(), boot.Describe("ReelTally tracks short videos and the accounts that post them."),
+	parsed, err := boot.Parse(p, &c, collect.Vars(), boot.Description("ReelTally tracks short videos and the accounts that post them."),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
 	if err != nil {
 		return err
@@ -42,27 +46,28 @@ func run(ctx context.Context, p boot.Process) error {
 	return parsed.Run()
 }
 
-// operator is what the commands share that only touch the database.
-type operator struct{ boot.Database }
+// databaseCommand is embedded in commands that need only the database.
+type databaseCommand struct{ boot.Database }
 
-// with opens the database for the time of do. A new SQLite file is given its schema.
-func (o operator) with(ctx context.Context, p boot.Process, do func(*store.Store) error) (err error) {
-	return o.opened(ctx, p, boot.MigrateNew, do)
+// withStore opens the store, calls do and closes the store. It creates the schema in a new SQLite file.
+func (c databaseCommand) withStore(ctx context.Context, p boot.Process, do func(*store.Store) error) (err error) {
+	return c.withMigration(ctx, p, boot.CreateSQLite, do)
 }
 
-func (o operator) opened(ctx context.Context, p boot.Process, m boot.Migration, do func(*store.Store) error) error {
-	st, err := o.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
+// withMigration opens the store, migrating as m allows, calls do and closes the store.
+func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, do func(*store.Store) error) error {
+	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(st), st.Close())
 }
 
-type migrateCommand struct{ operator }
+type migrateCommand struct{ databaseCommand }
 
-// Run brings the schema up to date.
+// Run updates the schema to the version that this program needs.
 func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
-	return c.opened(ctx, p, boot.MigrateNothing, func(st *store.Store) error {
+	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
 		var schema *store.SchemaError
 		if err := st.CheckSchema(ctx); errors.As(err, &schema) && schema.Have > schema.Want {
 			return err
@@ -72,9 +77,9 @@ func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
 			return err
 		}
 		if len(applied) == 0 {
-			_, err = fmt.Fprintln(p.Stdout, "The schema is up to date; there was nothing to do.")
+			_, err = fmt.Fprintln(p.Stdout, "The schema was already up to date; nothing to do.")
 		} else {
-			_, err = fmt.Fprintf(p.Stdout, "The schema is up to date; migrations applied: %v.\n", applied)
+			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; migrations applied: %v.\n", applied)
 		}
 		return err
 	})

@@ -16,34 +16,34 @@ import (
 )
 
 type orgCommands struct {
-	Create          orgCreate          `cmd:"" help:"Make an organisation."`
-	List            orgList            `cmd:"" help:"List the organisations."`
+	Create          orgCreate          `cmd:"" help:"Create an organisation."`
+	List            orgList            `cmd:"" help:"List all organisations."`
 	SetTier         orgSetTier         `cmd:"" help:"Change an organisation's tier."`
 	SetSubscription orgSetSubscription `cmd:"" help:"Change an organisation's subscription."`
 }
 
-// identifier is an id among the arguments.
+// identifier is an argument that is an id.
 type identifier struct{ uuid.UUID }
 
-// UnmarshalText reads an id; the error quotes what was given.
+// UnmarshalText parses an id. The error quotes the text.
 func (i *identifier) UnmarshalText(text []byte) error {
 	if err := i.UUID.UnmarshalText(text); err != nil {
-		return fmt.Errorf("%q is no id: it must be like 01900000-0000-7000-8000-000000000000", text)
+		return fmt.Errorf("%q is not a valid id: an id looks like 01900000-0000-7000-8000-000000000000", text)
 	}
 	return nil
 }
 
 type orgCreate struct {
-	operator
-	Name         string `required:"" placeholder:"NAME" help:"What it is called, 1 to 100 characters."`
+	databaseCommand
+	Name         string `required:"" placeholder:"NAME" help:"Name of the organisation, 1 to 100 characters."`
 	Tier         string `default:"premium" enum:"limited,basic,premium" placeholder:"TIER" help:"limited, basic or premium."`
 	Subscription string `default:"active" enum:"active,none" placeholder:"STATE" help:"active, or none for the free plan."`
-	JSON         bool   `name:"json" help:"Answer with JSON: {\"organisation_id\"}."`
+	JSON         bool   `name:"json" help:"Print JSON: {\"organisation_id\"}."`
 }
 
-// Run makes the organisation.
+// Run creates the organisation.
 func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
-	return c.with(ctx, p, func(st *store.Store) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
 		o, err := st.CreateOrganisation(ctx, c.Name, store.Tier(c.Tier), store.Subscription(c.Subscription))
 		if err != nil {
 			return err
@@ -53,15 +53,15 @@ func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
 				ID uuid.UUID `json:"organisation_id"`
 			}{o.ID})
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s made: %s (tier %s, subscription %s)\nIts first token: reeltally token create --org %s --name NAME\n",
+		_, err = fmt.Fprintf(p.Stdout, "Created organisation %s: %s (tier %s, subscription %s)\nTo create a token for it, run: reeltally token create --org %s --name NAME\n",
 			o.Name, o.ID, o.Tier, o.Subscription, o.ID)
 		return err
 	})
 }
 
 type orgList struct {
-	operator
-	JSON bool `name:"json" help:"Answer with JSON: a list of objects."`
+	databaseCommand
+	JSON bool `name:"json" help:"Print JSON: a list of objects."`
 }
 
 type orgJSON struct {
@@ -72,9 +72,9 @@ type orgJSON struct {
 	CreatedAt    time.Time          `json:"created_at"`
 }
 
-// Run lists the organisations, the oldest first.
+// Run lists the organisations, oldest first.
 func (c *orgList) Run(ctx context.Context, p boot.Process) error {
-	return c.with(ctx, p, func(st *store.Store) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
 		orgs, err := st.Organisations(ctx)
 		if err != nil {
 			return err
@@ -95,74 +95,75 @@ func (c *orgList) Run(ctx context.Context, p boot.Process) error {
 }
 
 type orgSetTier struct {
-	operator
+	databaseCommand
 	boot.Logging
-	ID   identifier `arg:"" help:"The organisation."`
+	ID   identifier `arg:"" help:"Id of the organisation."`
 	Tier string     `arg:"" enum:"limited,basic,premium" help:"limited, basic or premium."`
 }
 
 // Run changes the tier.
 func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
-	return c.with(ctx, p, func(st *store.Store) error {
-		err := moving(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		err := withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
 			return st.SetTier(ctx, c.ID.UUID, store.Tier(c.Tier), progress)
 		})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s has tier %s now.\n", c.ID, c.Tier)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s now has tier %s.\n", c.ID, c.Tier)
 		return err
 	})
 }
 
 type orgSetSubscription struct {
-	operator
+	databaseCommand
 	boot.Logging
-	ID           identifier `arg:"" help:"The organisation."`
+	ID           identifier `arg:"" help:"Id of the organisation."`
 	Subscription string     `arg:"" enum:"active,none" help:"active, or none for the free plan."`
 }
 
 // Run changes the subscription.
 func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
-	return c.with(ctx, p, func(st *store.Store) error {
-		err := moving(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		err := withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
 			return st.SetSubscription(ctx, c.ID.UUID, store.Subscription(c.Subscription), progress)
 		})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s has subscription %s now.\n", c.ID, c.Subscription)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s now has subscription %s.\n", c.ID, c.Subscription)
 		return err
 	})
 }
 
-// moving shows how far a change has come that moves an organisation's targets to another lane; where that is done at once it
-// shows nothing.
-func moving(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
-	var show *progress
+// withProgress shows the progress of a change that moves an organisation's targets to another lane. If the change takes only one step,
+// withProgress shows nothing.
+func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
+	var bar *progress
 	err := change(func(done, total int64) {
-		if show == nil && done < total {
-			show = newProgress(w, logger, "lanes", "targets", total)
+		if bar == nil && done < total {
+			bar = newProgress(w, logger, "lanes", "targets", total)
 		}
-		if show != nil {
-			show.set(ctx, done, 0)
+		if bar != nil {
+			bar.set(ctx, done, 0)
 		}
 	})
-	if show != nil {
-		show.end(ctx)
+	if bar != nil {
+		bar.finish(ctx)
 	}
 	return err
 }
 
+// writeJSON writes v as one line of JSON.
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
-// writeTable writes rows in columns, the first row being the heading.
+// writeTable writes rows in aligned columns. The first row is the heading.
 func writeTable(w io.Writer, rows [][]any) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {

@@ -14,69 +14,72 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// progress shows how far a long task is: by a bar at a terminal, else by a line in the log now and then.
+// progress shows the progress of a long task: as a bar at a terminal, otherwise as a log line every logInterval.
 type progress struct {
-	log    *slog.Logger
-	task   string
-	unit   string
-	began  time.Time
-	logged time.Time
-	total  int64        // 0 while it is not known
-	before int          // points of the organisations that are done
-	points atomic.Int64 // all, 0 where the task counts none; the bar reads it when it likes
-	bars   *mpb.Progress
-	bar    *mpb.Bar
+	log          *slog.Logger
+	task         string
+	unit         string
+	start        time.Time
+	lastLog      time.Time
+	total        int64        // in units; 0 if unknown
+	pointsBefore int          // points of the organisations that are finished
+	points       atomic.Int64 // points in all, 0 if the task does not count points; atomic because the bar reads it from its own goroutine
+	bars         *mpb.Progress
+	bar          *mpb.Bar
 }
 
-const logEvery = 10 * time.Second
+const logInterval = 10 * time.Second
 
+// newProgress returns the progress of a task of total units. It shows a bar if w is a terminal.
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
-	s := &progress{log: logger, task: task, unit: unit, began: time.Now(), logged: time.Now(), total: total}
-	if boot.Terminal(w) {
-		s.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(64))
-		s.bar = s.bars.AddBar(total,
+	p := &progress{log: logger, task: task, unit: unit, start: time.Now(), lastLog: time.Now(), total: total}
+	if boot.IsTerminal(w) {
+		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(64))
+		p.bar = p.bars.AddBar(total,
 			mpb.PrependDecorators(decor.Name(task+" "), decor.CountersNoUnit("%d of %d "+unit)),
 			mpb.AppendDecorators(decor.Any(func(st decor.Statistics) string {
-				if s.points.Load() == 0 {
-					return s.left(st.Current).String() + " left"
+				if p.points.Load() == 0 {
+					return p.timeLeft(st.Current).String() + " left"
 				}
-				return fmt.Sprintf("%.0f points/s, %s left", s.rate(), s.left(st.Current))
+				return fmt.Sprintf("%.0f points/s, %s left", p.pointRate(), p.timeLeft(st.Current))
 			})))
 	}
-	return s
+	return p
 }
 
-func (s *progress) rate() float64 {
-	return float64(s.points.Load()) / max(time.Since(s.began).Seconds(), 0.001)
+// pointRate returns the points per second since the start.
+func (p *progress) pointRate() float64 {
+	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-func (s *progress) left(done int64) time.Duration {
-	if done == 0 || s.total == 0 {
+// timeLeft estimates the time left after done units. It returns 0 if the time cannot be estimated yet.
+func (p *progress) timeLeft(done int64) time.Duration {
+	if done == 0 || p.total == 0 {
 		return 0
 	}
-	return (time.Duration(float64(time.Since(s.began)) * float64(s.total-done) / float64(done))).Round(time.Second)
+	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set tells how much is done in all, and how many points of the organisation that is being filled.
-func (s *progress) set(ctx context.Context, done int64, points int) {
-	s.points.Store(int64(s.before + points))
+// set shows that done units are finished in all, with so many points in the current organisation.
+func (p *progress) set(ctx context.Context, done int64, points int) {
+	p.points.Store(int64(p.pointsBefore + points))
 	switch {
-	case s.bar != nil:
-		s.bar.SetCurrent(done)
-	case time.Since(s.logged) >= logEvery:
-		s.logged = time.Now()
-		s.log.InfoContext(ctx, "progress", "task", s.task, "done", done, "of", s.total, "unit", s.unit, "points_per_second", int(s.rate()), "left", s.left(done).String())
+	case p.bar != nil:
+		p.bar.SetCurrent(done)
+	case time.Since(p.lastLog) >= logInterval:
+		p.lastLog = time.Now()
+		p.log.InfoContext(ctx, "progress", "task", p.task, "done", done, "of", p.total, "unit", p.unit, "points_per_second", int(p.pointRate()), "left", p.timeLeft(done).String())
 	}
 }
 
-// next goes on with the next organisation.
-func (s *progress) next() { s.before = int(s.points.Load()) }
+// nextOrganisation starts counting the points of the next organisation.
+func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
-// end gives the terminal back and logs what it came to.
-func (s *progress) end(ctx context.Context) {
-	if s.bar != nil {
-		s.bar.Abort(false)
-		s.bars.Wait()
+// finish removes the bar and logs the totals.
+func (p *progress) finish(ctx context.Context) {
+	if p.bar != nil {
+		p.bar.Abort(false)
+		p.bars.Wait()
 	}
-	s.log.InfoContext(ctx, "ended", "task", s.task, "points", s.points.Load(), "elapsed", time.Since(s.began).Round(time.Millisecond).String(), "points_per_second", int(s.rate()))
+	p.log.InfoContext(ctx, "ended", "task", p.task, "points", p.points.Load(), "elapsed", time.Since(p.start).Round(time.Millisecond).String(), "points_per_second", int(p.pointRate()))
 }

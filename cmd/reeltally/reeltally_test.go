@@ -19,13 +19,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The limiter's counter in memory is swept by a goroutine that ends when the counter is collected as garbage.
+	// The limiter's in-memory counter has a cleaner goroutine. It ends when the counter is garbage-collected.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
-const soon = 30 * time.Second
+const startTimeout = 30 * time.Second
 
-// operatorAt returns a function that runs the tool on a database to its end and expects it to succeed.
+// operatorAt returns a function that runs reeltally on a database and returns its output. It fails the test if the command fails.
 func operatorAt(t *testing.T, url string) func(args ...string) string {
 	t.Helper()
 	return func(args ...string) string {
@@ -37,23 +37,23 @@ func operatorAt(t *testing.T, url string) func(args ...string) string {
 	}
 }
 
-// fields decodes one JSON object and says which members it has.
-func fields(t *testing.T, text string) map[string]any {
+// parseObject decodes a line with one JSON object.
+func parseObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &v))
-	require.Equal(t, 1, strings.Count(text, "\n"), "one line")
+	require.Equal(t, 1, strings.Count(text, "\n"), "the JSON is one line")
 	return v
 }
 
-func TestOrg_livesThroughTheTool(t *testing.T) {
+func TestOrg_createChangeList(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t, engine)
 			operator := operatorAt(t, url)
-			made := fields(t, operator("org", "create", "--name", "Über & Co", "--tier", "basic", "--subscription", "none", "--json"))
+			made := parseObject(t, operator("org", "create", "--name", "Über & Co", "--tier", "basic", "--subscription", "none", "--json"))
 			require.Len(t, made, 1)
 			id := made["organisation_id"].(string)
 			require.NoError(t, uuid.Validate(id))
@@ -72,12 +72,12 @@ func TestOrg_livesThroughTheTool(t *testing.T) {
 }
 
 // Spec: 5-04
-func TestToken_livesThroughTheTool(t *testing.T) {
+func TestToken_createListRevoke(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	operator := operatorAt(t, db.URL)
-	org := fields(t, operator("org", "create", "--name", "N", "--json"))["organisation_id"].(string)
-	made := fields(t, operator("token", "create", "--org", org, "--name", "Reader", "--scopes", "read", "--expires", "720h", "--json"))
+	org := parseObject(t, operator("org", "create", "--name", "N", "--json"))["organisation_id"].(string)
+	made := parseObject(t, operator("token", "create", "--org", org, "--name", "Reader", "--scopes", "read", "--expires", "720h", "--json"))
 	require.Len(t, made, 2)
 	secret, id := made["token"].(string), made["id"].(string)
 	identity, err := db.Authenticate(t.Context(), secret)
@@ -88,14 +88,14 @@ func TestToken_livesThroughTheTool(t *testing.T) {
 
 	shown := operator("token", "create", "--org", org, "--name", "Both")
 	first, _, _ := strings.Cut(shown, "\n")
-	require.True(t, store.WellFormedToken(first), "the first line is the token alone: %q", shown)
+	require.True(t, store.WellFormedToken(first), "the first line is only the token: %q", shown)
 	require.Contains(t, shown, "valid until it is revoked")
 
 	listed := operator("token", "list", "--org", org)
 	require.Regexp(t, id+`\s+Reader\s+read\s+valid`, listed)
 	require.NotContains(t, listed, "rt_")
 	require.Contains(t, operator("token", "revoke", id), "is revoked")
-	require.Contains(t, operator("token", "revoke", id), "is revoked", "again is no error")
+	require.Contains(t, operator("token", "revoke", id), "is revoked", "revoking twice is allowed")
 	_, err = db.Authenticate(t.Context(), secret)
 	require.ErrorIs(t, err, store.ErrTokenRevoked)
 	var tokens []tokenJSON
@@ -107,10 +107,10 @@ func TestToken_livesThroughTheTool(t *testing.T) {
 	require.Equal(t, []store.Scope{store.ScopeRead, store.ScopeWrite}, tokens[1].Scopes)
 }
 
-func TestCommands_sayWhatIsWrong(t *testing.T) {
+func TestCommands_errorNamesInvalidArgument(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
-	nobody := store.NewID().String()
+	unknownID := store.NewID().String()
 	for _, c := range []struct {
 		args   string
 		status int
@@ -121,26 +121,26 @@ func TestCommands_sayWhatIsWrong(t *testing.T) {
 		{"org create --name N --tier gold", 2, []string{"--tier", `"premium"`, `"gold"`}},
 		{"org create --name N --subscription maybe", 2, []string{"--subscription", `"maybe"`}},
 		{"org set-tier nonsense basic", 2, []string{"nonsense"}},
-		{"org set-tier " + nobody + " gold", 2, []string{`"gold"`}},
-		{"org set-tier " + nobody + " basic", 1, []string{"no such organisation", nobody}},
-		{"org set-subscription " + nobody + " none", 1, []string{"no such organisation", nobody}},
-		{"token create --name N --org " + nobody, 1, []string{"no such organisation", nobody}},
-		{"token create --name N --org " + nobody + " --scopes admin", 2, []string{"--scopes", `"admin"`, "read, write"}},
-		{"token create --name N --org " + nobody + " --expires=-1h", 2, []string{"--expires", "-1h"}},
-		{"token create --name N --org " + nobody + " --expires soon", 2, []string{"--expires", `"soon"`}},
-		{"token list --org " + nobody, 1, []string{"no such organisation"}},
-		{"token revoke " + nobody, 1, []string{"no such token"}},
+		{"org set-tier " + unknownID + " gold", 2, []string{`"gold"`}},
+		{"org set-tier " + unknownID + " basic", 1, []string{"no such organisation", unknownID}},
+		{"org set-subscription " + unknownID + " none", 1, []string{"no such organisation", unknownID}},
+		{"token create --name N --org " + unknownID, 1, []string{"no such organisation", unknownID}},
+		{"token create --name N --org " + unknownID + " --scopes admin", 2, []string{"--scopes", `"admin"`, "read, write"}},
+		{"token create --name N --org " + unknownID + " --expires=-1h", 2, []string{"--expires", "-1h"}},
+		{"token create --name N --org " + unknownID + " --expires soon", 2, []string{"--expires", `"soon"`}},
+		{"token list --org " + unknownID, 1, []string{"no such organisation"}},
+		{"token revoke " + unknownID, 1, []string{"no such token"}},
 		{"seed --videos 0", 2, []string{"--videos"}},
 		{"seed --days 731", 2, []string{"731", "1 to 730"}},
 		{"seed --orgs 0", 2, []string{"--orgs"}},
-		{"seed --orgs 2 --org " + nobody, 2, []string{"--org"}},
-		{"seed --org " + nobody, 1, []string{"no such organisation"}},
-		{"import --org " + nobody + " reeltally_test.go", 1, []string{"no such organisation", nobody}},
+		{"seed --orgs 2 --org " + unknownID, 2, []string{"--org"}},
+		{"seed --org " + unknownID, 1, []string{"no such organisation"}},
+		{"import --org " + unknownID + " reeltally_test.go", 1, []string{"no such organisation", unknownID}},
 		{"import --org Nobody reeltally_test.go", 1, []string{"no such organisation: Nobody"}},
 		{"import reeltally_test.go", 2, []string{"--org"}},
 		{"import --org N missing.csv", 1, []string{"missing.csv"}},
 		{"import --org N --map a=b reeltally_test.go", 2, []string{"--map", `"b"`, "views"}},
-		{"export --org " + nobody, 1, []string{"no such organisation", nobody}},
+		{"export --org " + unknownID, 1, []string{"no such organisation", unknownID}},
 		{"export --org N --format xml", 2, []string{"--format", `"xml"`, "jsonl"}},
 		{"export --org N --from 2026-02-30", 2, []string{"2026-02-30", "YYYY-MM-DD"}},
 		{"export --org N --from 2026-02-02 --to 2026-02-01", 2, []string{"--from", "2026-02-02", "--to"}},
@@ -161,7 +161,7 @@ func TestCommands_sayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestMigrate_bringsTheSchema(t *testing.T) {
+func TestMigrate_updatesSchema(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t, "postgres")
 	env := map[string]string{"REELTALLY_DATABASE_URL": url}
@@ -178,45 +178,45 @@ func TestMigrate_bringsTheSchema(t *testing.T) {
 	require.Contains(t, operator("migrate"), "nothing to do")
 }
 
-func TestLinks_answersLineByLine(t *testing.T) {
+func TestLinks_describesEachLine(t *testing.T) {
 	t.Parallel()
 	input := "https://youtu.be/dQw4w9WgXcQ\r\n\nno link\n" + strings.Repeat("x", 3<<20) + "\nhttps://www.tiktok.com/@A.b/video/7301234567890123456\nhttps://vm.tiktok.com/ZMabcdefg/"
 	status, stdout, _ := boottest.Run(t, run, strings.NewReader(input), nil, "links")
 	require.Zero(t, status)
-	nothing := `{"platform":null,"kind":null,"id":null,"handle":null,"canonical":null}`
+	noLink := `{"platform":null,"kind":null,"id":null,"handle":null,"canonical":null}`
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	require.Equal(t, []string{
 		`{"platform":"youtube","kind":"video","id":"dQw4w9WgXcQ","handle":null,"canonical":"https://www.youtube.com/watch?v=dQw4w9WgXcQ"}`,
-		nothing, nothing, nothing,
+		noLink, noLink, noLink,
 		`{"platform":"tiktok","kind":"video","id":"7301234567890123456","handle":"a.b","canonical":"https://www.tiktok.com/@a.b/video/7301234567890123456"}`,
 	}, lines[:5])
 	require.Contains(t, lines[5], `"kind":"short"`)
 	require.Len(t, lines, 6)
 }
 
-func TestLinks_answersBeforeItAsksForMore(t *testing.T) {
+func TestLinks_writesBeforeNextLineIsRead(t *testing.T) {
 	t.Parallel()
 	in, feed := io.Pipe()
 	p := boottest.Start(t, run, in, nil, "links")
 	for i := range 3 {
 		_, err := fmt.Fprintf(feed, "https://www.youtube.com/watch?v=dQw4w9WgXc%c\n", "QAE"[i])
 		require.NoError(t, err)
-		p.Stdout.Await(t, soon, "dQw4w9WgXc"+string("QAE"[i]))
+		p.Stdout.Await(t, startTimeout, "dQw4w9WgXc"+string("QAE"[i]))
 	}
 	require.NoError(t, feed.Close())
 	require.Zero(t, p.Wait())
 
 	in, feed = io.Pipe()
 	p = boottest.Start(t, run, in, nil, "links")
-	require.Equal(t, 1, p.Stop(), "links that were not read are missing")
-	require.Contains(t, p.Stderr.String(), "not whole")
+	require.Equal(t, 1, p.Stop(), "unread links are missing in the output")
+	require.Contains(t, p.Stderr.String(), "incomplete")
 	require.NoError(t, feed.Close())
 }
 
-func TestSandbox_printsItsSettingsAlone(t *testing.T) {
+func TestSandbox_printsOnlySettings(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
-	p.Stdout.Await(t, soon, "REELTALLY_SHORTLINK_BASE_URL=")
+	p.Stdout.Await(t, startTimeout, "REELTALLY_SHORTLINK_BASE_URL=")
 	settings := map[string]string{}
 	for line := range strings.Lines(p.Stdout.String()) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
@@ -227,7 +227,7 @@ func TestSandbox_printsItsSettingsAlone(t *testing.T) {
 	require.NotEmpty(t, settings["REELTALLY_VENDOR"])
 	require.NotEmpty(t, settings["REELTALLY_YOUTUBE_API_KEY"])
 	base := strings.TrimSuffix(settings["REELTALLY_SHORTLINK_BASE_URL"], "/shortlinks")
-	require.Contains(t, getText(t, base+"/_control/calls", ""), "youtube", "it answers once the settings are there")
+	require.Contains(t, getText(t, base+"/_control/calls", ""), "youtube", "the sandbox runs once the settings are printed")
 	require.Zero(t, p.Stop())
 }
 
@@ -236,25 +236,25 @@ func TestVersion_isPrinted(t *testing.T) {
 	require.Regexp(t, `^reeltally \S+\n$`, operatorAt(t, storetest.Empty(t, "sqlite"))("version"))
 }
 
-func TestSeed_isTheSameAgain(t *testing.T) {
+func TestSeed_isDeterministic(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
 	seedOnce := func() []string {
 		var ids []string
 		for line := range strings.Lines(seedInto(t, url, "--orgs", "2", "--videos", "20", "--days", "10", "--json")) {
-			ids = append(ids, fields(t, line)["organisation_id"].(string))
+			ids = append(ids, parseObject(t, line)["organisation_id"].(string))
 		}
 		return ids
 	}
 	ids := seedOnce()
 	require.Len(t, ids, 2)
-	require.Equal(t, ids, seedOnce(), "going on where nothing is left to do")
+	require.Equal(t, ids, seedOnce(), "the second run adds nothing")
 
-	org := fields(t, operatorAt(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
+	org := parseObject(t, operatorAt(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
 	require.Contains(t, seedInto(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")
 	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
 	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "only an empty organisation is filled")
+	require.Contains(t, stderr, "use an empty organisation")
 }
 
 func seedInto(t *testing.T, url string, args ...string) string {

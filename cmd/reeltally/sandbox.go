@@ -14,26 +14,28 @@ import (
 
 type sandboxCommand struct {
 	boot.Logging
-	Listen string `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"HOST:PORT of the sandbox; port 0 takes a free one."`
-	Seed   uint64 `default:"0" placeholder:"N" help:"Another number is another world."`
+	Listen string `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"HOST:PORT at which the sandbox listens. Port 0 means any free port."`
+	Seed   uint64 `default:"0" placeholder:"N" help:"Seed of the made-up data. Each seed gives different videos and accounts."`
 }
 
-// Run prints the settings, one a line and nothing else, once the sandbox can be reached, and answers until ctx ends.
+// Run starts the sandbox and serves it until ctx ends. Once the sandbox listens, Run prints the settings for the other programs, one a
+// line and nothing else.
 func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
-	defer func() { err = boot.UntilStopped(ctx, err) }()
+	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	logger := c.Logger(p.Stderr)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("the sandbox cannot listen at %s (--listen): %w", c.Listen, err)
+		return fmt.Errorf("the sandbox cannot listen on %s (--listen): %w", c.Listen, err)
 	}
 	box := newSandbox(c.Seed, logger)
 	if _, err := fmt.Fprintln(p.Stdout, strings.Join(box.Settings(boot.URL(l)), "\n")); err != nil {
 		return err
 	}
-	logger.InfoContext(ctx, "the sandbox answers", "address", boot.URL(l))
+	logger.InfoContext(ctx, "serving the sandbox", "address", boot.URL(l))
 	return boot.Serve(ctx, l, box.Handler(), logger)
 }
 
+// newSandbox returns a sandbox on the real clock.
 func newSandbox(seed uint64, logger *slog.Logger) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{Now: time.Now, Logger: logger, Seed: seed})
 }

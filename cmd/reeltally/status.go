@@ -11,18 +11,19 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 type statusCommand struct {
-	operator
+	databaseCommand
 	Sources collect.Config `embed:""`
-	JSON    bool           `name:"json" help:"Answer with JSON, as /status of a collector does."`
+	JSON    bool           `name:"json" help:"Print JSON, like /status of a collector."`
 }
 
-// Run tells how collecting goes.
+// Run prints the status of collecting.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
-	return c.with(ctx, p, func(st *store.Store) error {
-		sources, err := c.Sources.Configured(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		sources, err := c.Sources.ConfiguredSources(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
 		if err != nil {
 			return err
 		}
@@ -37,33 +38,34 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
+// writeStatus prints the status as three tables: queue, freshness, and sources with their budgets.
 func writeStatus(w io.Writer, s collect.Status, sources []collector.Source) error {
-	if _, err := fmt.Fprintf(w, "Collectors at work: %d\n\n", s.Collectors); err != nil {
+	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err
 	}
-	queue := [][]any{{"PLATFORM", "KIND", "LANE", "ACTIVE", "GONE", "PARKED", "FAILING", "DUE", "WAITING FOR"}}
+	queue := [][]any{{"PLATFORM", "KIND", "LANE", "ACTIVE", "GONE", "PARKED", "FAILING", "DUE", "OLDEST DUE FOR"}}
 	for _, q := range s.Queue {
-		queue = append(queue, []any{q.Platform, q.Kind, q.Lane, q.Targets["active"], q.Targets["gone"], q.Targets["parked"], q.Failing, q.Due, ago(q.OldestDueSeconds)})
+		queue = append(queue, []any{q.Platform, q.Kind, q.Lane, q.Targets["active"], q.Targets["gone"], q.Targets["parked"], q.Failing, q.Due, formatSeconds(q.OldestDueSeconds)})
 	}
-	fresh := [][]any{{"PLATFORM", "KIND", "TARGETS", "NEVER FETCHED", "HALF WITHIN", "95 % WITHIN", "99 % WITHIN"}}
+	freshness := [][]any{{"PLATFORM", "KIND", "TARGETS", "NEVER FETCHED", "50 % WITHIN", "95 % WITHIN", "99 % WITHIN"}}
 	for _, f := range s.Freshness {
-		fresh = append(fresh, []any{f.Platform, f.Kind, f.Targets, f.NeverFetched, within(f, f.P50), within(f, f.P95), within(f, f.P99)})
+		freshness = append(freshness, []any{f.Platform, f.Kind, f.Targets, f.NeverFetched, formatPercentile(f, f.P50), formatPercentile(f, f.P95), formatPercentile(f, f.P99)})
 	}
-	budgets := [][]any{{"SOURCE", "BUDGET", "USED", "LEFT", "RETURNS", "PAUSED UNTIL"}}
+	budgets := [][]any{{"SOURCE", "BUDGET", "USED", "LEFT", "RESETS AT", "PAUSED UNTIL"}}
 	for _, source := range s.Sources {
-		budgets = append(budgets, []any{source.Source, "", "", "", "", paused(source.Pause)})
+		budgets = append(budgets, []any{source.Source, "", "", "", "", formatPause(source.Pause)})
 		for _, b := range source.Budgets {
 			left := "no limit known"
 			if b.Left != nil {
 				left = strconv.FormatInt(*b.Left, 10)
 			}
-			budgets = append(budgets, []any{source.Source, b.Budget, b.Used, left, instant(b.ResetsAt), paused(b.Pause)})
+			budgets = append(budgets, []any{source.Source, b.Budget, b.Used, left, formatTime(b.ResetsAt), formatPause(b.Pause)})
 		}
 	}
 	if len(sources) == 0 {
-		budgets = append(budgets, []any{"no source is configured here: give this command the collector's settings to see budgets"})
+		budgets = append(budgets, []any{"no source is configured: run this command with the collector's settings to see the budgets"})
 	}
-	for i, table := range [][][]any{queue, fresh, budgets} {
+	for i, table := range [][][]any{queue, freshness, budgets} {
 		if i > 0 {
 			if _, err := fmt.Fprintln(w); err != nil {
 				return err
@@ -76,31 +78,33 @@ func writeStatus(w io.Writer, s collect.Status, sources []collector.Source) erro
 	return nil
 }
 
-func ago(seconds *float64) string {
+// formatSeconds formats a duration, or returns "-" for nil.
+func formatSeconds(seconds *float64) string {
 	if seconds == nil {
 		return "-"
 	}
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// within writes a percentile; one that lies beyond the oldest age that is counted is not to pass for none.
-func within(f collect.Freshness, percentile *float64) string {
+// formatPercentile formats a percentile. A nil percentile is shown as "> " and the largest age that is counted, or as "-" if no target
+// was fetched.
+func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
-		return "> " + ago(new(store.FreshWithin[len(store.FreshWithin)-1].Seconds()))
+		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
-	return ago(percentile)
+	return formatSeconds(percentile)
 }
 
-func instant(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
-func paused(p *collect.PauseStatus) string {
+func formatPause(p *collect.PauseStatus) string {
 	if p == nil {
 		return "-"
 	}
-	return instant(p.Until) + " (" + p.Class + ": " + p.Detail + ")"
+	return formatTime(p.Until) + " (" + p.Class + ": " + p.Detail + ")"
 }

@@ -13,21 +13,21 @@ import (
 )
 
 type tokenCommands struct {
-	Create tokenCreate `cmd:"" help:"Make a token. Its secret is shown this once."`
-	List   tokenList   `cmd:"" help:"List an organisation's tokens, without their secrets."`
-	Revoke tokenRevoke `cmd:"" help:"End a token for good, within a second everywhere."`
+	Create tokenCreate `cmd:"" help:"Create a token. Its secret is shown only once."`
+	List   tokenList   `cmd:"" help:"List an organisation's tokens without their secrets."`
+	Revoke tokenRevoke `cmd:"" help:"Revoke a token. It stops working on all servers within a second."`
 }
 
 type tokenCreate struct {
-	operator
-	Org     identifier    `required:"" placeholder:"ID" help:"The organisation that it speaks for."`
-	Name    string        `required:"" placeholder:"NAME" help:"What it is called, 1 to 100 characters."`
-	Scopes  string        `default:"read,write" placeholder:"SCOPES" help:"What it may do: read, write or both, separated by a comma."`
-	Expires time.Duration `placeholder:"DURATION" help:"How long it is valid, for example 720h; for ever without."`
-	JSON    bool          `name:"json" help:"Answer with JSON: {\"token\", \"id\"}."`
+	databaseCommand
+	Org     identifier    `required:"" placeholder:"ID" help:"Id of the organisation that the token belongs to."`
+	Name    string        `required:"" placeholder:"NAME" help:"Name of the token, 1 to 100 characters."`
+	Scopes  string        `default:"read,write" placeholder:"SCOPES" help:"Scopes of the token: read, write or read,write."`
+	Expires time.Duration `placeholder:"DURATION" help:"How long the token is valid, for example 720h. Without it, the token does not expire."`
+	JSON    bool          `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
 }
 
-// Run makes the token.
+// Run creates the token and prints it.
 func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	if c.Expires < 0 {
 		return boot.UsageError{Err: fmt.Errorf("--expires is %s; it must be longer than 0, for example 720h", c.Expires)}
 	}
-	return c.with(ctx, p, func(st *store.Store) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
 		t, secret, err := st.CreateToken(ctx, c.Org.UUID, c.Name, scopes, c.Expires)
 		if err != nil {
 			return err
@@ -47,12 +47,13 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 				ID    uuid.UUID `json:"id"`
 			}{secret, t.ID})
 		}
-		_, err = fmt.Fprintf(p.Stdout, "%s\nThis is token %s (%s), %s. It is shown this once: keep it where nobody else reads it.\n",
+		_, err = fmt.Fprintf(p.Stdout, "%s\nThis is token %s (%s), %s. It is shown only once. Keep it secret.\n",
 			secret, t.ID, t.Name, validity(t))
 		return err
 	})
 }
 
+// validity says how long the token is valid, for people.
 func validity(t store.Token) string {
 	if t.ExpiresAt == nil {
 		return "valid until it is revoked"
@@ -61,9 +62,9 @@ func validity(t store.Token) string {
 }
 
 type tokenList struct {
-	operator
-	Org  identifier `required:"" placeholder:"ID" help:"The organisation."`
-	JSON bool       `name:"json" help:"Answer with JSON: a list of objects."`
+	databaseCommand
+	Org  identifier `required:"" placeholder:"ID" help:"Id of the organisation."`
+	JSON bool       `name:"json" help:"Print JSON: a list of objects."`
 }
 
 type tokenJSON struct {
@@ -76,9 +77,9 @@ type tokenJSON struct {
 	LastUsedAt *time.Time    `json:"last_used_at"`
 }
 
-// Run lists the tokens, the oldest first.
+// Run lists the tokens, oldest first.
 func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
-	return c.with(ctx, p, func(st *store.Store) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
 		tokens, err := st.Tokens(ctx, c.Org.UUID)
 		if err != nil {
 			return err
@@ -100,13 +101,13 @@ func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 			case t.ExpiresAt != nil && *t.ExpiresAt <= now:
 				state = "expired"
 			}
-			rows = append(rows, []any{t.ID, t.Name, joined(t.Scopes), state, shown(&t.CreatedAt, ""), shown(t.ExpiresAt, "never"), shown(t.LastUsedAt, "never")})
+			rows = append(rows, []any{t.ID, t.Name, joinScopes(t.Scopes), state, formatInstant(&t.CreatedAt, ""), formatInstant(t.ExpiresAt, "never"), formatInstant(t.LastUsedAt, "never")})
 		}
 		return writeTable(p.Stdout, rows)
 	})
 }
 
-func joined(scopes []store.Scope) string {
+func joinScopes(scopes []store.Scope) string {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {
 		names[i] = string(s)
@@ -114,6 +115,7 @@ func joined(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
+// timeOf converts an instant to a time; nil stays nil.
 func timeOf(i *store.Instant) *time.Time {
 	if i == nil {
 		return nil
@@ -122,21 +124,22 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-func shown(i *store.Instant, none string) string {
+// formatInstant formats an instant, or returns ifNil if i is nil.
+func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
-		return none
+		return ifNil
 	}
 	return i.Time().Format(time.DateTime)
 }
 
 type tokenRevoke struct {
-	operator
-	ID identifier `arg:"" help:"The token's id, as the list shows it; not its secret."`
+	databaseCommand
+	ID identifier `arg:"" help:"Id of the token, as shown by token list. It is not the secret."`
 }
 
-// Run ends the token.
+// Run revokes the token.
 func (c *tokenRevoke) Run(ctx context.Context, p boot.Process) error {
-	return c.with(ctx, p, func(st *store.Store) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
 		if err := st.RevokeToken(ctx, c.ID.UUID); err != nil {
 			return err
 		}

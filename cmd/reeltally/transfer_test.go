@@ -16,37 +16,37 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestImport_andExportThroughTheTool(t *testing.T) {
+func TestImport_roundTripWithExport(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t, engine)
 			operator := operatorAt(t, url)
-			org := fields(t, operator("org", "create", "--name", "Über & Co", "--json"))["organisation_id"].(string)
+			org := parseObject(t, operator("org", "create", "--name", "Über & Co", "--json"))["organisation_id"].(string)
 			dir, day := t.TempDir(), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 			bad, out := filepath.Join(dir, "bad"), filepath.Join(dir, "out.csv")
 			text := fmt.Sprintf("URL,Date,Watch; count,Notes\nhttps://youtu.be/dQw4w9WgXcQ,%[1]s,7,\nhttps://youtu.be/dQw4w9WgXcQ,%[1]s,-7,\n", day)
-			piped := func(args ...string) (status int, stdout, stderr string) {
+			runImport := func(args ...string) (status int, stdout, stderr string) {
 				return boottest.Run(t, run, strings.NewReader(text), map[string]string{"REELTALLY_DATABASE_URL": url}, append([]string{"import", "-"}, args...)...)
 			}
-			status, _, stderr := piped("--org", org)
+			status, _, stderr := runImport("--org", org)
 			require.Equal(t, 1, status)
 			require.Contains(t, stderr, `"Watch; count" is not known`)
-			named := []string{"--org", "Über & Co", "--map", "Watch; count=views", "--map", "Notes="}
-			status, _, stderr = piped(named...)
+			withMap := []string{"--org", "Über & Co", "--map", "Watch; count=views", "--map", "Notes="}
+			status, _, stderr = runImport(withMap...)
 			require.Equal(t, 1, status)
 			require.Contains(t, stderr, "line 3: views is \"-7\"")
-			status, stdout, stderr := piped(append(named, "--skip-bad", bad, "--dry-run")...)
+			status, stdout, stderr := runImport(append(withMap, "--skip-bad", bad, "--dry-run")...)
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "nothing is written")
-			status, stdout, stderr = piped(append(named, "--skip-bad", bad, "--log-level", "info")...)
+			status, stdout, stderr = runImport(append(withMap, "--skip-bad", bad, "--log-level", "info")...)
 			require.Zero(t, status, stderr)
-			require.Contains(t, stdout, "1 rows left out, for the reasons in "+bad)
+			require.Contains(t, stdout, "1 rows left out: see the reasons in "+bad)
 			require.Contains(t, stderr, `"task":"writing"`)
 			left, err := os.ReadFile(bad)
 			require.NoError(t, err)
-			require.EqualValues(t, 3, fields(t, string(left))["line"])
+			require.EqualValues(t, 3, parseObject(t, string(left))["line"])
 
 			require.Contains(t, operator("export", "--org", "Über & Co"), fmt.Sprintf(",%s,%sT00:00:00Z,7,", day, day))
 			require.Contains(t, operator("export", "--org", org, "--to", day, "--format", "jsonl"), `"views":7,"likes":null`)
@@ -57,24 +57,24 @@ func TestImport_andExportThroughTheTool(t *testing.T) {
 			operator("org", "create", "--name", "Twin")
 			status, _, stderr = boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "export", "--org", "Twin")
 			require.Equal(t, 1, status)
-			require.Contains(t, stderr, `2 organisations are called "Twin"`)
+			require.Contains(t, stderr, `2 organisations are named "Twin"`)
 		})
 	}
 }
 
-// stopping tells a program to stop once it has written something.
-type stopping struct {
+// cancelOnWrite is a writer that calls cancel on the first write.
+type cancelOnWrite struct {
 	strings.Builder
-	stop context.CancelFunc
+	cancel context.CancelFunc
 }
 
-func (s *stopping) Write(p []byte) (int, error) {
-	s.stop()
-	return s.Builder.Write(p)
+func (w *cancelOnWrite) Write(p []byte) (int, error) {
+	w.cancel()
+	return w.Builder.Write(p)
 }
 
-// Half an export on standard output must not pass for a whole one: `export > backup.csv && upload`.
-func TestExport_stoppedHalfWayFails(t *testing.T) {
+// An interrupted export to standard output must fail, so that `export > backup.csv && upload` does not upload an incomplete file.
+func TestExport_failsIfInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -87,36 +87,36 @@ func TestExport_stoppedHalfWayFails(t *testing.T) {
 				fmt.Fprintf(&text, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", n, time.Now().UTC().Format(time.DateOnly), n)
 			}
 			env := map[string]string{"REELTALLY_DATABASE_URL": url}
-			status, _, complaint := boottest.Run(t, run, strings.NewReader(text.String()), env, "import", "--org", "N", "-")
-			require.Zero(t, status, complaint)
+			status, _, importErr := boottest.Run(t, run, strings.NewReader(text.String()), env, "import", "--org", "N", "-")
+			require.Zero(t, status, importErr)
 			ctx, stop := context.WithCancel(t.Context())
-			out := &stopping{stop: stop}
-			status = boot.Status(ctx, boot.Process{Name: "reeltally", Args: []string{"export", "--org", "N"}, Stdout: out, Stderr: &stderr,
+			out := &cancelOnWrite{cancel: stop}
+			status = boot.Run(ctx, boot.Process{Name: "reeltally", Args: []string{"export", "--org", "N"}, Stdout: out, Stderr: &stderr,
 				Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run)
 			require.Less(t, strings.Count(out.String(), "\n"), 451)
 			require.Equal(t, 1, status)
-			require.Contains(t, stderr.String(), "not whole")
+			require.Contains(t, stderr.String(), "the output is incomplete")
 		})
 	}
 }
 
-// In the containers nothing can be written but what is said here, and an import has to sort its rows somewhere; doctor and
-// status tell of the collector's sources only where they are told of them.
-func TestCompose_givesTheToolWhatItNeeds(t *testing.T) {
+// The containers are read-only, so the reeltally container needs a temporary folder, in which imports sort rows. It also needs the
+// collector's settings, so that doctor and status can check the sources.
+func TestCompose_configuresOperatorContainer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
 	require.NoError(t, err)
 	service := func(name string) string {
 		_, rest, found := strings.Cut(string(text), "\n  "+name+":\n")
 		require.True(t, found, name)
-		of := ""
+		text := ""
 		for line := range strings.Lines(rest) {
 			if !strings.HasPrefix(line, "    ") {
 				break
 			}
-			of += line
+			text += line
 		}
-		return of
+		return text
 	}
 	require.Contains(t, string(text), "\n  read_only: true\n")
 	require.Contains(t, service("reeltally"), "\n    tmpfs: [\"/tmp:")
@@ -124,31 +124,31 @@ func TestCompose_givesTheToolWhatItNeeds(t *testing.T) {
 	require.Contains(t, service("reeltally"), "\n    env_file: [.env]")
 }
 
-// Short links are resolved, once each, also those of a file that is only looked at.
+// Each short link is resolved once, even in a dry run.
 func TestImport_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
-	_, base, _ := strings.Cut(p.Stdout.Await(t, soon, "REELTALLY_SHORTLINK_BASE_URL="), "=")
+	_, base, _ := strings.Cut(p.Stdout.Await(t, startTimeout, "REELTALLY_SHORTLINK_BASE_URL="), "=")
 	url := storetest.NewURL(t, "sqlite")
 	operatorAt(t, url)("org", "create", "--name", "N")
 	day := time.Now().UTC().Format(time.DateOnly)
-	imported := func(short, base, flag string) (status int, stdout, stderr string) {
+	importLink := func(short, base, flag string) (status int, stdout, stderr string) {
 		text := fmt.Sprintf("link,date,views\n%[1]s,%[2]s,1\n%[1]s,%[2]s,1\n", short, day)
 		return boottest.Run(t, run, strings.NewReader(text), map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_SHORTLINK_BASE_URL": base},
 			"import", "--org", "N", flag, "-")
 	}
-	for n := range 100 { // some lead to an account, or nowhere
+	for n := range 100 { // some short links lead to an account or do not exist
 		short := fmt.Sprintf("https://vm.tiktok.com/ZMabcd%03d/", n)
-		status, stdout, _ := imported(short, base, "--dry-run")
+		status, stdout, _ := importLink(short, base, "--dry-run")
 		if status != 0 {
 			continue
 		}
-		require.Contains(t, stdout, "1 of them new")
-		const nobody = "http://127.0.0.1:1"
-		status, stdout, stderr := imported(short, nobody, "--json")
+		require.Contains(t, stdout, "1 new videos")
+		const unreachable = "http://127.0.0.1:1"
+		status, stdout, stderr := importLink(short, unreachable, "--json")
 		require.Zero(t, status, stderr)
-		require.Contains(t, stdout, `"new":1`, "what it leads to is known by now")
-		status, _, stderr = imported("https://vm.tiktok.com/ZMefghijk/", nobody, "--json")
+		require.Contains(t, stdout, `"new":1`, "the target is read from the database")
+		status, _, stderr = importLink("https://vm.tiktok.com/ZMefghijk/", unreachable, "--json")
 		require.Equal(t, 1, status)
 		require.Contains(t, stderr, "https://vm.tiktok.com/ZMefghijk/")
 		require.Zero(t, p.Stop())

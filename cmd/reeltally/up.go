@@ -26,28 +26,28 @@ type upCommand struct {
 	boot.Metrics
 	serve.Config
 	Sources collect.Config `embed:""`
-	DataDir string         `setting:"REELTALLY_DATA_DIR" placeholder:"FOLDER" help:"Where the demo organisation's token is kept, readable for you alone; without it, beside the SQLite file, or in data."`
+	DataDir string         `setting:"REELTALLY_DATA_DIR" placeholder:"FOLDER" help:"Folder for the file with the demo organisation's token, which only you can read. Without it, the folder of the SQLite file, or data with PostgreSQL."`
 }
 
-// Help says what kong prints below the flags.
+// Help returns the text that kong prints below the flags.
 func (upCommand) Help() string {
-	return "Sources without a key are stood in for by the sandbox, whose numbers are made up; beside a source of TikTok's own that has one, only YouTube is. SIGINT (Ctrl-C) or SIGTERM stops all of it in order."
+	return "The sandbox replaces each platform for which no source is configured. Its numbers are made up. SIGINT (Ctrl-C) or SIGTERM stops the program in order."
 }
 
-// Run starts everything in one process, says how to use it, and stops in order when ctx ends: first the API once its
-// requests are answered, then the collector once nothing is in its hands, then the sandbox.
+// Run starts sandbox, collector and API in one process and prints how to use them. When ctx ends, Run stops them in order: the API after
+// its running requests, then the collector after its claims, then the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
-	defer func() { err = boot.UntilStopped(ctx, err) }()
+	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
 		return err
 	}
-	c.StoreTimeout = collect.StoreTimeout // of the collector; requests have their own deadline
+	c.StoreTimeout = collect.StoreTimeout // for the collector; API requests have their own deadline
 	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
-	if u.store, err = c.Open(ctx, u.log, boot.MigrateAll); err != nil {
+	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.store.Close()) }()
-	parts, err := u.parts(ctx)
+	services, err := u.services(ctx)
 	defer func() { err = errors.Join(err, u.closeListeners()) }()
 	if err != nil {
 		return err
@@ -56,10 +56,10 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := u.welcome(p.Stdout, demo); err != nil {
+	if err := u.printWelcome(p.Stdout, demo); err != nil {
 		return err
 	}
-	if err := boot.Together(ctx, parts...); err != nil {
+	if err := boot.RunAll(ctx, services...); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.Stdout, "\nStopped.")
@@ -69,58 +69,58 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 // up is one run of the command.
 type up struct {
 	*upCommand
-	log       *slog.Logger
-	registry  *prometheus.Registry
-	store     *store.Store
-	listeners []net.Listener
-	api       *serve.API
-	box       *sandbox.Sandbox
-	standsFor []link.Platform // the platforms whose numbers the sandbox makes up
+	log              *slog.Logger
+	registry         *prometheus.Registry
+	store            *store.Store
+	listeners        []net.Listener
+	api              *serve.API
+	sandboxServer    *sandbox.Sandbox
+	sandboxPlatforms []link.Platform // the platforms that the sandbox imitates
 }
 
-// parts opens every listener and puts the parts together, what others lean on first.
-func (u *up) parts(ctx context.Context) ([]boot.Part, error) {
-	var parts []boot.Part
+// services opens the listeners and returns the services: sandbox, collector, metrics, API. A service comes after those that it uses.
+func (u *up) services(ctx context.Context) ([]boot.Service, error) {
+	var services []boot.Service
 	if !u.Sources.HasYouTube() || !u.Sources.HasVendor() {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, fmt.Errorf("no free port for the sandbox: %w", err)
+			return nil, fmt.Errorf("cannot open a port for the sandbox: %w", err)
 		}
 		u.listeners = append(u.listeners, l)
 		u.useSandbox(boot.URL(l))
-		parts = append(parts, boot.Part{Name: "sandbox", Run: func(ctx context.Context) error {
-			return boot.Serve(ctx, l, u.box.Handler(), u.log)
+		services = append(services, boot.Service{Name: "sandbox", Run: func(ctx context.Context) error {
+			return boot.Serve(ctx, l, u.sandboxServer.Handler(), u.log)
 		}})
 	}
 	seeded, err := u.hasDemo(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Made-up numbers stay in the database also when every source is a real one now.
-	u.Sandbox = u.Sandbox || len(u.standsFor) > 0 || seeded
-	sources, err := u.Sources.Sources(u.store, u.log)
+	// A seeded database has made-up numbers even if every platform has a real source now.
+	u.Sandbox = u.Sandbox || len(u.sandboxPlatforms) > 0 || seeded
+	sources, err := u.Sources.RequireSources(u.store, u.log)
 	if err != nil {
 		return nil, err
 	}
-	collector, err := collect.Part(u.store, sources, u.registry, u.log)
+	collector, err := collect.NewService(u.store, sources, u.registry, u.log)
 	if err != nil {
 		return nil, err
 	}
-	parts = append(parts, collector)
-	metrics, wanted, err := u.Part(ctx, u.registry, collect.NewMonitor(u.store, sources, u.registry, u.log), u.log)
+	services = append(services, collector)
+	metrics, enabled, err := u.Service(ctx, u.registry, collect.NewMonitor(u.store, sources, u.registry, u.log), u.log)
 	if err != nil {
 		return nil, err
 	}
-	if wanted {
-		parts = append(parts, metrics)
+	if enabled {
+		services = append(services, metrics)
 	}
 	if u.api, err = serve.New(ctx, u.Config, u.store, u.registry, u.log); err != nil {
 		return nil, err
 	}
-	return append(parts, boot.Part{Name: "api", Run: u.api.Run}), nil
+	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
-// closeListeners gives back what a run that failed before it served had opened. Closing again is no error here.
+// closeListeners closes the listeners that were opened, in case Run fails before it serves. Listeners that are closed already are ignored.
 func (u *up) closeListeners() error {
 	var errs []error
 	for _, l := range u.listeners {
@@ -137,19 +137,19 @@ func (u *up) closeListeners() error {
 	return errors.Join(errs...)
 }
 
-// useSandbox points the sources that have no key at the sandbox, and short links as well unless the platforms that have
-// them are real.
+// useSandbox configures the sandbox as the source of each platform that has none. Short links go to the sandbox only if all platforms
+// with short links are imitated.
 func (u *up) useSandbox(address string) {
-	u.box = newSandbox(0, u.log)
+	u.sandboxServer = newSandbox(0, u.log)
 	settings := map[string]string{}
-	for _, s := range u.box.Settings(address) {
+	for _, s := range u.sandboxServer.Settings(address) {
 		name, value, _ := strings.Cut(s, "=")
 		settings[name] = value
 	}
 	if !u.Sources.HasYouTube() {
 		u.Sources.YouTubeAPIKey = boot.Secret(settings["REELTALLY_YOUTUBE_API_KEY"])
 		u.Sources.YouTubeBaseURL = settings["REELTALLY_YOUTUBE_BASE_URL"]
-		u.standsFor = append(u.standsFor, link.YouTube)
+		u.sandboxPlatforms = append(u.sandboxPlatforms, link.YouTube)
 	}
 	if u.Sources.HasVendor() {
 		return
@@ -157,26 +157,26 @@ func (u *up) useSandbox(address string) {
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
-	// Where a platform has a real source, made-up numbers must not step in for it.
-	var stranger []link.Platform
+	// If a platform has a real source, made-up numbers must not be used when the source fails.
+	var unconfigured []link.Platform
 	if !u.Sources.HasTikTok() {
-		stranger = append(stranger, link.TikTok)
+		unconfigured = append(unconfigured, link.TikTok)
 	}
 	if !u.Sources.HasInstagram() {
-		stranger = append(stranger, link.Instagram)
+		unconfigured = append(unconfigured, link.Instagram)
 	}
 	if !u.Sources.HasFacebook() {
-		stranger = append(stranger, link.Facebook)
+		unconfigured = append(unconfigured, link.Facebook)
 	}
-	u.Sources.VendorServes = stranger
-	u.standsFor = append(u.standsFor, stranger...)
-	if u.ShortLinkBaseURL == "" && len(stranger) == 3 { // a code that is made up is none that the real platform knows
+	u.Sources.VendorPlatforms = unconfigured
+	u.sandboxPlatforms = append(u.sandboxPlatforms, unconfigured...)
+	if u.ShortLinkBaseURL == "" && len(unconfigured) == 3 { // short links of a real platform must be resolved by the platform
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }
 
-// folder is where the demo's token is kept.
-func (u *up) folder() string {
+// dataDir returns the folder of the demo token's file.
+func (u *up) dataDir() string {
 	if u.DataDir != "" {
 		return u.DataDir
 	}
@@ -186,14 +186,14 @@ func (u *up) folder() string {
 	return "data"
 }
 
-// place says where the data is, without the password of a PostgreSQL.
-func (u *up) place() string {
+// dataLocation describes where the data is. It does not show the URL of a PostgreSQL database, which has a password.
+func (u *up) dataLocation() string {
 	path, ok := strings.CutPrefix(u.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {
-		return "in your PostgreSQL; the token is kept in " + filepath.Join(u.folder(), tokenFile)
+		return "in your PostgreSQL database; the token is in " + filepath.Join(u.dataDir(), tokenFile)
 	}
-	if whole, err := filepath.Abs(path); err == nil {
-		path = whole
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
 	}
-	return "in " + filepath.Dir(path) + string(os.PathSeparator) + ": delete that folder to begin anew"
+	return "in " + filepath.Dir(path) + string(os.PathSeparator) + "; delete that folder to start again"
 }

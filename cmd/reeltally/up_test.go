@@ -14,22 +14,22 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// started is what `up` has printed.
-type started struct {
+// startedUp is a running `up` command, with the address and token that it printed.
+type startedUp struct {
 	*boottest.Program
 	base, token string
 }
 
-func startUp(t *testing.T, env map[string]string) started {
+func startUp(t *testing.T, env map[string]string) startedUp {
 	t.Helper()
 	env["REELTALLY_LISTEN"] = "127.0.0.1:0"
 	p := boottest.Start(t, run, nil, env, "up")
-	p.Stdout.Await(t, soon, "Ctrl-C stops.")
-	_, base, _ := strings.Cut(p.Stdout.Await(t, soon, "ReelTally answers at "), " at ")
-	return started{p, base, strings.TrimSpace(p.Stdout.Await(t, soon, "  rt_"))}
+	p.Stdout.Await(t, startTimeout, "Ctrl-C stops.")
+	_, base, _ := strings.Cut(p.Stdout.Await(t, startTimeout, "ReelTally runs at "), " at ")
+	return startedUp{p, base, strings.TrimSpace(p.Stdout.Await(t, startTimeout, "  rt_"))}
 }
 
-func TestUp_keepsItsTokenAndItsData(t *testing.T) {
+func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -42,27 +42,27 @@ func TestUp_keepsItsTokenAndItsData(t *testing.T) {
 			dir := t.TempDir()
 			u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
 			require.Contains(t, u.Stdout.String(), "MADE UP by the sandbox")
-			count := func(u started) int {
+			countVideos := func(u startedUp) int {
 				var list struct{ Pagination struct{ Total int } }
 				require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/videos?limit=1", u.token)), &list))
 				return list.Pagination.Total
 			}
-			require.Equal(t, 60, count(u))
+			require.Equal(t, 60, countVideos(u))
 			require.Zero(t, u.Stop())
-			u.Stdout.Await(t, soon, "Stopped.")
-			require.Empty(t, u.Stderr.String(), "nothing to warn of")
+			u.Stdout.Await(t, startTimeout, "Stopped.")
+			require.Empty(t, u.Stderr.String(), "no warnings")
 
-			began := time.Now()
+			start := time.Now()
 			again := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
-			require.Less(t, time.Since(began), 5*time.Second)
+			require.Less(t, time.Since(start), 5*time.Second)
 			require.Equal(t, u.token, again.token)
-			require.Equal(t, 60, count(again))
+			require.Equal(t, 60, countVideos(again))
 			require.Zero(t, again.Stop())
 		})
 	}
 }
 
-func TestUp_keepsItsTokenToItself(t *testing.T) {
+func TestUp_tokenFileIsPrivateAndInvalidTokenReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "data", "reeltally.db")
@@ -85,11 +85,11 @@ func TestUp_keepsItsTokenToItself(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, []byte("nonsense\n"), 0o600))
 	third := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
-	require.NotEqual(t, second.token, third.token, "so is one that is none")
+	require.NotEqual(t, second.token, third.token, "an invalid token is replaced")
 	require.Zero(t, third.Stop())
 }
 
-func TestUp_usesARealSourceWhereThereIsAKey(t *testing.T) {
+func TestUp_usesRealSourceIfConfigured(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_YOUTUBE_API_KEY": "a-real-key",
 		"REELTALLY_LOG_LEVEL": "info"})
@@ -98,14 +98,14 @@ func TestUp_usesARealSourceWhereThereIsAKey(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/videos", u.token)), &list))
 	require.Len(t, list.Data, 60)
 	for _, v := range list.Data {
-		require.NotEqual(t, "youtube", v.Platform, "made-up videos are of platforms that the sandbox stands for")
+		require.NotEqual(t, "youtube", v.Platform, "no made-up videos of a platform with a real source")
 	}
 	require.Zero(t, u.Stop())
 	require.NotContains(t, u.Stderr.String(), "a-real-key")
 
 	tiktok := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_TIKTOK_BASE_URL": "http://127.0.0.1:1",
 		"REELTALLY_TIKTOK_CLIENT_KEY": "a-real-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "another", "REELTALLY_TIKTOK_REFRESH_TOKEN": "a-third"})
-	require.Contains(t, tiktok.Stdout.String(), "All numbers of youtube, instagram, facebook are MADE UP", "nothing made up stands in for a source that is real")
+	require.Contains(t, tiktok.Stdout.String(), "All numbers of youtube, instagram, facebook are MADE UP", "the sandbox does not imitate a platform with a real source")
 	require.Zero(t, tiktok.Stop())
 
 	meta := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_INSTAGRAM_ACCESS_TOKEN": "a-real-key",
@@ -122,13 +122,13 @@ func TestUp_usesARealSourceWhereThereIsAKey(t *testing.T) {
 	require.Zero(t, all.Stop())
 }
 
-func TestUp_saysThatThePortIsTaken(t *testing.T) {
+func TestUp_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
-	taken := strings.TrimPrefix(u.base, "http://")
-	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "up", "--listen", taken)
+	addressInUse := strings.TrimPrefix(u.base, "http://")
+	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "up", "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, taken+" is in use by another program: choose another address by --listen or REELTALLY_LISTEN")
+	require.Contains(t, stderr, addressInUse+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
 	require.Zero(t, u.Stop())
 }

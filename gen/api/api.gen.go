@@ -495,15 +495,15 @@ func (e VideoOrder) Valid() bool {
 	}
 }
 
-// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-// the password.
+// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+// password if `protected`.
 //
 // Example: private
 type Access string
 
-// Account Whoever posts videos. An account that is only linked from videos has `tracking_type: null`: what is known of it is what its videos tell.
-// The numbers are about its videos that are being tracked. Counts are null before the first successful fetch, where the platform does not give them, and
-// where the tier masks them; in the last case alone the object bears `metrics_masked: true`.
+// Account A profile that posts videos. An account that is only linked from videos has `tracking_type: null`, and its data comes from these
+// videos. The metrics cover its tracked videos. Counts are null before the first successful fetch, where the platform does not give them, and
+// where the tier masks them; only in the last case the object has `metrics_masked: true`.
 type Account struct {
 	// AccountID The id of the account.
 	AccountID openapi_types.UUID `json:"account_id"`
@@ -511,7 +511,7 @@ type Account struct {
 	// AccountLink The canonical link of the account.
 	AccountLink string `json:"account_link"`
 
-	// Bio What the account says about itself; null where it says nothing.
+	// Bio The text in the profile of the account; null if there is none.
 	Bio *string `json:"bio"`
 
 	// CheckedAt When the account itself was last fetched; null before the first time.
@@ -520,7 +520,7 @@ type Account struct {
 	// CreatedAt When the account was added.
 	CreatedAt string `json:"created_at"`
 
-	// DisplayUsername `username`, cut at the first `~`: what to show to people.
+	// DisplayUsername `username` up to the first `~`, for display.
 	//
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
@@ -540,7 +540,7 @@ type Account struct {
 	// LatestFollowersCount Latest followers or subscribers.
 	LatestFollowersCount *int64 `json:"latest_followers_count"`
 
-	// LatestFollowingCount How many it follows itself, latest.
+	// LatestFollowingCount Latest number of accounts that it follows.
 	LatestFollowingCount *int64 `json:"latest_following_count"`
 
 	// Link The link in the profile, as the platform gives it; null where there is none.
@@ -556,7 +556,7 @@ type Account struct {
 	// Example: 75190
 	MedianViews *float64 `json:"median_views"`
 
-	// MedianViewsNonZero The same over the videos that have any.
+	// MedianViewsNonZero Median of the latest views of its videos that have views.
 	//
 	// Example: 75190
 	MedianViewsNonZero *float64 `json:"median_views_non_zero"`
@@ -591,22 +591,22 @@ type Account struct {
 	// Removed Whether tracking was stopped.
 	Removed bool `json:"removed"`
 
-	// TotalBookmarks Their latest bookmarks together.
+	// TotalBookmarks Latest bookmarks of its tracked videos together.
 	TotalBookmarks *int64 `json:"total_bookmarks"`
 
-	// TotalComments Their latest comments together.
+	// TotalComments Latest comments of its tracked videos together.
 	TotalComments *int64 `json:"total_comments"`
 
-	// TotalLikes Their latest likes together.
+	// TotalLikes Latest likes of its tracked videos together.
 	TotalLikes *int64 `json:"total_likes"`
 
-	// TotalShares Their latest shares together.
+	// TotalShares Latest shares of its tracked videos together.
 	TotalShares *int64 `json:"total_shares"`
 
 	// TotalVideosTracked How many of its videos are being tracked; null only when the tier masks it.
 	TotalVideosTracked *int64 `json:"total_videos_tracked"`
 
-	// TotalViews Their latest views together.
+	// TotalViews Latest views of its tracked videos together.
 	TotalViews *int64 `json:"total_views"`
 
 	// TrackingType Which of its videos are tracked with it, as asked for when it was tracked; null when it never was.
@@ -614,26 +614,26 @@ type Account struct {
 	// Example: latest_30
 	TrackingType *string `json:"tracking_type"`
 
-	// Username The handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; the whole is what the interface takes. Empty
-	// as long as neither the link nor a fetch named it.
+	// Username The handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; requests take the whole handle. Empty
+	// until it is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio
 	Username string `json:"username"`
 }
 
-// AccountArray Accounts, in the asked order.
+// AccountArray Accounts, in the requested order.
 type AccountArray = []Account
 
 // AccountHistory Daily points, newest first.
 type AccountHistory = []AccountHistoryPoint
 
-// AccountHistoryPoint The numbers of an account as one UTC day ended. A count that the platform does not give is null.
+// AccountHistoryPoint The numbers of an account at the end of a UTC day. A count that the platform does not give is null.
 type AccountHistoryPoint struct {
-	// Bookmarks Their bookmarks together.
+	// Bookmarks Bookmarks of its tracked videos together.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Comments Their comments together.
+	// Comments Comments of its tracked videos together.
 	Comments *int64 `json:"comments"`
 
 	// Date The UTC day.
@@ -642,30 +642,30 @@ type AccountHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
-	// FetchedAt When it was asked; absent where that was not noted. Only with `include=quality`.
+	// FetchedAt When that source was asked; absent if it was not recorded. Only with `include=quality`.
 	FetchedAt *string `json:"fetched_at,omitempty"`
 
 	// Followers Followers or subscribers.
 	Followers *int64 `json:"followers"`
 
-	// Following How many it follows itself.
+	// Following Number of accounts that it follows.
 	Following *int64 `json:"following"`
 
-	// Likes Their likes together.
+	// Likes Likes of its tracked videos together.
 	Likes *int64 `json:"likes"`
 
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
-	// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
-	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
-	// Shares Their shares together.
+	// Shares Shares of its tracked videos together.
 	Shares *int64 `json:"shares"`
 
-	// Source Which source was the last to add to the day; absent where that was not noted. Only with `include=quality`.
+	// Source The source that was the last to change the point; absent if it was not recorded. Only with `include=quality`.
 	Source *string `json:"source,omitempty"`
 
 	// Videos How many of its videos were being tracked; null only when the tier masks it.
@@ -687,10 +687,10 @@ type AccountOrder string
 
 // AccountPage One page of accounts.
 type AccountPage struct {
-	// Data The accounts, in the asked order.
+	// Data The accounts, in the requested order.
 	Data []Account `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -706,16 +706,16 @@ type AccountVideoOrder string
 
 // AccountVideoPage One page of the videos of an account.
 type AccountVideoPage struct {
-	// Data The videos, in the asked order.
+	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
-// AddedAccounts What became of the collection.
+// AddedAccounts The result for the collection.
 type AddedAccounts struct {
-	// AccountsAdded How many of them were not in it before.
+	// AccountsAdded How many of them were not in the collection before.
 	AccountsAdded int32 `json:"accounts_added"`
 
 	// CollectionID The collection.
@@ -725,7 +725,7 @@ type AddedAccounts struct {
 	Success bool `json:"success"`
 }
 
-// AddedVideos What became of the collection.
+// AddedVideos The result for the collection.
 type AddedVideos struct {
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
@@ -733,11 +733,11 @@ type AddedVideos struct {
 	// Success Always true.
 	Success bool `json:"success"`
 
-	// VideosAdded How many of them were not in it before.
+	// VideosAdded How many of them were not in the collection before.
 	VideosAdded int32 `json:"videos_added"`
 }
 
-// Authentication Who a token is.
+// Authentication The identity of a token.
 type Authentication struct {
 	// Organisation An organisation.
 	Organisation Organisation `json:"organisation"`
@@ -751,8 +751,8 @@ type Authentication struct {
 
 // Collection A group of videos and accounts. A video names the collections that it is in as its labels.
 type Collection struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
@@ -761,13 +761,13 @@ type Collection struct {
 	// AccountCount Only with `include_counts=true`. The accounts in it that are not removed; null when the tier masks it.
 	AccountCount nullable.Nullable[int64] `json:"account_count,omitempty"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt string `json:"created_at"`
 
-	// CreatedBy The token that made it.
+	// CreatedBy The token that created the collection.
 	CreatedBy openapi_types.UUID `json:"created_by"`
 
-	// DisplaySettings How the share page looks; null when nothing is set. Members that are not named here are kept and given back as they are. At most
+	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 	// 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings"`
 
@@ -794,7 +794,7 @@ type Collection struct {
 	// OrganisationID The organisation that the record belongs to.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// ParentID The collection that it lies in; null at the root.
+	// ParentID The parent collection; null at the root.
 	ParentID *openapi_types.UUID `json:"parent_id"`
 
 	// VideoCount Only with `include_counts=true`. The videos in it that are not removed; null when the tier masks it.
@@ -803,10 +803,10 @@ type Collection struct {
 
 // CollectionAccountPage One page of the accounts of a collection.
 type CollectionAccountPage struct {
-	// Data The accounts, in the asked order.
+	// Data The accounts, in the requested order.
 	Data []Account `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -823,10 +823,10 @@ type CollectionList struct {
 	// Count How many collections this answer has. Absent with `paginated=true`.
 	Count *int32 `json:"count,omitempty"`
 
-	// Data The collections, in the asked order.
+	// Data The collections, in the requested order.
 	Data []Collection `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination *Pagination `json:"pagination,omitempty"`
 }
 
@@ -842,10 +842,10 @@ type CollectionVideoOrder string
 
 // CollectionVideoPage One page of the videos of a collection.
 type CollectionVideoPage struct {
-	// Data The videos, in the asked order.
+	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -857,10 +857,10 @@ type CollectionVideosRequest struct {
 	VideoIds []openapi_types.UUID `json:"video_ids"`
 }
 
-// CreateCollectionRequest A collection to be made.
+// CreateCollectionRequest A collection to create.
 type CreateCollectionRequest struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
@@ -876,20 +876,20 @@ type CreateCollectionRequest struct {
 	// Example: Launch
 	Name string `json:"name"`
 
-	// ParentID The collection that it lies in. Null and absent mean the root.
+	// ParentID The parent collection. Null and absent mean the root.
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
 }
 
-// CreatedCollection The collection that was made.
+// CreatedCollection The new collection.
 type CreatedCollection struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
 	Access Access `json:"access"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt string `json:"created_at"`
 
 	// ID Its id.
@@ -911,23 +911,23 @@ type DateRange struct {
 	Start *openapi_types.Date `json:"start"`
 }
 
-// DeletedCollection The collection that is gone.
+// DeletedCollection The deleted collection.
 type DeletedCollection struct {
-	// DeletedID The id that it had.
+	// DeletedID The id of the deleted collection.
 	DeletedID openapi_types.UUID `json:"deleted_id"`
 
 	// Success Always true.
 	Success bool `json:"success"`
 }
 
-// DisplaySettings How the share page looks; null when nothing is set. Members that are not named here are kept and given back as they are. At most
+// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 // 16 KiB.
 type DisplaySettings = json.RawMessage
 
 // EmptyObject An object without members.
 type EmptyObject = map[string]interface{}
 
-// EntryType What an entry of a bulk result is about.
+// EntryType Whether an entry of a bulk result is a video or an account.
 //
 // Example: video
 type EntryType string
@@ -937,7 +937,7 @@ type Fault struct {
 	// Code Stable.
 	Code string `json:"code"`
 
-	// Detail A plain sentence.
+	// Detail A message for people.
 	Detail string `json:"detail"`
 
 	// Location Where the fault is.
@@ -956,14 +956,14 @@ type FaultLocation string
 // HistoryInclude What a history point may have in addition.
 type HistoryInclude string
 
-// HistoryQuality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
-// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
-// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+// HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
-// Message A plain sentence about what was done.
+// Message A message about what was done, for people.
 type Message struct {
-	// Message The sentence.
+	// Message The message.
 	Message string `json:"message"`
 }
 
@@ -980,23 +980,23 @@ type Organisation struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Subscription `none` is the free plan: data is fetched for the first items of a bulk request alone.
+	// Subscription `none` is the free plan: data is fetched only for the first items of a bulk request.
 	Subscription OrganisationSubscription `json:"subscription"`
 
-	// Tier What it may see and how often it may ask.
+	// Tier Determines what the organisation can see and its rate limits.
 	Tier OrganisationTier `json:"tier"`
 }
 
-// OrganisationSubscription `none` is the free plan: data is fetched for the first items of a bulk request alone.
+// OrganisationSubscription `none` is the free plan: data is fetched only for the first items of a bulk request.
 type OrganisationSubscription string
 
-// OrganisationTier What it may see and how often it may ask.
+// OrganisationTier Determines what the organisation can see and its rate limits.
 type OrganisationTier string
 
 // OrganisationHistory Daily points, newest first.
 type OrganisationHistory = []OrganisationHistoryPoint
 
-// OrganisationHistoryPoint The sums of an organisation as one UTC day ended. They are null only when the tier masks them.
+// OrganisationHistoryPoint The sums of an organisation at the end of a UTC day. They are null only when the tier masks them.
 type OrganisationHistoryPoint struct {
 	// Accounts Accounts being tracked.
 	Accounts *int64 `json:"accounts"`
@@ -1016,7 +1016,7 @@ type OrganisationHistoryPoint struct {
 	// Followers Followers of its accounts.
 	Followers *int64 `json:"followers"`
 
-	// Following How many its accounts follow themselves.
+	// Following Number of accounts that its accounts follow.
 	Following *int64 `json:"following"`
 
 	// Likes Likes of its videos.
@@ -1038,7 +1038,7 @@ type OrganisationHistoryPoint struct {
 	Views *int64 `json:"views"`
 }
 
-// Pagination Where a page is in its list.
+// Pagination The position of a page in the list.
 type Pagination struct {
 	// Limit How many items a page has at most.
 	Limit int32 `json:"limit"`
@@ -1098,7 +1098,7 @@ type PlatformCounts struct {
 
 // Problem What went wrong (RFC 9457).
 type Problem struct {
-	// Code Stable; what programs look at.
+	// Code Stable; for use by programs.
 	Code string `json:"code"`
 
 	// Detail What is wrong with which value and what is allowed.
@@ -1156,7 +1156,7 @@ type RefreshNotDue struct {
 	// LatestUpdatedAt When it was last fetched; null for the tiers limited and basic, whose metrics are masked.
 	LatestUpdatedAt *string `json:"latest_updated_at"`
 
-	// Message A plain sentence.
+	// Message A message for people.
 	Message string `json:"message"`
 
 	// RefreshAfter When a fetch can be asked for again: 4 hours later; for the tiers limited and basic the full hour after that.
@@ -1171,9 +1171,9 @@ type RefreshVideoRequest struct {
 	Link string `json:"link"`
 }
 
-// RemovedAccounts What became of the collection.
+// RemovedAccounts The result for the collection.
 type RemovedAccounts struct {
-	// AccountsRemoved How many of them had been added to it.
+	// AccountsRemoved How many of them had been added to the collection.
 	AccountsRemoved int32 `json:"accounts_removed"`
 
 	// CollectionID The collection.
@@ -1183,7 +1183,7 @@ type RemovedAccounts struct {
 	Success bool `json:"success"`
 }
 
-// RemovedVideos What became of the collection.
+// RemovedVideos The result for the collection.
 type RemovedVideos struct {
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
@@ -1191,11 +1191,11 @@ type RemovedVideos struct {
 	// Success Always true.
 	Success bool `json:"success"`
 
-	// VideosRemoved How many of them had been added to it.
+	// VideosRemoved How many of them had been added to the collection.
 	VideosRemoved int32 `json:"videos_removed"`
 }
 
-// Statistics How much of something an organisation has.
+// Statistics How many videos or accounts an organisation has.
 type Statistics struct {
 	// ByPlatform The total, by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
@@ -1221,12 +1221,12 @@ type StopAccountsRequest struct {
 	Ids []string `json:"ids"`
 }
 
-// StopEntry What became of one entry.
+// StopEntry The result for one entry.
 type StopEntry struct {
 	// Code Only on failed entries. Stable.
 	Code *StopEntryCode `json:"code,omitempty"`
 
-	// Error Only on failed entries. A plain sentence.
+	// Error Only on failed entries. A message for people.
 	Error *string `json:"error,omitempty"`
 
 	// ID The id of the video or account, also for an entry that was sent as a link.
@@ -1235,7 +1235,7 @@ type StopEntry struct {
 	// Success Whether it is stopped.
 	Success bool `json:"success"`
 
-	// Type What an entry of a bulk result is about.
+	// Type Whether an entry of a bulk result is a video or an account.
 	//
 	// Example: video
 	Type EntryType `json:"type"`
@@ -1247,7 +1247,7 @@ type StopEntry struct {
 // StopEntryCode Only on failed entries. Stable.
 type StopEntryCode string
 
-// StopResult What became of each entry.
+// StopResult The result for each entry.
 type StopResult struct {
 	// Results One entry for each distinct video or account, in the order sent.
 	Results []StopEntry `json:"results"`
@@ -1296,10 +1296,10 @@ type TimeRange struct {
 
 // Token A token, without its secret.
 type Token struct {
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt string `json:"created_at"`
 
-	// ExpiresAt When it stops working; null when it does not.
+	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *string `json:"expires_at"`
 
 	// ID Its id.
@@ -1308,7 +1308,7 @@ type Token struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Scopes What it may do.
+	// Scopes The scopes of the token.
 	Scopes []TokenScopes `json:"scopes"`
 }
 
@@ -1328,8 +1328,8 @@ type TrackAccountRequest struct {
 	// Example: https://www.tiktok.com/@northwind.studio
 	Link string `json:"link"`
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on whatever is
-	// uploaded. `latest_30` when absent.
+	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
+	// uploads. `latest_30` when absent.
 	//
 	//
 	// Example: latest_30
@@ -1348,13 +1348,13 @@ type TrackAccountResult struct {
 	Error *string `json:"error,omitempty"`
 }
 
-// TrackAccountsEntry What became of one link.
+// TrackAccountsEntry The result for one link.
 type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
 	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
 	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
 	// sources that can tell while a link is being tracked; none does today.
 	//
@@ -1362,13 +1362,13 @@ type TrackAccountsEntry struct {
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
 
-	// Error Only on failed entries. A plain sentence.
+	// Error Only on failed entries. A message for people.
 	Error *string `json:"error,omitempty"`
 
 	// Retryable Only on failed entries. Whether sending the link again usually works.
 	Retryable *bool `json:"retryable,omitempty"`
 
-	// Status What became of a link.
+	// Status The result for a link.
 	//
 	// Example: tracked
 	Status TrackStatus `json:"status"`
@@ -1376,7 +1376,7 @@ type TrackAccountsEntry struct {
 	// Success True unless the status is `failed`.
 	Success bool `json:"success"`
 
-	// Type What an entry of a bulk result is about.
+	// Type Whether an entry of a bulk result is a video or an account.
 	//
 	// Example: video
 	Type EntryType `json:"type"`
@@ -1393,18 +1393,18 @@ type TrackAccountsRequest struct {
 	// LabelIds Collections that every account is put into. Null and empty mean none.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. A bad one fails on its own, so nothing is asked of an entry but that it is a string; one over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
 	Links []string `json:"links"`
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on whatever is
-	// uploaded. `latest_30` when absent.
+	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
+	// uploads. `latest_30` when absent.
 	//
 	//
 	// Example: latest_30
 	TrackingType *TrackingType `json:"tracking_type,omitempty"`
 }
 
-// TrackAccountsResult What became of each link.
+// TrackAccountsResult The result for each link.
 type TrackAccountsResult struct {
 	// PendingTmvQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
@@ -1421,19 +1421,19 @@ type TrackAccountsResult struct {
 	// TrackingEnqueued Whether data is being fetched for every saved item; false when nothing was saved, for more than 50 links, and beyond the preview allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
-	// Warnings Plain-language notes that did not fail the request.
+	// Warnings Messages about problems that did not make the request fail.
 	Warnings []string `json:"warnings"`
 }
 
 // TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
 // `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
 // sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
 
-// TrackStatus What became of a link.
+// TrackStatus The result for a link.
 //
 // Example: tracked
 type TrackStatus string
@@ -1482,10 +1482,10 @@ type TrackVideoResult struct {
 	VideoID openapi_types.UUID `json:"videoId"`
 }
 
-// TrackVideosEntry What became of one link.
+// TrackVideosEntry The result for one link.
 type TrackVideosEntry struct {
 	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
 	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
 	// sources that can tell while a link is being tracked; none does today.
 	//
@@ -1493,13 +1493,13 @@ type TrackVideosEntry struct {
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
 
-	// Error Only on failed entries. A plain sentence.
+	// Error Only on failed entries. A message for people.
 	Error *string `json:"error,omitempty"`
 
 	// Retryable Only on failed entries. Whether sending the link again usually works.
 	Retryable *bool `json:"retryable,omitempty"`
 
-	// Status What became of a link.
+	// Status The result for a link.
 	//
 	// Example: tracked
 	Status TrackStatus `json:"status"`
@@ -1507,7 +1507,7 @@ type TrackVideosEntry struct {
 	// Success True unless the status is `failed`.
 	Success bool `json:"success"`
 
-	// Type What an entry of a bulk result is about.
+	// Type Whether an entry of a bulk result is a video or an account.
 	//
 	// Example: video
 	Type EntryType `json:"type"`
@@ -1527,11 +1527,11 @@ type TrackVideosRequest struct {
 	// LabelIds Collections that every video is put into. Null and empty mean none.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. A bad one fails on its own, so nothing is asked of an entry but that it is a string; one over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
 	Links []string `json:"links"`
 }
 
-// TrackVideosResult What became of each link.
+// TrackVideosResult The result for each link.
 type TrackVideosResult struct {
 	// PendingTmvQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
@@ -1548,30 +1548,30 @@ type TrackVideosResult struct {
 	// TrackingEnqueued Whether data is being fetched for every saved item; false when nothing was saved, for more than 50 links, and beyond the preview allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
-	// Warnings Plain-language notes that did not fail the request.
+	// Warnings Messages about problems that did not make the request fail.
 	Warnings []string `json:"warnings"`
 }
 
-// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on whatever is
-// uploaded. `latest_30` when absent.
+// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
+// uploads. `latest_30` when absent.
 //
 // Example: latest_30
 type TrackingType string
 
 // UpdateCollectionRequest A change to a collection. What is absent stays as it is.
 type UpdateCollectionRequest struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// DisplaySettings How the share page looks; null when nothing is set. Members that are not named here are kept and given back as they are. At most
+	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 	// 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags Take the place of those before; an empty array takes them away. With or without `#`; upper and lower case are the same.
+	// Hashtags They replace the previous hashtags; an empty array removes all. With or without `#`; upper and lower case are the same.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -1581,17 +1581,17 @@ type UpdateCollectionRequest struct {
 	// Example: Spring launch
 	Name *string `json:"name,omitempty"`
 
-	// ParentID The collection that it moves into; null moves it to the root.
+	// ParentID The new parent collection; null moves the collection to the root.
 	ParentID nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
 
-	// Password What visitors of a protected share page must know. Takes the place of the one before.
+	// Password The password of a protected share page. It replaces the previous one.
 	//
 	// Example: correct horse battery
 	Password *string `json:"password,omitempty"`
 }
 
 // Video A video of the organisation. Metrics are null before the first successful fetch, where the platform does not give them, and where the tier masks
-// them; in the last case alone the object bears `metrics_masked: true`.
+// them; only in the last case the object has `metrics_masked: true`.
 type Video struct {
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
@@ -1611,7 +1611,7 @@ type Video struct {
 	// CreatedAt When the video was added.
 	CreatedAt string `json:"created_at"`
 
-	// DisplayUsername `username`, cut at the first `~`: what to show to people.
+	// DisplayUsername `username` up to the first `~`, for display.
 	//
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
@@ -1619,7 +1619,7 @@ type Video struct {
 	// HiddenStats The platform withholds at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D The same over 14 days.
+	// Increase14D Percentage by which the views grew since the last point on or before 14 days ago; 0 as for `increase_1d`.
 	//
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
@@ -1630,12 +1630,12 @@ type Video struct {
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D The same over 30 days.
+	// Increase30D Percentage by which the views grew since the last point on or before 30 days ago; 0 as for `increase_1d`.
 	//
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D The same over 7 days.
+	// Increase7D Percentage by which the views grew since the last point on or before 7 days ago; 0 as for `increase_1d`.
 	//
 	// Example: 12.25
 	Increase7D *float64 `json:"increase_7d"`
@@ -1667,7 +1667,7 @@ type Video struct {
 	// LatestViews Latest views.
 	LatestViews *int64 `json:"latest_views"`
 
-	// LinkedAccountID The account that posted the video; null as long as neither the link nor a fetch named it.
+	// LinkedAccountID The account that posted the video; null until it is known from the link or a fetch.
 	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
 
 	// MetricsMasked `true` when the tier masks the metrics; absent otherwise.
@@ -1707,8 +1707,8 @@ type Video struct {
 	// UploadedAt The UTC day of the upload; null before the first fetch.
 	UploadedAt *openapi_types.Date `json:"uploaded_at"`
 
-	// Username The account's handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; the whole is what
-	// the interface takes. Empty as long as neither the link nor a fetch named it.
+	// Username The account's handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; requests take the whole
+	// handle. Empty until it is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio
@@ -1720,24 +1720,24 @@ type Video struct {
 	VideoLength *string `json:"video_length"`
 }
 
-// VideoArray Videos, in the asked order.
+// VideoArray Videos, in the requested order.
 type VideoArray = []Video
 
-// VideoFilters The filters that were applied, after folding; null where there is none.
+// VideoFilters The filters that were applied, in normalised form; null for each filter that is not used.
 type VideoFilters struct {
-	// AdInfoShop Shop ads alone, or none.
+	// AdInfoShop Whether only shop ads, or only other videos, are listed.
 	AdInfoShop *bool `json:"ad_info_shop"`
 
-	// AdProductIDShop Shop ads with a product id alone.
+	// AdProductIDShop Whether only shop ads with a product id are listed.
 	AdProductIDShop *bool `json:"ad_product_id_shop"`
 
 	// Collections The collections, as sent; empty when that filter is not used.
 	Collections []string `json:"collections"`
 
-	// HasMetrics Videos with metrics alone.
+	// HasMetrics Whether only videos with metrics are listed.
 	HasMetrics *bool `json:"has_metrics"`
 
-	// Hashtag Folded to lower case, without `#`.
+	// Hashtag In lower case, without `#`.
 	Hashtag *string `json:"hashtag"`
 
 	// IncludeRemoved Whether stopped videos are listed too.
@@ -1761,7 +1761,7 @@ type VideoFilters struct {
 	// UploadedAtRange An inclusive range of UTC days, open where null.
 	UploadedAtRange DateRange `json:"uploaded_at_range"`
 
-	// Username Folded to lower case, without `@`.
+	// Username In lower case, without `@`.
 	Username *string `json:"username"`
 }
 
@@ -1782,7 +1782,7 @@ type VideoHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
-	// FetchedAt When it was asked; absent on an interpolated point. Only with `include=quality`.
+	// FetchedAt When that source was asked; absent on an interpolated point. Only with `include=quality`.
 	FetchedAt *string `json:"fetched_at,omitempty"`
 
 	// Interpolated `true` on a point computed between two snapshots; absent otherwise.
@@ -1794,9 +1794,9 @@ type VideoHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
-	// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
-	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
 	// Shares Shares.
@@ -1816,17 +1816,17 @@ type VideoOrder string
 
 // VideoPage One page of videos.
 type VideoPage struct {
-	// Data The videos, in the asked order.
+	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Filters The filters that were applied, after folding; null where there is none.
+	// Filters The filters that were applied, in normalised form; null for each filter that is not used.
 	Filters VideoFilters `json:"filters"`
 
-	// Pagination Where this page is in the whole list.
+	// Pagination The position of this page in the list.
 	Pagination VideoPagination `json:"pagination"`
 }
 
-// VideoPagination Where this page is in the whole list.
+// VideoPagination The position of this page in the list.
 type VideoPagination struct {
 	// HasMore Whether there is a page after this one.
 	HasMore bool `json:"has_more"`
@@ -1921,10 +1921,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1943,7 +1943,7 @@ type ListAccountsParams struct {
 	// id. An unknown one matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
-	// Link Only the account that this link means, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
+	// Link Only the account of this link, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
 	// encoded `/` in a path. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
@@ -1958,7 +1958,7 @@ type ListAccountsParams struct {
 type TrackAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1967,7 +1967,7 @@ type TrackAccountParams struct {
 type TrackAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2001,10 +2001,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -2022,7 +2022,7 @@ type ListCollectionsParams struct {
 	// ParentID Only collections below this one; the literal `null` means the root.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// IncludeChildren `true` with `parent_id`: everything below it, not its children alone.
+	// IncludeChildren `true` with `parent_id`: all collections below it, not only its children.
 	IncludeChildren *bool `form:"include_children,omitempty" json:"include_children,omitempty"`
 
 	// Paginated `true`: the answer has `pagination` in place of `count`.
@@ -2034,10 +2034,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2051,14 +2051,14 @@ type ListCollectionsParams struct {
 type CreateCollectionParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
 type DeleteCollectionParams struct {
-	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the present one, 412.
+	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the current one, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -2070,7 +2070,7 @@ type GetCollectionParams struct {
 
 // UpdateCollectionParams defines parameters for UpdateCollection.
 type UpdateCollectionParams struct {
-	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the present one, 412.
+	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the current one, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -2082,10 +2082,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2102,7 +2102,7 @@ type ListCollectionAccountsParams struct {
 type AddCollectionAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2115,10 +2115,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2135,7 +2135,7 @@ type ListCollectionVideosParams struct {
 type AddCollectionVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2153,7 +2153,7 @@ type GetOrganisationHistoryParams struct {
 type RefreshAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2162,7 +2162,7 @@ type RefreshAccountParams struct {
 type RefreshVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2175,10 +2175,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -2220,7 +2220,7 @@ type ListVideosParams struct {
 	// comma by its id. An unknown one matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
-	// Link Only the video that this link means, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
+	// Link Only the video of this link, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
 	// encoded `/` in a path. Stopped videos are found with `include_removed=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
@@ -2241,7 +2241,7 @@ type ListVideosParams struct {
 type TrackVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2250,7 +2250,7 @@ type TrackVideoParams struct {
 type TrackVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }

@@ -496,15 +496,15 @@ func (e VideoOrder) Valid() bool {
 	}
 }
 
-// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-// the password.
+// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+// password if `protected`.
 //
 // Example: private
 type Access string
 
-// Account Whoever posts videos. An account that is only linked from videos has `tracking_type: null`: what is known of it is what its videos tell.
-// The numbers are about its videos that are being tracked. Counts are null before the first successful fetch, where the platform does not give them, and
-// where the tier masks them; in the last case alone the object bears `metrics_masked: true`.
+// Account A profile that posts videos. An account that is only linked from videos has `tracking_type: null`, and its data comes from these
+// videos. The metrics cover its tracked videos. Counts are null before the first successful fetch, where the platform does not give them, and
+// where the tier masks them; only in the last case the object has `metrics_masked: true`.
 type Account struct {
 	// AccountID The id of the account.
 	AccountID openapi_types.UUID `json:"account_id"`
@@ -512,7 +512,7 @@ type Account struct {
 	// AccountLink The canonical link of the account.
 	AccountLink string `json:"account_link"`
 
-	// Bio What the account says about itself; null where it says nothing.
+	// Bio The text in the profile of the account; null if there is none.
 	Bio *string `json:"bio"`
 
 	// CheckedAt When the account itself was last fetched; null before the first time.
@@ -521,7 +521,7 @@ type Account struct {
 	// CreatedAt When the account was added.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DisplayUsername `username`, cut at the first `~`: what to show to people.
+	// DisplayUsername `username` up to the first `~`, for display.
 	//
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
@@ -541,7 +541,7 @@ type Account struct {
 	// LatestFollowersCount Latest followers or subscribers.
 	LatestFollowersCount *int64 `json:"latest_followers_count"`
 
-	// LatestFollowingCount How many it follows itself, latest.
+	// LatestFollowingCount Latest number of accounts that it follows.
 	LatestFollowingCount *int64 `json:"latest_following_count"`
 
 	// Link The link in the profile, as the platform gives it; null where there is none.
@@ -557,7 +557,7 @@ type Account struct {
 	// Example: 75190
 	MedianViews *float64 `json:"median_views"`
 
-	// MedianViewsNonZero The same over the videos that have any.
+	// MedianViewsNonZero Median of the latest views of its videos that have views.
 	//
 	// Example: 75190
 	MedianViewsNonZero *float64 `json:"median_views_non_zero"`
@@ -592,22 +592,22 @@ type Account struct {
 	// Removed Whether tracking was stopped.
 	Removed bool `json:"removed"`
 
-	// TotalBookmarks Their latest bookmarks together.
+	// TotalBookmarks Latest bookmarks of its tracked videos together.
 	TotalBookmarks *int64 `json:"total_bookmarks"`
 
-	// TotalComments Their latest comments together.
+	// TotalComments Latest comments of its tracked videos together.
 	TotalComments *int64 `json:"total_comments"`
 
-	// TotalLikes Their latest likes together.
+	// TotalLikes Latest likes of its tracked videos together.
 	TotalLikes *int64 `json:"total_likes"`
 
-	// TotalShares Their latest shares together.
+	// TotalShares Latest shares of its tracked videos together.
 	TotalShares *int64 `json:"total_shares"`
 
 	// TotalVideosTracked How many of its videos are being tracked; null only when the tier masks it.
 	TotalVideosTracked *int64 `json:"total_videos_tracked"`
 
-	// TotalViews Their latest views together.
+	// TotalViews Latest views of its tracked videos together.
 	TotalViews *int64 `json:"total_views"`
 
 	// TrackingType Which of its videos are tracked with it, as asked for when it was tracked; null when it never was.
@@ -615,26 +615,26 @@ type Account struct {
 	// Example: latest_30
 	TrackingType *string `json:"tracking_type"`
 
-	// Username The handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; the whole is what the interface takes. Empty
-	// as long as neither the link nor a fetch named it.
+	// Username The handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; requests take the whole handle. Empty
+	// until it is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio
 	Username string `json:"username"`
 }
 
-// AccountArray Accounts, in the asked order.
+// AccountArray Accounts, in the requested order.
 type AccountArray = []Account
 
 // AccountHistory Daily points, newest first.
 type AccountHistory = []AccountHistoryPoint
 
-// AccountHistoryPoint The numbers of an account as one UTC day ended. A count that the platform does not give is null.
+// AccountHistoryPoint The numbers of an account at the end of a UTC day. A count that the platform does not give is null.
 type AccountHistoryPoint struct {
-	// Bookmarks Their bookmarks together.
+	// Bookmarks Bookmarks of its tracked videos together.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Comments Their comments together.
+	// Comments Comments of its tracked videos together.
 	Comments *int64 `json:"comments"`
 
 	// Date The UTC day.
@@ -643,30 +643,30 @@ type AccountHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
-	// FetchedAt When it was asked; absent where that was not noted. Only with `include=quality`.
+	// FetchedAt When that source was asked; absent if it was not recorded. Only with `include=quality`.
 	FetchedAt *time.Time `json:"fetched_at,omitempty"`
 
 	// Followers Followers or subscribers.
 	Followers *int64 `json:"followers"`
 
-	// Following How many it follows itself.
+	// Following Number of accounts that it follows.
 	Following *int64 `json:"following"`
 
-	// Likes Their likes together.
+	// Likes Likes of its tracked videos together.
 	Likes *int64 `json:"likes"`
 
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
-	// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
-	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
-	// Shares Their shares together.
+	// Shares Shares of its tracked videos together.
 	Shares *int64 `json:"shares"`
 
-	// Source Which source was the last to add to the day; absent where that was not noted. Only with `include=quality`.
+	// Source The source that was the last to change the point; absent if it was not recorded. Only with `include=quality`.
 	Source *string `json:"source,omitempty"`
 
 	// Videos How many of its videos were being tracked; null only when the tier masks it.
@@ -688,10 +688,10 @@ type AccountOrder string
 
 // AccountPage One page of accounts.
 type AccountPage struct {
-	// Data The accounts, in the asked order.
+	// Data The accounts, in the requested order.
 	Data []Account `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -707,16 +707,16 @@ type AccountVideoOrder string
 
 // AccountVideoPage One page of the videos of an account.
 type AccountVideoPage struct {
-	// Data The videos, in the asked order.
+	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
-// AddedAccounts What became of the collection.
+// AddedAccounts The result for the collection.
 type AddedAccounts struct {
-	// AccountsAdded How many of them were not in it before.
+	// AccountsAdded How many of them were not in the collection before.
 	AccountsAdded int32 `json:"accounts_added"`
 
 	// CollectionID The collection.
@@ -726,7 +726,7 @@ type AddedAccounts struct {
 	Success bool `json:"success"`
 }
 
-// AddedVideos What became of the collection.
+// AddedVideos The result for the collection.
 type AddedVideos struct {
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
@@ -734,11 +734,11 @@ type AddedVideos struct {
 	// Success Always true.
 	Success bool `json:"success"`
 
-	// VideosAdded How many of them were not in it before.
+	// VideosAdded How many of them were not in the collection before.
 	VideosAdded int32 `json:"videos_added"`
 }
 
-// Authentication Who a token is.
+// Authentication The identity of a token.
 type Authentication struct {
 	// Organisation An organisation.
 	Organisation Organisation `json:"organisation"`
@@ -752,8 +752,8 @@ type Authentication struct {
 
 // Collection A group of videos and accounts. A video names the collections that it is in as its labels.
 type Collection struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
@@ -762,13 +762,13 @@ type Collection struct {
 	// AccountCount Only with `include_counts=true`. The accounts in it that are not removed; null when the tier masks it.
 	AccountCount nullable.Nullable[int64] `json:"account_count,omitempty"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy The token that made it.
+	// CreatedBy The token that created the collection.
 	CreatedBy openapi_types.UUID `json:"created_by"`
 
-	// DisplaySettings How the share page looks; null when nothing is set. Members that are not named here are kept and given back as they are. At most
+	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 	// 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings"`
 
@@ -795,7 +795,7 @@ type Collection struct {
 	// OrganisationID The organisation that the record belongs to.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// ParentID The collection that it lies in; null at the root.
+	// ParentID The parent collection; null at the root.
 	ParentID *openapi_types.UUID `json:"parent_id"`
 
 	// VideoCount Only with `include_counts=true`. The videos in it that are not removed; null when the tier masks it.
@@ -804,10 +804,10 @@ type Collection struct {
 
 // CollectionAccountPage One page of the accounts of a collection.
 type CollectionAccountPage struct {
-	// Data The accounts, in the asked order.
+	// Data The accounts, in the requested order.
 	Data []Account `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -824,10 +824,10 @@ type CollectionList struct {
 	// Count How many collections this answer has. Absent with `paginated=true`.
 	Count *int32 `json:"count,omitempty"`
 
-	// Data The collections, in the asked order.
+	// Data The collections, in the requested order.
 	Data []Collection `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination *Pagination `json:"pagination,omitempty"`
 }
 
@@ -843,10 +843,10 @@ type CollectionVideoOrder string
 
 // CollectionVideoPage One page of the videos of a collection.
 type CollectionVideoPage struct {
-	// Data The videos, in the asked order.
+	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Pagination Where a page is in its list.
+	// Pagination The position of a page in the list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -858,10 +858,10 @@ type CollectionVideosRequest struct {
 	VideoIds []openapi_types.UUID `json:"video_ids"`
 }
 
-// CreateCollectionRequest A collection to be made.
+// CreateCollectionRequest A collection to create.
 type CreateCollectionRequest struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
@@ -877,20 +877,20 @@ type CreateCollectionRequest struct {
 	// Example: Launch
 	Name string `json:"name"`
 
-	// ParentID The collection that it lies in. Null and absent mean the root.
+	// ParentID The parent collection. Null and absent mean the root.
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
 }
 
-// CreatedCollection The collection that was made.
+// CreatedCollection The new collection.
 type CreatedCollection struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
 	Access Access `json:"access"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ID Its id.
@@ -912,23 +912,23 @@ type DateRange struct {
 	Start *openapi_types.Date `json:"start"`
 }
 
-// DeletedCollection The collection that is gone.
+// DeletedCollection The deleted collection.
 type DeletedCollection struct {
-	// DeletedID The id that it had.
+	// DeletedID The id of the deleted collection.
 	DeletedID openapi_types.UUID `json:"deleted_id"`
 
 	// Success Always true.
 	Success bool `json:"success"`
 }
 
-// DisplaySettings How the share page looks; null when nothing is set. Members that are not named here are kept and given back as they are. At most
+// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 // 16 KiB.
 type DisplaySettings = json.RawMessage
 
 // EmptyObject An object without members.
 type EmptyObject = map[string]interface{}
 
-// EntryType What an entry of a bulk result is about.
+// EntryType Whether an entry of a bulk result is a video or an account.
 //
 // Example: video
 type EntryType string
@@ -938,7 +938,7 @@ type Fault struct {
 	// Code Stable.
 	Code string `json:"code"`
 
-	// Detail A plain sentence.
+	// Detail A message for people.
 	Detail string `json:"detail"`
 
 	// Location Where the fault is.
@@ -957,14 +957,14 @@ type FaultLocation string
 // HistoryInclude What a history point may have in addition.
 type HistoryInclude string
 
-// HistoryQuality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
-// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
-// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+// HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
-// Message A plain sentence about what was done.
+// Message A message about what was done, for people.
 type Message struct {
-	// Message The sentence.
+	// Message The message.
 	Message string `json:"message"`
 }
 
@@ -981,23 +981,23 @@ type Organisation struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Subscription `none` is the free plan: data is fetched for the first items of a bulk request alone.
+	// Subscription `none` is the free plan: data is fetched only for the first items of a bulk request.
 	Subscription OrganisationSubscription `json:"subscription"`
 
-	// Tier What it may see and how often it may ask.
+	// Tier Determines what the organisation can see and its rate limits.
 	Tier OrganisationTier `json:"tier"`
 }
 
-// OrganisationSubscription `none` is the free plan: data is fetched for the first items of a bulk request alone.
+// OrganisationSubscription `none` is the free plan: data is fetched only for the first items of a bulk request.
 type OrganisationSubscription string
 
-// OrganisationTier What it may see and how often it may ask.
+// OrganisationTier Determines what the organisation can see and its rate limits.
 type OrganisationTier string
 
 // OrganisationHistory Daily points, newest first.
 type OrganisationHistory = []OrganisationHistoryPoint
 
-// OrganisationHistoryPoint The sums of an organisation as one UTC day ended. They are null only when the tier masks them.
+// OrganisationHistoryPoint The sums of an organisation at the end of a UTC day. They are null only when the tier masks them.
 type OrganisationHistoryPoint struct {
 	// Accounts Accounts being tracked.
 	Accounts *int64 `json:"accounts"`
@@ -1017,7 +1017,7 @@ type OrganisationHistoryPoint struct {
 	// Followers Followers of its accounts.
 	Followers *int64 `json:"followers"`
 
-	// Following How many its accounts follow themselves.
+	// Following Number of accounts that its accounts follow.
 	Following *int64 `json:"following"`
 
 	// Likes Likes of its videos.
@@ -1039,7 +1039,7 @@ type OrganisationHistoryPoint struct {
 	Views *int64 `json:"views"`
 }
 
-// Pagination Where a page is in its list.
+// Pagination The position of a page in the list.
 type Pagination struct {
 	// Limit How many items a page has at most.
 	Limit int32 `json:"limit"`
@@ -1099,7 +1099,7 @@ type PlatformCounts struct {
 
 // Problem What went wrong (RFC 9457).
 type Problem struct {
-	// Code Stable; what programs look at.
+	// Code Stable; for use by programs.
 	Code string `json:"code"`
 
 	// Detail What is wrong with which value and what is allowed.
@@ -1157,7 +1157,7 @@ type RefreshNotDue struct {
 	// LatestUpdatedAt When it was last fetched; null for the tiers limited and basic, whose metrics are masked.
 	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
 
-	// Message A plain sentence.
+	// Message A message for people.
 	Message string `json:"message"`
 
 	// RefreshAfter When a fetch can be asked for again: 4 hours later; for the tiers limited and basic the full hour after that.
@@ -1172,9 +1172,9 @@ type RefreshVideoRequest struct {
 	Link string `json:"link"`
 }
 
-// RemovedAccounts What became of the collection.
+// RemovedAccounts The result for the collection.
 type RemovedAccounts struct {
-	// AccountsRemoved How many of them had been added to it.
+	// AccountsRemoved How many of them had been added to the collection.
 	AccountsRemoved int32 `json:"accounts_removed"`
 
 	// CollectionID The collection.
@@ -1184,7 +1184,7 @@ type RemovedAccounts struct {
 	Success bool `json:"success"`
 }
 
-// RemovedVideos What became of the collection.
+// RemovedVideos The result for the collection.
 type RemovedVideos struct {
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
@@ -1192,11 +1192,11 @@ type RemovedVideos struct {
 	// Success Always true.
 	Success bool `json:"success"`
 
-	// VideosRemoved How many of them had been added to it.
+	// VideosRemoved How many of them had been added to the collection.
 	VideosRemoved int32 `json:"videos_removed"`
 }
 
-// Statistics How much of something an organisation has.
+// Statistics How many videos or accounts an organisation has.
 type Statistics struct {
 	// ByPlatform The total, by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
@@ -1222,12 +1222,12 @@ type StopAccountsRequest struct {
 	Ids []string `json:"ids"`
 }
 
-// StopEntry What became of one entry.
+// StopEntry The result for one entry.
 type StopEntry struct {
 	// Code Only on failed entries. Stable.
 	Code *StopEntryCode `json:"code,omitempty"`
 
-	// Error Only on failed entries. A plain sentence.
+	// Error Only on failed entries. A message for people.
 	Error *string `json:"error,omitempty"`
 
 	// ID The id of the video or account, also for an entry that was sent as a link.
@@ -1236,7 +1236,7 @@ type StopEntry struct {
 	// Success Whether it is stopped.
 	Success bool `json:"success"`
 
-	// Type What an entry of a bulk result is about.
+	// Type Whether an entry of a bulk result is a video or an account.
 	//
 	// Example: video
 	Type EntryType `json:"type"`
@@ -1248,7 +1248,7 @@ type StopEntry struct {
 // StopEntryCode Only on failed entries. Stable.
 type StopEntryCode string
 
-// StopResult What became of each entry.
+// StopResult The result for each entry.
 type StopResult struct {
 	// Results One entry for each distinct video or account, in the order sent.
 	Results []StopEntry `json:"results"`
@@ -1297,10 +1297,10 @@ type TimeRange struct {
 
 // Token A token, without its secret.
 type Token struct {
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it stops working; null when it does not.
+	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// ID Its id.
@@ -1309,7 +1309,7 @@ type Token struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Scopes What it may do.
+	// Scopes The scopes of the token.
 	Scopes []TokenScopes `json:"scopes"`
 }
 
@@ -1329,8 +1329,8 @@ type TrackAccountRequest struct {
 	// Example: https://www.tiktok.com/@northwind.studio
 	Link string `json:"link"`
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on whatever is
-	// uploaded. `latest_30` when absent.
+	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
+	// uploads. `latest_30` when absent.
 	//
 	//
 	// Example: latest_30
@@ -1349,13 +1349,13 @@ type TrackAccountResult struct {
 	Error *string `json:"error,omitempty"`
 }
 
-// TrackAccountsEntry What became of one link.
+// TrackAccountsEntry The result for one link.
 type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
 	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
 	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
 	// sources that can tell while a link is being tracked; none does today.
 	//
@@ -1363,13 +1363,13 @@ type TrackAccountsEntry struct {
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
 
-	// Error Only on failed entries. A plain sentence.
+	// Error Only on failed entries. A message for people.
 	Error *string `json:"error,omitempty"`
 
 	// Retryable Only on failed entries. Whether sending the link again usually works.
 	Retryable *bool `json:"retryable,omitempty"`
 
-	// Status What became of a link.
+	// Status The result for a link.
 	//
 	// Example: tracked
 	Status TrackStatus `json:"status"`
@@ -1377,7 +1377,7 @@ type TrackAccountsEntry struct {
 	// Success True unless the status is `failed`.
 	Success bool `json:"success"`
 
-	// Type What an entry of a bulk result is about.
+	// Type Whether an entry of a bulk result is a video or an account.
 	//
 	// Example: video
 	Type EntryType `json:"type"`
@@ -1394,18 +1394,18 @@ type TrackAccountsRequest struct {
 	// LabelIds Collections that every account is put into. Null and empty mean none.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. A bad one fails on its own, so nothing is asked of an entry but that it is a string; one over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
 	Links []string `json:"links"`
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on whatever is
-	// uploaded. `latest_30` when absent.
+	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
+	// uploads. `latest_30` when absent.
 	//
 	//
 	// Example: latest_30
 	TrackingType *TrackingType `json:"tracking_type,omitempty"`
 }
 
-// TrackAccountsResult What became of each link.
+// TrackAccountsResult The result for each link.
 type TrackAccountsResult struct {
 	// PendingTmvQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
@@ -1422,19 +1422,19 @@ type TrackAccountsResult struct {
 	// TrackingEnqueued Whether data is being fetched for every saved item; false when nothing was saved, for more than 50 links, and beyond the preview allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
-	// Warnings Plain-language notes that did not fail the request.
+	// Warnings Messages about problems that did not make the request fail.
 	Warnings []string `json:"warnings"`
 }
 
 // TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
 // `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
 // sources that can tell while a link is being tracked; none does today.
 //
 // Example: unsupported_platform
 type TrackFailure string
 
-// TrackStatus What became of a link.
+// TrackStatus The result for a link.
 //
 // Example: tracked
 type TrackStatus string
@@ -1483,10 +1483,10 @@ type TrackVideoResult struct {
 	VideoID openapi_types.UUID `json:"videoId"`
 }
 
-// TrackVideosEntry What became of one link.
+// TrackVideosEntry The result for one link.
 type TrackVideosEntry struct {
 	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not answer, `rate_limited` the platform was asked too often.
+	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
 	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
 	// sources that can tell while a link is being tracked; none does today.
 	//
@@ -1494,13 +1494,13 @@ type TrackVideosEntry struct {
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
 
-	// Error Only on failed entries. A plain sentence.
+	// Error Only on failed entries. A message for people.
 	Error *string `json:"error,omitempty"`
 
 	// Retryable Only on failed entries. Whether sending the link again usually works.
 	Retryable *bool `json:"retryable,omitempty"`
 
-	// Status What became of a link.
+	// Status The result for a link.
 	//
 	// Example: tracked
 	Status TrackStatus `json:"status"`
@@ -1508,7 +1508,7 @@ type TrackVideosEntry struct {
 	// Success True unless the status is `failed`.
 	Success bool `json:"success"`
 
-	// Type What an entry of a bulk result is about.
+	// Type Whether an entry of a bulk result is a video or an account.
 	//
 	// Example: video
 	Type EntryType `json:"type"`
@@ -1528,11 +1528,11 @@ type TrackVideosRequest struct {
 	// LabelIds Collections that every video is put into. Null and empty mean none.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. A bad one fails on its own, so nothing is asked of an entry but that it is a string; one over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
 	Links []string `json:"links"`
 }
 
-// TrackVideosResult What became of each link.
+// TrackVideosResult The result for each link.
 type TrackVideosResult struct {
 	// PendingTmvQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
@@ -1549,30 +1549,30 @@ type TrackVideosResult struct {
 	// TrackingEnqueued Whether data is being fetched for every saved item; false when nothing was saved, for more than 50 links, and beyond the preview allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
-	// Warnings Plain-language notes that did not fail the request.
+	// Warnings Messages about problems that did not make the request fail.
 	Warnings []string `json:"warnings"`
 }
 
-// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on whatever is
-// uploaded. `latest_30` when absent.
+// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
+// uploads. `latest_30` when absent.
 //
 // Example: latest_30
 type TrackingType string
 
 // UpdateCollectionRequest A change to a collection. What is absent stays as it is.
 type UpdateCollectionRequest struct {
-	// Access Who may see the share page of a collection: `private` nobody, `public` everybody who has its address, `protected` those of them who know
-	// the password.
+	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
+	// password if `protected`.
 	//
 	//
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// DisplaySettings How the share page looks; null when nothing is set. Members that are not named here are kept and given back as they are. At most
+	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 	// 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags Take the place of those before; an empty array takes them away. With or without `#`; upper and lower case are the same.
+	// Hashtags They replace the previous hashtags; an empty array removes all. With or without `#`; upper and lower case are the same.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -1582,17 +1582,17 @@ type UpdateCollectionRequest struct {
 	// Example: Spring launch
 	Name *string `json:"name,omitempty"`
 
-	// ParentID The collection that it moves into; null moves it to the root.
+	// ParentID The new parent collection; null moves the collection to the root.
 	ParentID nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
 
-	// Password What visitors of a protected share page must know. Takes the place of the one before.
+	// Password The password of a protected share page. It replaces the previous one.
 	//
 	// Example: correct horse battery
 	Password *string `json:"password,omitempty"`
 }
 
 // Video A video of the organisation. Metrics are null before the first successful fetch, where the platform does not give them, and where the tier masks
-// them; in the last case alone the object bears `metrics_masked: true`.
+// them; only in the last case the object has `metrics_masked: true`.
 type Video struct {
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
@@ -1612,7 +1612,7 @@ type Video struct {
 	// CreatedAt When the video was added.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DisplayUsername `username`, cut at the first `~`: what to show to people.
+	// DisplayUsername `username` up to the first `~`, for display.
 	//
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
@@ -1620,7 +1620,7 @@ type Video struct {
 	// HiddenStats The platform withholds at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D The same over 14 days.
+	// Increase14D Percentage by which the views grew since the last point on or before 14 days ago; 0 as for `increase_1d`.
 	//
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
@@ -1631,12 +1631,12 @@ type Video struct {
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D The same over 30 days.
+	// Increase30D Percentage by which the views grew since the last point on or before 30 days ago; 0 as for `increase_1d`.
 	//
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D The same over 7 days.
+	// Increase7D Percentage by which the views grew since the last point on or before 7 days ago; 0 as for `increase_1d`.
 	//
 	// Example: 12.25
 	Increase7D *float64 `json:"increase_7d"`
@@ -1668,7 +1668,7 @@ type Video struct {
 	// LatestViews Latest views.
 	LatestViews *int64 `json:"latest_views"`
 
-	// LinkedAccountID The account that posted the video; null as long as neither the link nor a fetch named it.
+	// LinkedAccountID The account that posted the video; null until it is known from the link or a fetch.
 	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
 
 	// MetricsMasked `true` when the tier masks the metrics; absent otherwise.
@@ -1708,8 +1708,8 @@ type Video struct {
 	// UploadedAt The UTC day of the upload; null before the first fetch.
 	UploadedAt *openapi_types.Date `json:"uploaded_at"`
 
-	// Username The account's handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; the whole is what
-	// the interface takes. Empty as long as neither the link nor a fetch named it.
+	// Username The account's handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; requests take the whole
+	// handle. Empty until it is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio
@@ -1721,24 +1721,24 @@ type Video struct {
 	VideoLength *string `json:"video_length"`
 }
 
-// VideoArray Videos, in the asked order.
+// VideoArray Videos, in the requested order.
 type VideoArray = []Video
 
-// VideoFilters The filters that were applied, after folding; null where there is none.
+// VideoFilters The filters that were applied, in normalised form; null for each filter that is not used.
 type VideoFilters struct {
-	// AdInfoShop Shop ads alone, or none.
+	// AdInfoShop Whether only shop ads, or only other videos, are listed.
 	AdInfoShop *bool `json:"ad_info_shop"`
 
-	// AdProductIDShop Shop ads with a product id alone.
+	// AdProductIDShop Whether only shop ads with a product id are listed.
 	AdProductIDShop *bool `json:"ad_product_id_shop"`
 
 	// Collections The collections, as sent; empty when that filter is not used.
 	Collections []string `json:"collections"`
 
-	// HasMetrics Videos with metrics alone.
+	// HasMetrics Whether only videos with metrics are listed.
 	HasMetrics *bool `json:"has_metrics"`
 
-	// Hashtag Folded to lower case, without `#`.
+	// Hashtag In lower case, without `#`.
 	Hashtag *string `json:"hashtag"`
 
 	// IncludeRemoved Whether stopped videos are listed too.
@@ -1762,7 +1762,7 @@ type VideoFilters struct {
 	// UploadedAtRange An inclusive range of UTC days, open where null.
 	UploadedAtRange DateRange `json:"uploaded_at_range"`
 
-	// Username Folded to lower case, without `@`.
+	// Username In lower case, without `@`.
 	Username *string `json:"username"`
 }
 
@@ -1783,7 +1783,7 @@ type VideoHistoryPoint struct {
 	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
 	Engagements *int64 `json:"engagements"`
 
-	// FetchedAt When it was asked; absent on an interpolated point. Only with `include=quality`.
+	// FetchedAt When that source was asked; absent on an interpolated point. Only with `include=quality`.
 	FetchedAt *time.Time `json:"fetched_at,omitempty"`
 
 	// Interpolated `true` on a point computed between two snapshots; absent otherwise.
@@ -1795,9 +1795,9 @@ type VideoHistoryPoint struct {
 	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality How far the counts of a point are to be trusted. `measured`: as the source gave them. `corrected`: as the source gave them, and some are lower than
-	// was known last (of an account: with no fewer videos), since the platform took some back. `interpolated`: computed between
-	// two points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
 	// Shares Shares.
@@ -1817,17 +1817,17 @@ type VideoOrder string
 
 // VideoPage One page of videos.
 type VideoPage struct {
-	// Data The videos, in the asked order.
+	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Filters The filters that were applied, after folding; null where there is none.
+	// Filters The filters that were applied, in normalised form; null for each filter that is not used.
 	Filters VideoFilters `json:"filters"`
 
-	// Pagination Where this page is in the whole list.
+	// Pagination The position of this page in the list.
 	Pagination VideoPagination `json:"pagination"`
 }
 
-// VideoPagination Where this page is in the whole list.
+// VideoPagination The position of this page in the list.
 type VideoPagination struct {
 	// HasMore Whether there is a page after this one.
 	HasMore bool `json:"has_more"`
@@ -1922,10 +1922,10 @@ type ListAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -1944,7 +1944,7 @@ type ListAccountsParams struct {
 	// id. An unknown one matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
-	// Link Only the account that this link means, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
+	// Link Only the account of this link, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
 	// encoded `/` in a path. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
@@ -1959,7 +1959,7 @@ type ListAccountsParams struct {
 type TrackAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1968,7 +1968,7 @@ type TrackAccountParams struct {
 type TrackAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2002,10 +2002,10 @@ type ListAccountVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `uploaded_at` when absent.
@@ -2023,7 +2023,7 @@ type ListCollectionsParams struct {
 	// ParentID Only collections below this one; the literal `null` means the root.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// IncludeChildren `true` with `parent_id`: everything below it, not its children alone.
+	// IncludeChildren `true` with `parent_id`: all collections below it, not only its children.
 	IncludeChildren *bool `form:"include_children,omitempty" json:"include_children,omitempty"`
 
 	// Paginated `true`: the answer has `pagination` in place of `count`.
@@ -2035,10 +2035,10 @@ type ListCollectionsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2052,14 +2052,14 @@ type ListCollectionsParams struct {
 type CreateCollectionParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
 type DeleteCollectionParams struct {
-	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the present one, 412.
+	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the current one, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -2071,7 +2071,7 @@ type GetCollectionParams struct {
 
 // UpdateCollectionParams defines parameters for UpdateCollection.
 type UpdateCollectionParams struct {
-	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the present one, 412.
+	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the current one, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -2083,10 +2083,10 @@ type ListCollectionAccountsParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2103,7 +2103,7 @@ type ListCollectionAccountsParams struct {
 type AddCollectionAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2116,10 +2116,10 @@ type ListCollectionVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `created_at` when absent.
@@ -2136,7 +2136,7 @@ type ListCollectionVideosParams struct {
 type AddCollectionVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2154,7 +2154,7 @@ type GetOrganisationHistoryParams struct {
 type RefreshAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2163,7 +2163,7 @@ type RefreshAccountParams struct {
 type RefreshVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2176,10 +2176,10 @@ type ListVideosParams struct {
 	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. However the list changes meanwhile, what keeps its
-	// place in the order is met exactly once; by `created_at` everything keeps it. What moves, such as a video whose numbers
-	// are fetched in a list that is ordered by them, is missed when it moves to where the walk has been, and met twice when it moves to
-	// where the walk is going.
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by; `latest_updated_at` when absent.
@@ -2221,7 +2221,7 @@ type ListVideosParams struct {
 	// comma by its id. An unknown one matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
-	// Link Only the video that this link means, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
+	// Link Only the video of this link, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
 	// encoded `/` in a path. Stopped videos are found with `include_removed=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
@@ -2242,7 +2242,7 @@ type ListVideosParams struct {
 type TrackVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2251,7 +2251,7 @@ type TrackVideoParams struct {
 type TrackVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
 	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// An answer of 5xx is not kept: the same key goes on where it ended. Use a fresh UUID for each thing that you want done. The keys of an organisation and
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
 	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -2519,9 +2519,9 @@ type ClientInterface interface {
 
 	// StopAccountWithBody Stop tracking an account, by id or link
 	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-	// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-	// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2530,9 +2530,9 @@ type ClientInterface interface {
 
 	// StopAccount Stop tracking an account, by id or link
 	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-	// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-	// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2547,7 +2547,7 @@ type ClientInterface interface {
 	// Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
 	// `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 	//
 	// Corresponds with GET /accounts (the `ListAccounts` operationId).
 	ListAccounts(ctx context.Context, params *ListAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2559,7 +2559,7 @@ type ClientInterface interface {
 	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 	//
 	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 	//
 	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -2576,7 +2576,7 @@ type ClientInterface interface {
 	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 	//
 	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 	//
 	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -2588,7 +2588,7 @@ type ClientInterface interface {
 
 	// StopAccountsWithBody Stop tracking many accounts
 	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 	//
@@ -2599,7 +2599,7 @@ type ClientInterface interface {
 
 	// StopAccounts Stop tracking many accounts
 	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 	//
@@ -2615,8 +2615,8 @@ type ClientInterface interface {
 	//
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -2632,8 +2632,8 @@ type ClientInterface interface {
 	//
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -2644,7 +2644,7 @@ type ClientInterface interface {
 
 	// StopAccountByID Stop tracking an account, by id
 	//
-	// As `DELETE /accounts`, for the id alone. Anything but a UUID gives 400.
+	// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
 	//
 	// Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
 	StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2652,21 +2652,21 @@ type ClientInterface interface {
 	// GetAccount Read one account
 	//
 	// Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-	// from videos. An id or link that is nothing the organisation has gives 404. Limited and basic tiers get the account with its metrics masked.
+	// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
 	//
 	// Corresponds with GET /accounts/{account_id} (the `GetAccount` operationId).
 	GetAccount(ctx context.Context, accountID AccountIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountHistory Read the daily points of an account
 	//
-	// An array of daily points, newest first: how the account stood as each UTC day ended, over those of its videos that were being tracked then. A day on which
-	// nothing was fetched of it has no point. Without dates, the last 30 days.
+	// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
+	// day without a fetch has no point. Without dates, the last 30 days.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 	//
 	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
-	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
+	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
 	//
 	// Corresponds with GET /accounts/{account_id}/history (the `GetAccountHistory` operationId).
 	GetAccountHistory(ctx context.Context, accountID AccountIDOrLink, params *GetAccountHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2674,18 +2674,18 @@ type ClientInterface interface {
 	// ListAccountVideos List the videos of an account
 	//
 	// Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-	// percent-encoded once; one that is nothing the organisation has gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
+	// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
 	// the latest uploads come first when no order is asked for.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 	//
 	// Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 	ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Authenticate Tell who a token belongs to
 	//
-	// Answers with the organisation and the token behind the Authorization header and with the rate limits that are in
-	// force for them. Any valid token may ask, whatever its scopes.
+	// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
+	// used, whatever its scopes.
 	//
 	// Corresponds with GET /authenticate (the `Authenticate` operationId).
 	Authenticate(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2695,14 +2695,14 @@ type ClientInterface interface {
 	// Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
 	// `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
 	//
-	// `parent_id` takes the children of a collection, or with `include_children=true` everything below it, not the collection
-	// itself. The literal `null` takes the root collections; with `include_children=true` that is every collection. Without
+	// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
+	// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
 	// `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
 	//
 	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 	// walk a long list while it changes, follow `pagination.next_cursor`.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, bearing `metrics_masked: true`; `count` and
+	// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
 	// `pagination.total` are then at most 1 and `next_cursor` is null.
 	//
 	// Corresponds with GET /collections (the `ListCollections` operationId).
@@ -2741,7 +2741,7 @@ type ClientInterface interface {
 	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 	// body is not needed; an empty JSON object is accepted.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2753,7 +2753,7 @@ type ClientInterface interface {
 	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 	// body is not needed; an empty JSON object is accepted.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2762,8 +2762,8 @@ type ClientInterface interface {
 
 	// GetCollection Read one collection
 	//
-	// Answers with one collection. With `include_counts=true` it bears `video_count` and `account_count`: the videos that are in it
-	// by whatever way, and its accounts, of those that are not removed. An unknown id gives 404.
+	// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
+	// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
 	//
 	// Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
 	//
@@ -2773,14 +2773,14 @@ type ClientInterface interface {
 	// UpdateCollectionWithBody Change a collection
 	//
 	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 	//
 	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 	// the collection gets a `hash`, which names its share page and never changes.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 	// last writer wins.
 	//
 	// Takes any type of body and a specified content type.
@@ -2791,14 +2791,14 @@ type ClientInterface interface {
 	// UpdateCollection Change a collection
 	//
 	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 	//
 	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 	// the collection gets a `hash`, which names its share page and never changes.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 	// last writer wins.
 	//
 	// Takes a body of the `application/json` content type.
@@ -2808,8 +2808,8 @@ type ClientInterface interface {
 
 	// RemoveCollectionAccountsWithBody Take accounts out of a collection
 	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-	// that are also in it by themselves or through a hashtag stay in it.
+	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+	// that were also added themselves, or that have a hashtag of the collection, stay in it.
 	// An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type.
@@ -2819,8 +2819,8 @@ type ClientInterface interface {
 
 	// RemoveCollectionAccounts Take accounts out of a collection
 	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-	// that are also in it by themselves or through a hashtag stay in it.
+	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+	// that were also added themselves, or that have a hashtag of the collection, stay in it.
 	// An unknown collection gives 404.
 	//
 	// Takes a body of the `application/json` content type.
@@ -2835,7 +2835,7 @@ type ClientInterface interface {
 	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 	// at most 1 and `next_cursor` null.
 	//
 	// Corresponds with GET /collections/{collection_id}/accounts (the `ListCollectionAccounts` operationId).
@@ -2865,7 +2865,7 @@ type ClientInterface interface {
 
 	// RemoveCollectionVideosWithBody Take videos out of a collection
 	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 	// An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type.
@@ -2875,7 +2875,7 @@ type ClientInterface interface {
 
 	// RemoveCollectionVideos Take videos out of a collection
 	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 	// An unknown collection gives 404.
 	//
 	// Takes a body of the `application/json` content type.
@@ -2891,7 +2891,7 @@ type ClientInterface interface {
 	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 	// at most 1 and `next_cursor` null.
 	//
 	// Corresponds with GET /collections/{collection_id}/videos (the `ListCollectionVideos` operationId).
@@ -2919,19 +2919,20 @@ type ClientInterface interface {
 
 	// GetOrganisationHistory Read the daily points of the organisation
 	//
-	// An array of daily points, newest first: how the organisation stood as each UTC day ended, in sums over the latest counts of all its videos, the stopped ones
-	// included, and the followers of its accounts. What a platform does not give adds nothing. A day on which nothing changed has no point. Without dates, the last 30 days.
+	// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
+	// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
+	// A day without changes has no point. Without dates, the last 30 days.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 	//
-	// Limited and basic tiers get the latest point of the range alone, masked.
+	// Limited and basic tiers get only the latest point of the range, masked.
 	//
 	// Corresponds with GET /organisation/history (the `GetOrganisationHistory` operationId).
 	GetOrganisationHistory(ctx context.Context, params *GetOrganisationHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshAccountWithBody Fetch an account now
 	//
-	// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2940,7 +2941,7 @@ type ClientInterface interface {
 
 	// RefreshAccount Fetch an account now
 	//
-	// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2949,8 +2950,9 @@ type ClientInterface interface {
 
 	// RefreshVideoWithBody Fetch a video now
 	//
-	// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-	// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+	// the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2959,8 +2961,9 @@ type ClientInterface interface {
 
 	// RefreshVideo Fetch a video now
 	//
-	// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-	// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+	// the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2984,7 +2987,7 @@ type ClientInterface interface {
 	// StopVideoWithBody Stop tracking a video, by id or link
 	//
 	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 	// was stopped before.
 	//
 	// Takes any type of body and a specified content type.
@@ -2995,7 +2998,7 @@ type ClientInterface interface {
 	// StopVideo Stop tracking a video, by id or link
 	//
 	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 	// was stopped before.
 	//
 	// Takes a body of the `application/json` content type.
@@ -3013,7 +3016,7 @@ type ClientInterface interface {
 	// To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
 	// order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 	// at most 1, `has_more` is false and `next_cursor` null.
 	//
 	// Corresponds with GET /videos (the `ListVideos` operationId).
@@ -3086,8 +3089,8 @@ type ClientInterface interface {
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 	// the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -3105,8 +3108,8 @@ type ClientInterface interface {
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 	// the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -3117,7 +3120,7 @@ type ClientInterface interface {
 
 	// StopVideoByID Stop tracking a video, by id
 	//
-	// As `DELETE /videos`, for the id alone. Anything but a UUID gives 400.
+	// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
 	//
 	// Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
 	StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3125,7 +3128,7 @@ type ClientInterface interface {
 	// GetVideo Read one video
 	//
 	// Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-	// is nothing the organisation has gives 404. Limited and basic tiers get the video with its metrics masked.
+	// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
 	//
 	// Corresponds with GET /videos/{ad_id} (the `GetVideo` operationId).
 	GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3140,7 +3143,7 @@ type ClientInterface interface {
 	//
 	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
-	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
+	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 	//
 	// Corresponds with GET /videos/{ad_id}/history (the `GetVideoHistory` operationId).
 	GetVideoHistory(ctx context.Context, adid VideoIDOrLink, params *GetVideoHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3148,9 +3151,9 @@ type ClientInterface interface {
 
 // StopAccountWithBody Stop tracking an account, by id or link
 //
-// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3169,9 +3172,9 @@ func (c *Client) StopAccountWithBody(ctx context.Context, contentType string, bo
 
 // StopAccount Stop tracking an account, by id or link
 //
-// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3196,7 +3199,7 @@ func (c *Client) StopAccount(ctx context.Context, body StopAccountJSONRequestBod
 // Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
 // `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 //
 // Corresponds with GET /accounts (the `ListAccounts` operationId).
 func (c *Client) ListAccounts(ctx context.Context, params *ListAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3218,7 +3221,7 @@ func (c *Client) ListAccounts(ctx context.Context, params *ListAccountsParams, r
 // exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 //
 // An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 //
 // A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 // (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -3245,7 +3248,7 @@ func (c *Client) TrackAccountWithBody(ctx context.Context, params *TrackAccountP
 // exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 //
 // An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 //
 // A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 // (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -3267,7 +3270,7 @@ func (c *Client) TrackAccount(ctx context.Context, params *TrackAccountParams, b
 
 // StopAccountsWithBody Stop tracking many accounts
 //
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 // are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 // fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 //
@@ -3288,7 +3291,7 @@ func (c *Client) StopAccountsWithBody(ctx context.Context, contentType string, b
 
 // StopAccounts Stop tracking many accounts
 //
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 // are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 // fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 //
@@ -3314,8 +3317,8 @@ func (c *Client) StopAccounts(ctx context.Context, body StopAccountsJSONRequestB
 //
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -3341,8 +3344,8 @@ func (c *Client) TrackAccountsWithBody(ctx context.Context, params *TrackAccount
 //
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -3363,7 +3366,7 @@ func (c *Client) TrackAccounts(ctx context.Context, params *TrackAccountsParams,
 
 // StopAccountByID Stop tracking an account, by id
 //
-// As `DELETE /accounts`, for the id alone. Anything but a UUID gives 400.
+// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
 //
 // Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
 func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3381,7 +3384,7 @@ func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, reqEd
 // GetAccount Read one account
 //
 // Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-// from videos. An id or link that is nothing the organisation has gives 404. Limited and basic tiers get the account with its metrics masked.
+// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
 //
 // Corresponds with GET /accounts/{account_id} (the `GetAccount` operationId).
 func (c *Client) GetAccount(ctx context.Context, accountID AccountIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3398,14 +3401,14 @@ func (c *Client) GetAccount(ctx context.Context, accountID AccountIDOrLink, reqE
 
 // GetAccountHistory Read the daily points of an account
 //
-// An array of daily points, newest first: how the account stood as each UTC day ended, over those of its videos that were being tracked then. A day on which
-// nothing was fetched of it has no point. Without dates, the last 30 days.
+// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
+// day without a fetch has no point. Without dates, the last 30 days.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 //
 // `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
-// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
+// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
 //
 // Corresponds with GET /accounts/{account_id}/history (the `GetAccountHistory` operationId).
 func (c *Client) GetAccountHistory(ctx context.Context, accountID AccountIDOrLink, params *GetAccountHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3423,10 +3426,10 @@ func (c *Client) GetAccountHistory(ctx context.Context, accountID AccountIDOrLin
 // ListAccountVideos List the videos of an account
 //
 // Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-// percent-encoded once; one that is nothing the organisation has gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
+// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
 // the latest uploads come first when no order is asked for.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 //
 // Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 func (c *Client) ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3443,8 +3446,8 @@ func (c *Client) ListAccountVideos(ctx context.Context, accountID AccountIDOrLin
 
 // Authenticate Tell who a token belongs to
 //
-// Answers with the organisation and the token behind the Authorization header and with the rate limits that are in
-// force for them. Any valid token may ask, whatever its scopes.
+// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
+// used, whatever its scopes.
 //
 // Corresponds with GET /authenticate (the `Authenticate` operationId).
 func (c *Client) Authenticate(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3464,14 +3467,14 @@ func (c *Client) Authenticate(ctx context.Context, reqEditors ...RequestEditorFn
 // Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
 // `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
 //
-// `parent_id` takes the children of a collection, or with `include_children=true` everything below it, not the collection
-// itself. The literal `null` takes the root collections; with `include_children=true` that is every collection. Without
+// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
+// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
 // `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
 //
 // Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 // walk a long list while it changes, follow `pagination.next_cursor`.
 //
-// **Limited and basic tiers** get the first result of the asked order, bearing `metrics_masked: true`; `count` and
+// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
 // `pagination.total` are then at most 1 and `next_cursor` is null.
 //
 // Corresponds with GET /collections (the `ListCollections` operationId).
@@ -3540,7 +3543,7 @@ func (c *Client) CreateCollection(ctx context.Context, params *CreateCollectionP
 // Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 // body is not needed; an empty JSON object is accepted.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3562,7 +3565,7 @@ func (c *Client) DeleteCollectionWithBody(ctx context.Context, collectionID Coll
 // Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 // body is not needed; an empty JSON object is accepted.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3581,8 +3584,8 @@ func (c *Client) DeleteCollection(ctx context.Context, collectionID CollectionID
 
 // GetCollection Read one collection
 //
-// Answers with one collection. With `include_counts=true` it bears `video_count` and `account_count`: the videos that are in it
-// by whatever way, and its accounts, of those that are not removed. An unknown id gives 404.
+// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
+// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
 //
 // Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
 //
@@ -3602,14 +3605,14 @@ func (c *Client) GetCollection(ctx context.Context, collectionID CollectionID, p
 // UpdateCollectionWithBody Change a collection
 //
 // Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 //
 // A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 // beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 // the collection gets a `hash`, which names its share page and never changes.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 // last writer wins.
 //
 // Takes any type of body and a specified content type.
@@ -3630,14 +3633,14 @@ func (c *Client) UpdateCollectionWithBody(ctx context.Context, collectionID Coll
 // UpdateCollection Change a collection
 //
 // Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 //
 // A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 // beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 // the collection gets a `hash`, which names its share page and never changes.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 // last writer wins.
 //
 // Takes a body of the `application/json` content type.
@@ -3657,8 +3660,8 @@ func (c *Client) UpdateCollection(ctx context.Context, collectionID CollectionID
 
 // RemoveCollectionAccountsWithBody Take accounts out of a collection
 //
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-// that are also in it by themselves or through a hashtag stay in it.
+// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+// that were also added themselves, or that have a hashtag of the collection, stay in it.
 // An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type.
@@ -3678,8 +3681,8 @@ func (c *Client) RemoveCollectionAccountsWithBody(ctx context.Context, collectio
 
 // RemoveCollectionAccounts Take accounts out of a collection
 //
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-// that are also in it by themselves or through a hashtag stay in it.
+// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+// that were also added themselves, or that have a hashtag of the collection, stay in it.
 // An unknown collection gives 404.
 //
 // Takes a body of the `application/json` content type.
@@ -3704,7 +3707,7 @@ func (c *Client) RemoveCollectionAccounts(ctx context.Context, collectionID Coll
 // Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 // walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 // at most 1 and `next_cursor` null.
 //
 // Corresponds with GET /collections/{collection_id}/accounts (the `ListCollectionAccounts` operationId).
@@ -3764,7 +3767,7 @@ func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID Collect
 
 // RemoveCollectionVideosWithBody Take videos out of a collection
 //
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 // An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type.
@@ -3784,7 +3787,7 @@ func (c *Client) RemoveCollectionVideosWithBody(ctx context.Context, collectionI
 
 // RemoveCollectionVideos Take videos out of a collection
 //
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 // An unknown collection gives 404.
 //
 // Takes a body of the `application/json` content type.
@@ -3810,7 +3813,7 @@ func (c *Client) RemoveCollectionVideos(ctx context.Context, collectionID Collec
 // Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 // walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 // at most 1 and `next_cursor` null.
 //
 // Corresponds with GET /collections/{collection_id}/videos (the `ListCollectionVideos` operationId).
@@ -3868,12 +3871,13 @@ func (c *Client) AddCollectionVideos(ctx context.Context, collectionID Collectio
 
 // GetOrganisationHistory Read the daily points of the organisation
 //
-// An array of daily points, newest first: how the organisation stood as each UTC day ended, in sums over the latest counts of all its videos, the stopped ones
-// included, and the followers of its accounts. What a platform does not give adds nothing. A day on which nothing changed has no point. Without dates, the last 30 days.
+// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
+// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
+// A day without changes has no point. Without dates, the last 30 days.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 //
-// Limited and basic tiers get the latest point of the range alone, masked.
+// Limited and basic tiers get only the latest point of the range, masked.
 //
 // Corresponds with GET /organisation/history (the `GetOrganisationHistory` operationId).
 func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisationHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3890,7 +3894,7 @@ func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisa
 
 // RefreshAccountWithBody Fetch an account now
 //
-// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3909,7 +3913,7 @@ func (c *Client) RefreshAccountWithBody(ctx context.Context, params *RefreshAcco
 
 // RefreshAccount Fetch an account now
 //
-// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3928,8 +3932,9 @@ func (c *Client) RefreshAccount(ctx context.Context, params *RefreshAccountParam
 
 // RefreshVideoWithBody Fetch a video now
 //
-// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+// the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3948,8 +3953,9 @@ func (c *Client) RefreshVideoWithBody(ctx context.Context, params *RefreshVideoP
 
 // RefreshVideo Fetch a video now
 //
-// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+// the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4003,7 +4009,7 @@ func (c *Client) GetVideoStatistics(ctx context.Context, reqEditors ...RequestEd
 // StopVideoWithBody Stop tracking a video, by id or link
 //
 // Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 // was stopped before.
 //
 // Takes any type of body and a specified content type.
@@ -4024,7 +4030,7 @@ func (c *Client) StopVideoWithBody(ctx context.Context, contentType string, body
 // StopVideo Stop tracking a video, by id or link
 //
 // Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 // was stopped before.
 //
 // Takes a body of the `application/json` content type.
@@ -4052,7 +4058,7 @@ func (c *Client) StopVideo(ctx context.Context, body StopVideoJSONRequestBody, r
 // To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
 // order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 // at most 1, `has_more` is false and `next_cursor` null.
 //
 // Corresponds with GET /videos (the `ListVideos` operationId).
@@ -4175,8 +4181,8 @@ func (c *Client) StopVideos(ctx context.Context, body StopVideosJSONRequestBody,
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 // the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -4204,8 +4210,8 @@ func (c *Client) TrackVideosWithBody(ctx context.Context, params *TrackVideosPar
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 // the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -4226,7 +4232,7 @@ func (c *Client) TrackVideos(ctx context.Context, params *TrackVideosParams, bod
 
 // StopVideoByID Stop tracking a video, by id
 //
-// As `DELETE /videos`, for the id alone. Anything but a UUID gives 400.
+// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
 //
 // Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
 func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4244,7 +4250,7 @@ func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...
 // GetVideo Read one video
 //
 // Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-// is nothing the organisation has gives 404. Limited and basic tiers get the video with its metrics masked.
+// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
 //
 // Corresponds with GET /videos/{ad_id} (the `GetVideo` operationId).
 func (c *Client) GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4269,7 +4275,7 @@ func (c *Client) GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ..
 //
 // `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
-// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
+// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 //
 // Corresponds with GET /videos/{ad_id}/history (the `GetVideoHistory` operationId).
 func (c *Client) GetVideoHistory(ctx context.Context, adid VideoIDOrLink, params *GetVideoHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6736,9 +6742,9 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountWithBodyWithResponse Stop tracking an account, by id or link
 	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-	// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-	// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6747,9 +6753,9 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountWithResponse Stop tracking an account, by id or link
 	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-	// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-	// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6764,7 +6770,7 @@ type ClientWithResponsesInterface interface {
 	// Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
 	// `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6778,7 +6784,7 @@ type ClientWithResponsesInterface interface {
 	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 	//
 	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 	//
 	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -6795,7 +6801,7 @@ type ClientWithResponsesInterface interface {
 	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 	//
 	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 	//
 	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -6807,7 +6813,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountsWithBodyWithResponse Stop tracking many accounts
 	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 	//
@@ -6818,7 +6824,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountsWithResponse Stop tracking many accounts
 	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 	//
@@ -6834,8 +6840,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -6851,8 +6857,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -6863,7 +6869,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountByIDWithResponse Stop tracking an account, by id
 	//
-	// As `DELETE /accounts`, for the id alone. Anything but a UUID gives 400.
+	// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6873,7 +6879,7 @@ type ClientWithResponsesInterface interface {
 	// GetAccountWithResponse Read one account
 	//
 	// Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-	// from videos. An id or link that is nothing the organisation has gives 404. Limited and basic tiers get the account with its metrics masked.
+	// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6882,14 +6888,14 @@ type ClientWithResponsesInterface interface {
 
 	// GetAccountHistoryWithResponse Read the daily points of an account
 	//
-	// An array of daily points, newest first: how the account stood as each UTC day ended, over those of its videos that were being tracked then. A day on which
-	// nothing was fetched of it has no point. Without dates, the last 30 days.
+	// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
+	// day without a fetch has no point. Without dates, the last 30 days.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 	//
 	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
-	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
+	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6899,10 +6905,10 @@ type ClientWithResponsesInterface interface {
 	// ListAccountVideosWithResponse List the videos of an account
 	//
 	// Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-	// percent-encoded once; one that is nothing the organisation has gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
+	// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
 	// the latest uploads come first when no order is asked for.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6911,8 +6917,8 @@ type ClientWithResponsesInterface interface {
 
 	// AuthenticateWithResponse Tell who a token belongs to
 	//
-	// Answers with the organisation and the token behind the Authorization header and with the rate limits that are in
-	// force for them. Any valid token may ask, whatever its scopes.
+	// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
+	// used, whatever its scopes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6924,14 +6930,14 @@ type ClientWithResponsesInterface interface {
 	// Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
 	// `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
 	//
-	// `parent_id` takes the children of a collection, or with `include_children=true` everything below it, not the collection
-	// itself. The literal `null` takes the root collections; with `include_children=true` that is every collection. Without
+	// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
+	// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
 	// `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
 	//
 	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 	// walk a long list while it changes, follow `pagination.next_cursor`.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, bearing `metrics_masked: true`; `count` and
+	// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
 	// `pagination.total` are then at most 1 and `next_cursor` is null.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6972,7 +6978,7 @@ type ClientWithResponsesInterface interface {
 	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 	// body is not needed; an empty JSON object is accepted.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6984,7 +6990,7 @@ type ClientWithResponsesInterface interface {
 	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 	// body is not needed; an empty JSON object is accepted.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6993,8 +6999,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetCollectionWithResponse Read one collection
 	//
-	// Answers with one collection. With `include_counts=true` it bears `video_count` and `account_count`: the videos that are in it
-	// by whatever way, and its accounts, of those that are not removed. An unknown id gives 404.
+	// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
+	// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
 	//
 	// Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
 	//
@@ -7006,14 +7012,14 @@ type ClientWithResponsesInterface interface {
 	// UpdateCollectionWithBodyWithResponse Change a collection
 	//
 	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 	//
 	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 	// the collection gets a `hash`, which names its share page and never changes.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 	// last writer wins.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -7024,14 +7030,14 @@ type ClientWithResponsesInterface interface {
 	// UpdateCollectionWithResponse Change a collection
 	//
 	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 	//
 	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 	// the collection gets a `hash`, which names its share page and never changes.
 	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 	// last writer wins.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -7041,8 +7047,8 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveCollectionAccountsWithBodyWithResponse Take accounts out of a collection
 	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-	// that are also in it by themselves or through a hashtag stay in it.
+	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+	// that were also added themselves, or that have a hashtag of the collection, stay in it.
 	// An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -7052,8 +7058,8 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveCollectionAccountsWithResponse Take accounts out of a collection
 	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-	// that are also in it by themselves or through a hashtag stay in it.
+	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+	// that were also added themselves, or that have a hashtag of the collection, stay in it.
 	// An unknown collection gives 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -7068,7 +7074,7 @@ type ClientWithResponsesInterface interface {
 	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 	// at most 1 and `next_cursor` null.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7100,7 +7106,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 	// An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -7110,7 +7116,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveCollectionVideosWithResponse Take videos out of a collection
 	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 	// An unknown collection gives 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -7126,7 +7132,7 @@ type ClientWithResponsesInterface interface {
 	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 	// at most 1 and `next_cursor` null.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7156,12 +7162,13 @@ type ClientWithResponsesInterface interface {
 
 	// GetOrganisationHistoryWithResponse Read the daily points of the organisation
 	//
-	// An array of daily points, newest first: how the organisation stood as each UTC day ended, in sums over the latest counts of all its videos, the stopped ones
-	// included, and the followers of its accounts. What a platform does not give adds nothing. A day on which nothing changed has no point. Without dates, the last 30 days.
+	// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
+	// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
+	// A day without changes has no point. Without dates, the last 30 days.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 	//
-	// Limited and basic tiers get the latest point of the range alone, masked.
+	// Limited and basic tiers get only the latest point of the range, masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7170,7 +7177,7 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshAccountWithBodyWithResponse Fetch an account now
 	//
-	// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7179,7 +7186,7 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshAccountWithResponse Fetch an account now
 	//
-	// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7188,8 +7195,9 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshVideoWithBodyWithResponse Fetch a video now
 	//
-	// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-	// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+	// the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7198,8 +7206,9 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshVideoWithResponse Fetch a video now
 	//
-	// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-	// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+	// the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7227,7 +7236,7 @@ type ClientWithResponsesInterface interface {
 	// StopVideoWithBodyWithResponse Stop tracking a video, by id or link
 	//
 	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 	// was stopped before.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -7238,7 +7247,7 @@ type ClientWithResponsesInterface interface {
 	// StopVideoWithResponse Stop tracking a video, by id or link
 	//
 	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 	// was stopped before.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -7256,7 +7265,7 @@ type ClientWithResponsesInterface interface {
 	// To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
 	// order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
 	//
-	// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 	// at most 1, `has_more` is false and `next_cursor` null.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7331,8 +7340,8 @@ type ClientWithResponsesInterface interface {
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 	// the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -7350,8 +7359,8 @@ type ClientWithResponsesInterface interface {
 	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 	// the data; `trackingEnqueued` is then false.
 	//
-	// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-	// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 	//
 	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
@@ -7362,7 +7371,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopVideoByIDWithResponse Stop tracking a video, by id
 	//
-	// As `DELETE /videos`, for the id alone. Anything but a UUID gives 400.
+	// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7372,7 +7381,7 @@ type ClientWithResponsesInterface interface {
 	// GetVideoWithResponse Read one video
 	//
 	// Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-	// is nothing the organisation has gives 404. Limited and basic tiers get the video with its metrics masked.
+	// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7389,7 +7398,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 	//
-	// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
+	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9129,9 +9138,9 @@ func (r GetVideoHistoryResponse) ContentType() string {
 
 // StopAccountWithBodyWithResponse Stop tracking an account, by id or link
 //
-// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9146,9 +9155,9 @@ func (c *ClientWithResponses) StopAccountWithBodyWithResponse(ctx context.Contex
 
 // StopAccountWithResponse Stop tracking an account, by id or link
 //
-// Ends the collection of new data for an account, given by its id or any form of its link, and for those of its videos that were found through it
-// alone; videos that were also tracked by themselves go on. All of them are `removed: true` from then on, and everything collected stays readable. An id or link that is
-// nothing the organisation is tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
+// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
+// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
+// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9169,7 +9178,7 @@ func (c *ClientWithResponses) StopAccountWithResponse(ctx context.Context, body 
 // Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
 // `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9189,7 +9198,7 @@ func (c *ClientWithResponses) ListAccountsWithResponse(ctx context.Context, para
 // exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 //
 // An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 //
 // A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 // (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -9212,7 +9221,7 @@ func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Conte
 // exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
 //
 // An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are those of its stopped videos that were found through it alone and that `tracking_type` wants.
+// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
 //
 // A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
 // (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
@@ -9230,7 +9239,7 @@ func (c *ClientWithResponses) TrackAccountWithResponse(ctx context.Context, para
 
 // StopAccountsWithBodyWithResponse Stop tracking many accounts
 //
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 // are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 // fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 //
@@ -9247,7 +9256,7 @@ func (c *ClientWithResponses) StopAccountsWithBodyWithResponse(ctx context.Conte
 
 // StopAccountsWithResponse Stop tracking many accounts
 //
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and those of their videos that were found through them alone. Links
+// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
 // are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
 // fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 //
@@ -9269,8 +9278,8 @@ func (c *ClientWithResponses) StopAccountsWithResponse(ctx context.Context, body
 //
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -9292,8 +9301,8 @@ func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Cont
 //
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -9310,7 +9319,7 @@ func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, par
 
 // StopAccountByIDWithResponse Stop tracking an account, by id
 //
-// As `DELETE /accounts`, for the id alone. Anything but a UUID gives 400.
+// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9326,7 +9335,7 @@ func (c *ClientWithResponses) StopAccountByIDWithResponse(ctx context.Context, a
 // GetAccountWithResponse Read one account
 //
 // Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-// from videos. An id or link that is nothing the organisation has gives 404. Limited and basic tiers get the account with its metrics masked.
+// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9341,14 +9350,14 @@ func (c *ClientWithResponses) GetAccountWithResponse(ctx context.Context, accoun
 
 // GetAccountHistoryWithResponse Read the daily points of an account
 //
-// An array of daily points, newest first: how the account stood as each UTC day ended, over those of its videos that were being tracked then. A day on which
-// nothing was fetched of it has no point. Without dates, the last 30 days.
+// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
+// day without a fetch has no point. Without dates, the last 30 days.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 //
 // `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
-// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped account stays readable.
+// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9364,10 +9373,10 @@ func (c *ClientWithResponses) GetAccountHistoryWithResponse(ctx context.Context,
 // ListAccountVideosWithResponse List the videos of an account
 //
 // Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-// percent-encoded once; one that is nothing the organisation has gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
+// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
 // the latest uploads come first when no order is asked for.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9382,8 +9391,8 @@ func (c *ClientWithResponses) ListAccountVideosWithResponse(ctx context.Context,
 
 // AuthenticateWithResponse Tell who a token belongs to
 //
-// Answers with the organisation and the token behind the Authorization header and with the rate limits that are in
-// force for them. Any valid token may ask, whatever its scopes.
+// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
+// used, whatever its scopes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9401,14 +9410,14 @@ func (c *ClientWithResponses) AuthenticateWithResponse(ctx context.Context, reqE
 // Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
 // `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
 //
-// `parent_id` takes the children of a collection, or with `include_children=true` everything below it, not the collection
-// itself. The literal `null` takes the root collections; with `include_children=true` that is every collection. Without
+// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
+// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
 // `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
 //
 // Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 // walk a long list while it changes, follow `pagination.next_cursor`.
 //
-// **Limited and basic tiers** get the first result of the asked order, bearing `metrics_masked: true`; `count` and
+// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
 // `pagination.total` are then at most 1 and `next_cursor` is null.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -9467,7 +9476,7 @@ func (c *ClientWithResponses) CreateCollectionWithResponse(ctx context.Context, 
 // Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 // body is not needed; an empty JSON object is accepted.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9485,7 +9494,7 @@ func (c *ClientWithResponses) DeleteCollectionWithBodyWithResponse(ctx context.C
 // Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
 // body is not needed; an empty JSON object is accepted.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens.
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9500,8 +9509,8 @@ func (c *ClientWithResponses) DeleteCollectionWithResponse(ctx context.Context, 
 
 // GetCollectionWithResponse Read one collection
 //
-// Answers with one collection. With `include_counts=true` it bears `video_count` and `account_count`: the videos that are in it
-// by whatever way, and its accounts, of those that are not removed. An unknown id gives 404.
+// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
+// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
 //
 // Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
 //
@@ -9519,14 +9528,14 @@ func (c *ClientWithResponses) GetCollectionWithResponse(ctx context.Context, col
 // UpdateCollectionWithBodyWithResponse Change a collection
 //
 // Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 //
 // A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 // beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 // the collection gets a `hash`, which names its share page and never changes.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 // last writer wins.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -9543,14 +9552,14 @@ func (c *ClientWithResponses) UpdateCollectionWithBodyWithResponse(ctx context.C
 // UpdateCollectionWithResponse Change a collection
 //
 // Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` takes the settings away.
+// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
 //
 // A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
 // beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are kept as hashes alone and never given out. When access first becomes public or protected
+// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
 // the collection gets a `hash`, which names its share page and never changes.
 //
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, 412 and nothing happens. Without it the
+// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
 // last writer wins.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -9566,8 +9575,8 @@ func (c *ClientWithResponses) UpdateCollectionWithResponse(ctx context.Context, 
 
 // RemoveCollectionAccountsWithBodyWithResponse Take accounts out of a collection
 //
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-// that are also in it by themselves or through a hashtag stay in it.
+// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+// that were also added themselves, or that have a hashtag of the collection, stay in it.
 // An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -9583,8 +9592,8 @@ func (c *ClientWithResponses) RemoveCollectionAccountsWithBodyWithResponse(ctx c
 
 // RemoveCollectionAccountsWithResponse Take accounts out of a collection
 //
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added counts for nothing. The account's videos
-// that are also in it by themselves or through a hashtag stay in it.
+// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
+// that were also added themselves, or that have a hashtag of the collection, stay in it.
 // An unknown collection gives 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -9605,7 +9614,7 @@ func (c *ClientWithResponses) RemoveCollectionAccountsWithResponse(ctx context.C
 // Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 // walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 // at most 1 and `next_cursor` null.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -9655,7 +9664,7 @@ func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Cont
 
 // RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 //
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 // An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -9671,7 +9680,7 @@ func (c *ClientWithResponses) RemoveCollectionVideosWithBodyWithResponse(ctx con
 
 // RemoveCollectionVideosWithResponse Take videos out of a collection
 //
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added counts for nothing. A video that is also in it through its account or a hashtag stays in it.
+// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
 // An unknown collection gives 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -9693,7 +9702,7 @@ func (c *ClientWithResponses) RemoveCollectionVideosWithResponse(ctx context.Con
 // Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
 // walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 // at most 1 and `next_cursor` null.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -9741,12 +9750,13 @@ func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Contex
 
 // GetOrganisationHistoryWithResponse Read the daily points of the organisation
 //
-// An array of daily points, newest first: how the organisation stood as each UTC day ended, in sums over the latest counts of all its videos, the stopped ones
-// included, and the followers of its accounts. What a platform does not give adds nothing. A day on which nothing changed has no point. Without dates, the last 30 days.
+// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
+// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
+// A day without changes has no point. Without dates, the last 30 days.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
 //
-// Limited and basic tiers get the latest point of the range alone, masked.
+// Limited and basic tiers get only the latest point of the range, masked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9761,7 +9771,7 @@ func (c *ClientWithResponses) GetOrganisationHistoryWithResponse(ctx context.Con
 
 // RefreshAccountWithBodyWithResponse Fetch an account now
 //
-// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9776,7 +9786,7 @@ func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Con
 
 // RefreshAccountWithResponse Fetch an account now
 //
-// Asks for new numbers of a tracked account and for its new videos, otherwise as `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9791,8 +9801,9 @@ func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, pa
 
 // RefreshVideoWithBodyWithResponse Fetch a video now
 //
-// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+// the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9807,8 +9818,9 @@ func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Conte
 
 // RefreshVideoWithResponse Fetch a video now
 //
-// Asks for new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. 202 when the fetch is scheduled; 200, saying when to ask again, when
-// the last one is less than 4 hours old. What the organisation is not tracking gives 404. The path may end in a slash.
+// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
+// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
+// the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9854,7 +9866,7 @@ func (c *ClientWithResponses) GetVideoStatisticsWithResponse(ctx context.Context
 // StopVideoWithBodyWithResponse Stop tracking a video, by id or link
 //
 // Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 // was stopped before.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -9871,7 +9883,7 @@ func (c *ClientWithResponses) StopVideoWithBodyWithResponse(ctx context.Context,
 // StopVideoWithResponse Stop tracking a video, by id or link
 //
 // Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that is nothing the organisation is tracking gives 404, also when tracking
+// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
 // was stopped before.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -9895,7 +9907,7 @@ func (c *ClientWithResponses) StopVideoWithResponse(ctx context.Context, body St
 // To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
 // order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
 //
-// **Limited and basic tiers** get the first result of the asked order, with its metrics masked; `pagination.total` is then
+// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
 // at most 1, `has_more` is false and `next_cursor` null.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -10000,8 +10012,8 @@ func (c *ClientWithResponses) StopVideosWithResponse(ctx context.Context, body S
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 // the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -10025,8 +10037,8 @@ func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Contex
 // A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
 // the data; `trackingEnqueued` is then false.
 //
-// An organisation without an active subscription gets data for the first items of a request alone (5 unless the operator changed it). The
-// others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
+// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
+// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
 //
 // A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
@@ -10043,7 +10055,7 @@ func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, param
 
 // StopVideoByIDWithResponse Stop tracking a video, by id
 //
-// As `DELETE /videos`, for the id alone. Anything but a UUID gives 400.
+// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10059,7 +10071,7 @@ func (c *ClientWithResponses) StopVideoByIDWithResponse(ctx context.Context, adi
 // GetVideoWithResponse Read one video
 //
 // Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-// is nothing the organisation has gives 404. Limited and basic tiers get the video with its metrics masked.
+// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10082,7 +10094,7 @@ func (c *ClientWithResponses) GetVideoWithResponse(ctx context.Context, adid Vid
 //
 // `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
 //
-// Limited and basic tiers get the latest point of the range alone, masked. The history of a stopped video stays readable.
+// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -62,7 +62,7 @@ func parts(t *testing.T) []string {
 	return found
 }
 
-func TestHandler_serves(t *testing.T) {
+func TestHandler_servesAllFiles(t *testing.T) {
 	t.Parallel()
 
 	t.Run("the page and everything it loads, each with its type", func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package browser holds the tests that look at pages as people see them, in a real browser. They fail where there is
-// none: Chromium, or Chrome, has to be installed.
+// Package browser tests the web pages in a real browser. The tests fail if neither Chromium nor Chrome is installed. Start reading at
+// open, which starts a browser.
 package browser
 
 import (
@@ -21,26 +21,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// longest is how long one test may take in the browser: what a page has not shown by then never comes.
-const longest = time.Minute
+// testTimeout is how long one test may take in the browser.
+const testTimeout = time.Minute
 
-// tab is a tab of a browser that reaches this machine alone and remembers what went wrong in it.
+// tab is a browser tab that can reach only this machine. It records errors and requested hosts.
 type tab struct {
 	context.Context
 	t *testing.T
 
 	mu       sync.Mutex
-	faults   []string        // errors on the console, uncaught exceptions, breaches of a page's policy
-	hosts    map[string]bool // whom pages asked for anything, as scheme://host
-	protocol []string        // what of the browser's messages could not be read
+	faults   []string        // console errors, uncaught exceptions, violations of the content security policy
+	hosts    map[string]bool // origins that pages requested, as scheme://host
+	protocol []string        // errors of the connection to the browser
 }
 
 // open starts a browser for a test, with one tab.
 func open(t *testing.T) *tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], // headless among them
+	options := append(chromedp.DefaultExecAllocatorOptions[:], // these include headless mode
 		chromedp.ExecPath(chromium(t)),
-		chromedp.NoSandbox, // it needs rights that containers do not give, and the pages are our own
+		chromedp.NoSandbox, // the browser's sandbox does not work in containers, and the pages are trusted
 		chromedp.DisableGPU,
 		chromedp.NoFirstRun,
 		chromedp.WindowSize(1280, 1600),
@@ -49,22 +49,22 @@ func open(t *testing.T) *tab {
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-proxy-server", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // offline, as far as pages can tell
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can reach only this machine
 	)
-	// The test's own context ends before the browser is closed below; it would kill the browser while that writes files.
-	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	// The context is not the test's, which ends before the cleanup below and would kill the browser while it writes files.
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
 	b := &tab{t: t, hosts: map[string]bool{}}
-	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(b.noteProtocol))
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(b.recordProtocolError))
 	t.Cleanup(cancel)
 	b.Context = ctx
-	chromedp.ListenTarget(ctx, b.note)
+	chromedp.ListenTarget(ctx, b.recordEvent)
 	t.Cleanup(func() {
 		require.NoError(t, chromedp.Cancel(ctx))
 		if t.Failed() {
-			t.Logf("the browser's faults: %q; messages that could not be read: %q", b.faults, b.protocol)
+			t.Logf("errors in the browser: %q; errors of the connection to it: %q", b.faults, b.protocol)
 		}
 	})
 	return b
@@ -77,17 +77,19 @@ func chromium(t *testing.T) string {
 			return found
 		}
 	}
-	require.Fail(t, "no browser: this test needs chromium (or google-chrome) in the PATH; on Debian, apt-get install chromium")
+	require.Fail(t, "this test needs chromium or google-chrome in the PATH; on Debian: apt-get install chromium")
 	return ""
 }
 
-func (b *tab) noteProtocol(format string, arguments ...any) {
+// recordProtocolError records an error of the connection to the browser.
+func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.protocol = append(b.protocol, fmt.Sprintf(format, arguments...))
 }
 
-func (b *tab) note(event any) {
+// recordEvent records errors and requested hosts from a browser event.
+func (b *tab) recordEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
@@ -106,24 +108,24 @@ func (b *tab) note(event any) {
 			b.faults = append(b.faults, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *network.EventRequestWillBeSent:
-		asked, err := url.Parse(e.Request.URL)
+		requested, err := url.Parse(e.Request.URL)
 		switch {
 		case err != nil:
 			b.faults = append(b.faults, err.Error())
-		case asked.Scheme != "data": // a picture within the page
-			b.hosts[asked.Scheme+"://"+asked.Host] = true
+		case requested.Scheme != "data": // an image inside the page
+			b.hosts[requested.Scheme+"://"+requested.Host] = true
 		}
 	}
 }
 
-// do runs steps in the tab and requires that each succeeds.
+// do runs steps in the tab and requires that all succeed.
 func (b *tab) do(steps ...chromedp.Action) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// isClean requires that nothing went wrong so far, and that nobody but the server was asked for anything.
-func (b *tab) isClean(server string) {
+// requireClean requires that there were no errors and that pages requested nothing but the server.
+func (b *tab) requireClean(server string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,15 +133,15 @@ func (b *tab) isClean(server string) {
 	require.Equal(b.t, map[string]bool{server: true}, b.hosts)
 }
 
-// picture saves what the tab shows among the test's artifacts, which go test keeps with -artifacts.
-func (b *tab) picture(name string) {
+// screenshot saves a screenshot as an artifact of the test. go test keeps artifacts with the flag -artifacts.
+func (b *tab) screenshot(name string) {
 	b.t.Helper()
 	var png []byte
 	b.do(chromedp.CaptureScreenshot(&png))
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o600))
 }
 
-// prefer makes the system's colours dark or light.
-func prefer(scheme string) chromedp.Action {
+// preferColours sets the system's colour scheme to dark or light.
+func preferColours(scheme string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// listVideos is the operation's part of the page, as the beginning of selectors.
+// listVideos is the CSS selector of the section of the operation listVideos.
 const listVideos = "#operations-videos-listVideos "
 
-// authorise pastes a token.
+// authorise enters a token in the authorisation dialog.
 func (b *tab) authorise(token string) {
 	b.t.Helper()
 	b.do(chromedp.Click(".auth-wrapper .authorize"),
@@ -26,7 +26,7 @@ func (b *tab) authorise(token string) {
 		chromedp.Click(".modal-ux .btn-done"))
 }
 
-// execute opens an operation, sends it as it stands, and waits for the answer.
+// execute sends an operation with its default parameters and waits for the response.
 func (b *tab) execute(operation string) {
 	b.t.Helper()
 	b.do(chromedp.Click(operation+".opblock-summary-control"),
@@ -35,7 +35,7 @@ func (b *tab) execute(operation string) {
 		chromedp.WaitVisible(operation+".live-responses-table .response"))
 }
 
-func TestDocs_tryItOut(t *testing.T) {
+func TestDocs_executesRequests(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
@@ -43,7 +43,7 @@ func TestDocs_tryItOut(t *testing.T) {
 	id := i.track(t, link)
 	b := open(t)
 
-	b.do(prefer("light"),
+	b.do(preferColours("light"),
 		chromedp.Navigate(i.url+"/docs"),
 		chromedp.WaitVisible(listVideos))
 	var at, note, shown, sandbox string
@@ -54,8 +54,8 @@ func TestDocs_tryItOut(t *testing.T) {
 	require.Equal(t, i.url+"/docs/", at)
 	require.Contains(t, note, "reeltally token create")
 	require.Empty(t, sandbox)
-	require.Contains(t, shown, i.url, "the page calls the server that it comes from")
-	b.picture("docs-light")
+	require.Contains(t, shown, i.url, "the page calls the server that served it")
+	b.screenshot("docs-light")
 
 	b.authorise(i.token)
 	b.execute(listVideos)
@@ -65,25 +65,25 @@ func TestDocs_tryItOut(t *testing.T) {
 	require.Contains(t, samples, `os.environ["REELTALLY_URL"] + "/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `await fetch(process.env.REELTALLY_URL + "/videos?order_by=latest_views&limit=10"`)
 	b.picture("docs-samples")
-	var asked, status, answer string
-	b.do(chromedp.Text(listVideos+".request-url", &asked),
+	var requested, status, response string
+	b.do(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
-		chromedp.Text(listVideos+".live-responses-table .response .highlight-code", &answer),
+		chromedp.Text(listVideos+".live-responses-table .response .highlight-code", &response),
 		chromedp.ScrollIntoView(listVideos+".live-responses-table"))
 	require.Contains(t, status, "200")
-	require.Contains(t, asked, i.url+"/videos", "what was not filled in is not sent")
-	require.NotContains(t, asked, "?")
-	require.Contains(t, answer, `"ad_id": "`+id+`"`)
-	require.Contains(t, answer, `"ad_link": "`+link+`"`)
-	b.picture("docs-answer")
+	require.Contains(t, requested, i.url+"/videos", "empty parameters are not sent")
+	require.NotContains(t, requested, "?")
+	require.Contains(t, response, `"ad_id": "`+id+`"`)
+	require.Contains(t, response, `"ad_link": "`+link+`"`)
+	b.screenshot("docs-answer")
 
 	var stored int
 	b.do(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
-	require.Zero(t, stored, "the token is kept nowhere")
-	b.isClean(i.url)
+	require.Zero(t, stored, "the page does not store the token")
+	b.requireClean(i.url)
 }
 
-func TestDocs_behindAProxy(t *testing.T) {
+func TestDocs_worksBehindProxy(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	i := start(t)
@@ -96,15 +96,15 @@ func TestDocs_behindAProxy(t *testing.T) {
 	b.do(chromedp.Navigate(proxy.URL+"/reeltally/docs"), chromedp.WaitVisible(listVideos))
 	b.authorise(i.token)
 	b.execute(listVideos)
-	var asked, status string
-	b.do(chromedp.Text(listVideos+".request-url", &asked),
+	var requested, status string
+	b.do(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status))
-	require.Contains(t, asked, proxy.URL+"/reeltally/videos")
+	require.Contains(t, requested, proxy.URL+"/reeltally/videos")
 	require.Contains(t, status, "200")
-	b.isClean(proxy.URL)
+	b.requireClean(proxy.URL)
 }
 
-func TestDocs_saysThatNumbersAreMadeUp(t *testing.T) {
+func TestDocs_showsSandboxNotice(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	i := start(t, func(o *server.Options) { o.Sandbox = true })
@@ -114,24 +114,24 @@ func TestDocs_saysThatNumbersAreMadeUp(t *testing.T) {
 		chromedp.WaitVisible(listVideos),
 		chromedp.Text("#sandbox", &sandbox))
 	require.Contains(t, sandbox, "made up")
-	b.isClean(i.url)
+	b.requireClean(i.url)
 }
 
-func TestDocs_followsTheSystemsColours(t *testing.T) {
+func TestDocs_followsSystemColours(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	i := start(t)
 	b := open(t)
 	const background = `getComputedStyle(document.documentElement).backgroundColor`
 	var dark, light string
-	b.do(prefer("dark"),
+	b.do(preferColours("dark"),
 		chromedp.Navigate(i.url+"/docs/"),
 		chromedp.WaitVisible(listVideos),
 		chromedp.Evaluate(background, &dark))
-	b.picture("docs-dark")
-	b.do(prefer("light"),
+	b.screenshot("docs-dark")
+	b.do(preferColours("light"),
 		chromedp.WaitReady("html:not(.dark-mode)"),
 		chromedp.Evaluate(background, &light))
 	require.NotEqual(t, dark, light)
-	b.isClean(i.url)
+	b.requireClean(i.url)
 }

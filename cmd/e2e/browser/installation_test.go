@@ -16,10 +16,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// installation is a ReelTally that a test looks at.
+// installation is a running server with an organisation.
 type installation struct {
 	url   string // http://HOST:PORT
-	token string // of a premium organisation, with all scopes
+	token string // a token of a premium organisation with all scopes
 }
 
 // start runs the server on a fresh database.
@@ -64,8 +64,8 @@ func (i installation) track(t *testing.T, link string) string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, resp.Body.Close()) }()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	var answer struct{ VideoID string }
-	require.NoError(t, json.NewDecoder(resp.Body).Decode(&answer))
-	require.NotEmpty(t, answer.VideoID)
-	return answer.VideoID
+	var response struct{ VideoID string }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&response))
+	require.NotEmpty(t, response.VideoID)
+	return response.VideoID
 }

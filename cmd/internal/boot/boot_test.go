@@ -30,10 +30,10 @@ type grammar struct {
 	Count int         `setting:"REELTALLY_COUNT" default:"3" help:"How many."`
 }
 
-// echo prints what it was given.
+// echo is a program that prints its settings.
 func echo(_ context.Context, p boot.Process) error {
 	var g grammar
-	if _, err := boot.Parse(p, &g, boot.Describe("It echoes.")); err != nil {
+	if _, err := boot.Parse(p, &g, boot.Description("Prints its settings.")); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Stdout, "%s %d %v %s", g.LogLevel, g.Count, g.Key, g.Key.Reveal())
@@ -45,23 +45,23 @@ func TestParse_readsFlagsAndVariables(t *testing.T) {
 	env := map[string]string{"REELTALLY_COUNT": "7", "REELTALLY_KEY": "s3cret", "REELTALLY_LOG_LEVEL": ""}
 	status, out, _ := boottest.Run(t, echo, nil, env)
 	require.Zero(t, status)
-	require.Equal(t, "info 7 (hidden) s3cret", out, "an empty variable is one that is not set")
+	require.Equal(t, "info 7 (hidden) s3cret", out, "an empty variable counts as not set")
 	_, out, _ = boottest.Run(t, echo, nil, env, "--count", "8", "--log-level=warn")
-	require.Equal(t, "warn 8 (hidden) s3cret", out, "a flag wins")
+	require.Equal(t, "warn 8 (hidden) s3cret", out, "a flag overrides a variable")
 	_, out, _ = boottest.Run(t, echo, nil, nil)
 	require.Equal(t, "info 3  ", out)
 }
 
-func TestParse_namesWhatIsWrong(t *testing.T) {
+func TestParse_errorNamesFlagAndValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env   map[string]string
 		args  []string
 		wants []string
 	}{
-		"a value that is no number":  {map[string]string{"REELTALLY_COUNT": "many"}, nil, []string{"--count (REELTALLY_COUNT)", `"many"`}},
-		"a value that is not listed": {map[string]string{"REELTALLY_LOG_LEVEL": "loud"}, nil, []string{"--log-level (REELTALLY_LOG_LEVEL)", `"debug"`, `"loud"`}},
-		"a flag that is not known":   {nil, []string{"--what"}, []string{"--what"}},
+		"a value that is not a number": {map[string]string{"REELTALLY_COUNT": "many"}, nil, []string{"--count (REELTALLY_COUNT)", `"many"`}},
+		"a value that is not allowed":  {map[string]string{"REELTALLY_LOG_LEVEL": "loud"}, nil, []string{"--log-level (REELTALLY_LOG_LEVEL)", `"debug"`, `"loud"`}},
+		"an unknown flag":              {nil, []string{"--what"}, []string{"--what"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestParse_helpExplainsEachSetting(t *testing.T) {
 	require.Zero(t, status)
 	require.Empty(t, err)
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"It echoes.", "How many (REELTALLY_COUNT, default 3).", "A key (REELTALLY_KEY).",
+	for _, want := range []string{"Prints its settings.", "How many (REELTALLY_COUNT, default 3).", "A key (REELTALLY_KEY).",
 		"(REELTALLY_DATABASE_URL, default sqlite:data/reeltally.db)", "(REELTALLY_LOG_LEVEL, default info)", "(REELTALLY_METRICS_LISTEN)"} {
 		require.Contains(t, words, want)
 	}
@@ -94,44 +94,44 @@ func TestSecret_isNeverShown(t *testing.T) {
 	s := boot.Secret("s3cret")
 	slog.New(slog.NewJSONHandler(out, nil)).InfoContext(t.Context(), "shown", "key", s, "keys", fmt.Sprintf("%v %+v %#v %s", s, s, s, s))
 	require.NotContains(t, out.String(), "s3cret")
-	require.NotContains(t, boot.Bad("key", "REELTALLY_KEY", s, "another").Error(), "s3cret")
-	require.Contains(t, boot.Bad("key", "REELTALLY_KEY", "seen", "another").Error(), `--key (REELTALLY_KEY) is "seen"; it must be another`)
+	require.NotContains(t, boot.InvalidSetting("key", "REELTALLY_KEY", s, "another").Error(), "s3cret")
+	require.Contains(t, boot.InvalidSetting("key", "REELTALLY_KEY", "seen", "another").Error(), `--key (REELTALLY_KEY) is "seen"; it must be another`)
 }
 
-func TestStatus_tellsUsageFromFailure(t *testing.T) {
+func TestRun_returnsExitStatusByKindOfError(t *testing.T) {
 	t.Parallel()
-	fails := func(err error) func(context.Context, boot.Process) error {
+	failing := func(err error) func(context.Context, boot.Process) error {
 		return func(context.Context, boot.Process) error { return err }
 	}
-	status, _, stderr := boottest.Run(t, fails(errors.New("broken")), nil, nil)
+	status, _, stderr := boottest.Run(t, failing(errors.New("broken")), nil, nil)
 	require.Equal(t, 1, status)
 	require.Equal(t, "program: broken\n", stderr)
-	status, _, _ = boottest.Run(t, fails(boot.UsageError{Err: errors.New("wrong")}), nil, nil)
+	status, _, _ = boottest.Run(t, failing(boot.UsageError{Err: errors.New("wrong")}), nil, nil)
 	require.Equal(t, 2, status)
 	p := boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
 		<-ctx.Done()
-		return boot.UntilStopped(ctx, ctx.Err())
+		return boot.IgnoreShutdown(ctx, ctx.Err())
 	}, nil, nil)
-	require.Zero(t, p.Stop(), "for what runs until then, being told to stop is no failure")
+	require.Zero(t, p.Stop(), "IgnoreShutdown makes a shutdown a success")
 	require.Empty(t, p.Stderr.String())
 	p = boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
 		<-ctx.Done()
 		return fmt.Errorf("video 5: %w", ctx.Err())
 	}, nil, nil)
 	require.Equal(t, 1, p.Stop())
-	require.Equal(t, "program: stopped before it was done: what it has written is not whole\n", p.Stderr.String())
+	require.Equal(t, "program: interrupted before it finished; the output is incomplete\n", p.Stderr.String())
 	broken := errors.New("broken")
-	require.Equal(t, broken, boot.UntilStopped(t.Context(), broken))
-	require.Equal(t, context.Canceled, boot.UntilStopped(t.Context(), context.Canceled), "nobody told it to stop")
+	require.Equal(t, broken, boot.IgnoreShutdown(t.Context(), broken))
+	require.Equal(t, context.Canceled, boot.IgnoreShutdown(t.Context(), context.Canceled), "ctx was not cancelled")
 }
 
-func TestTogether_stopsInReverseOrder(t *testing.T) {
+func TestRunAll_stopsInReverseOrder(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	order := make(chan string, 3)
 	started := make(chan struct{}, 3)
-	part := func(name string) boot.Part {
-		return boot.Part{Name: name, Run: func(ctx context.Context) error {
+	service := func(name string) boot.Service {
+		return boot.Service{Name: name, Run: func(ctx context.Context) error {
 			started <- struct{}{}
 			<-ctx.Done()
 			order <- name
@@ -139,7 +139,7 @@ func TestTogether_stopsInReverseOrder(t *testing.T) {
 		}}
 	}
 	done := make(chan error)
-	go func() { done <- boot.Together(ctx, part("first"), part("second"), part("third")) }()
+	go func() { done <- boot.RunAll(ctx, service("first"), service("second"), service("third")) }()
 	for range 3 {
 		<-started
 	}
@@ -148,16 +148,16 @@ func TestTogether_stopsInReverseOrder(t *testing.T) {
 	require.Equal(t, []string{"third", "second", "first"}, []string{<-order, <-order, <-order})
 }
 
-func TestTogether_oneThatFailsEndsAll(t *testing.T) {
+func TestRunAll_stopsAllIfOneFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	err := boot.Together(t.Context(),
-		boot.Part{Run: func(ctx context.Context) error { <-ctx.Done(); return nil }},
-		boot.Part{Run: func(context.Context) error { return broken }})
+	err := boot.RunAll(t.Context(),
+		boot.Service{Run: func(ctx context.Context) error { <-ctx.Done(); return nil }},
+		boot.Service{Run: func(context.Context) error { return broken }})
 	require.ErrorIs(t, err, broken)
 }
 
-func TestServe_finishesWhatItBegan(t *testing.T) {
+func TestServe_finishesRunningRequests(t *testing.T) {
 	t.Parallel()
 	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestServe_finishesWhatItBegan(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-leave
-		_, _ = fmt.Fprint(w, "whole, ", r.Context().Err()) // a request does not see that the program stops
+		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // the request's context does not end at shutdown
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	served, answered := make(chan error, 1), make(chan string, 1)
@@ -183,9 +183,9 @@ func TestServe_finishesWhatItBegan(t *testing.T) {
 			_ = c.Body.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 5*time.Millisecond, "nothing new is taken")
+	}, 5*time.Second, 5*time.Millisecond, "new connections are refused")
 	close(leave)
-	require.Equal(t, "whole, <nil>", <-answered)
+	require.Equal(t, "complete, <nil>", <-answered)
 	require.NoError(t, <-served)
 }
 
@@ -217,15 +217,15 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestListen_saysWhatToDo(t *testing.T) {
+func TestListen_errorNamesFlagAndVariable(t *testing.T) {
 	t.Parallel()
 	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	_, err = boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", l.Addr().String())
-	var taken *boot.PortInUseError
-	require.ErrorAs(t, err, &taken)
-	require.ErrorContains(t, err, l.Addr().String()+" is in use by another program: choose another address by --listen or REELTALLY_LISTEN")
+	var inUse *boot.PortInUseError
+	require.ErrorAs(t, err, &inUse)
+	require.ErrorContains(t, err, l.Addr().String()+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
 	_, err = boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "nonsense")
 	require.ErrorContains(t, err, "nonsense")
 	require.ErrorContains(t, err, "REELTALLY_LISTEN")
@@ -234,17 +234,17 @@ func TestListen_saysWhatToDo(t *testing.T) {
 func TestMetrics_areServed(t *testing.T) {
 	t.Parallel()
 	registry := boot.NewRegistry()
-	handler := boot.Measured(registry, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	handler := boot.CountRequests(registry, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	api, err := boot.Listen(t.Context(), "", "", "127.0.0.1:0")
 	require.NoError(t, err)
 	out := boottest.NewOutput()
-	part, wanted, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Part(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
+	metrics, enabled, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Service(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
-	require.True(t, wanted)
+	require.True(t, enabled)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- boot.Together(ctx, part, boot.Part{Run: func(ctx context.Context) error {
+		done <- boot.RunAll(ctx, metrics, boot.Service{Run: func(ctx context.Context) error {
 			return boot.Serve(ctx, api, handler, slog.New(slog.DiscardHandler))
 		}})
 	}()
@@ -257,12 +257,12 @@ func TestMetrics_areServed(t *testing.T) {
 	require.Contains(t, text, "go_goroutines")
 	stop()
 	require.NoError(t, <-done)
-	_, wanted, err = boot.Metrics{}.Part(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
+	_, enabled, err = boot.Metrics{}.Service(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.False(t, wanted)
+	require.False(t, enabled)
 }
 
-func TestOpen_caresForTheSchema(t *testing.T) {
+func TestOpen_migratesSchemaAsAllowed(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
 	open := func(t *testing.T, url string, m boot.Migration) error {
@@ -274,34 +274,34 @@ func TestOpen_caresForTheSchema(t *testing.T) {
 		}
 		return err
 	}
-	t.Run("a new SQLite file gets it", func(t *testing.T) {
+	t.Run("a new SQLite file is migrated", func(t *testing.T) {
 		t.Parallel()
-		require.NoError(t, open(t, storetest.Empty(t, "sqlite"), boot.MigrateNew))
+		require.NoError(t, open(t, storetest.Empty(t, "sqlite"), boot.CreateSQLite))
 	})
-	t.Run("several programs may find the new file at once", func(t *testing.T) {
+	t.Run("several programs may open a new file at once", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "sqlite")
 		errs := make(chan error)
 		for range 4 {
-			go func() { errs <- open(t, url, boot.MigrateOlder) }()
+			go func() { errs <- open(t, url, boot.MigrateSQLite) }()
 		}
 		for range 4 {
 			require.NoError(t, <-errs)
 		}
 	})
-	t.Run("an empty PostgreSQL is left to the operator", func(t *testing.T) {
+	t.Run("an empty PostgreSQL database is only migrated with MigrateAny", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "postgres")
 		var schema *store.SchemaError
-		err := open(t, url, boot.MigrateOlder)
+		err := open(t, url, boot.MigrateSQLite)
 		require.ErrorAs(t, err, &schema)
 		require.ErrorContains(t, err, "run `reeltally migrate`")
-		require.NoError(t, open(t, url, boot.MigrateAll))
-		require.NoError(t, open(t, url, boot.MigrateNew))
+		require.NoError(t, open(t, url, boot.MigrateAny))
+		require.NoError(t, open(t, url, boot.CreateSQLite))
 	})
-	t.Run("a database that is no database is refused without its password", func(t *testing.T) {
+	t.Run("the error for an unsupported URL does not show the password", func(t *testing.T) {
 		t.Parallel()
-		err := open(t, "mysql://me:s3cret@host/db", boot.MigrateNew)
+		err := open(t, "mysql://me:s3cret@host/db", boot.CreateSQLite)
 		require.ErrorContains(t, err, "sqlite:PATH or postgres://")
 		require.NotContains(t, err.Error(), "s3cret")
 	})

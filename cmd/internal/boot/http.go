@@ -11,27 +11,28 @@ import (
 	"time"
 )
 
-// The limits on connections. Reading and writing leave time for 2 MiB and for a list of 5000 videos on a slow line,
-// while nobody can hold a connection for nothing.
+// The limits on connections. They allow for a request of 2 MiB and a response with 5000 videos on a slow line, but close connections
+// that a client keeps open without sending.
 const (
-	headerWithin   = 10 * time.Second
-	requestWithin  = 60 * time.Second
-	answerWithin   = 2 * time.Minute
-	idleFor        = 2 * time.Minute
-	maxHeaderBytes = 64 << 10
-	// drainFor is how long requests that are being answered may take once the program is told to stop.
-	drainFor = 20 * time.Second
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 2 * time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+	// shutdownTimeout is how long Serve waits for running requests after its context ended.
+	shutdownTimeout = 20 * time.Second
 )
 
-// PortInUseError says that somebody listens at the address already.
+// PortInUseError reports that another program already listens on the address.
 type PortInUseError struct{ Flag, Variable, Address string }
 
 func (e *PortInUseError) Error() string {
-	return fmt.Sprintf("%s is in use by another program: choose another address by --%s or %s, for example 127.0.0.1:0 for any free port",
+	return fmt.Sprintf("%s is in use by another program: choose another address with --%s or %s, for example 127.0.0.1:0 for any free port",
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen opens the address that a flag gives. The error names the flag, or is a *PortInUseError.
+// Listen listens on the TCP address of a setting. Errors name the setting's flag and environment variable. If the port is taken, the
+// error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -41,17 +42,17 @@ func Listen(ctx context.Context, flag, variable, address string) (net.Listener, 
 		if op, ok := errors.AsType[*net.OpError](err); ok {
 			err = op.Err
 		}
-		return nil, fmt.Errorf("cannot listen at %s (--%s, %s; HOST:PORT is wanted): %w", address, flag, variable, err)
+		return nil, fmt.Errorf("cannot listen on %s (--%s or %s must be HOST:PORT): %w", address, flag, variable, err)
 	}
 	return l, nil
 }
 
-// Serve answers requests until ctx ends, then takes no new ones and waits for those under way, for 20 seconds at the
-// most. Requests do not see ctx end.
+// Serve serves HTTP requests until ctx ends. It then accepts no new requests and waits up to 20 seconds for the running ones, whose
+// contexts do not end with ctx.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
 	s := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerWithin, ReadTimeout: requestWithin, WriteTimeout: answerWithin,
-		IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
@@ -60,16 +61,16 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 		return err
 	case <-ctx.Done():
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
+	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := s.Shutdown(drain); err != nil {
-		logger.WarnContext(drain, "requests cut off", "after", drainFor, "error", err)
+	if err := s.Shutdown(shutdownCtx); err != nil {
+		logger.WarnContext(shutdownCtx, "running requests were cut off at shutdown", "after", shutdownTimeout, "error", err)
 		return s.Close()
 	}
 	return nil
 }
 
-// URL returns where people reach a listener: a wildcard address is reached on this machine.
+// URL returns the http URL of a listener. If the listener is on all interfaces, the URL is that of 127.0.0.1.
 func URL(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

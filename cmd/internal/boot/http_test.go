@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// pipes is a listener in memory, so that a connection's deadlines follow the clock of a synctest bubble.
-type pipes struct {
+// pipeListener is an in-memory listener. Its connections' deadlines follow the fake clock of synctest.
+type pipeListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.connections:
 		return c, nil
@@ -33,17 +33,17 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	close(p.closed)
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// servePipes serves a handler in memory until the test ends. It returns a function that opens a connection.
-func servePipes(t *testing.T, handler http.Handler) (dial func() net.Conn) {
+// serveInMemory serves a handler until the test ends. It returns a function that opens a connection.
+func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 	t.Helper()
-	l := &pipes{make(chan net.Conn), make(chan struct{})}
+	l := &pipeListener{make(chan net.Conn), make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- boot.Serve(ctx, l, handler, slog.New(slog.DiscardHandler)) }()
@@ -52,40 +52,40 @@ func servePipes(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 		require.NoError(t, <-served)
 	})
 	return func() net.Conn {
-		ours, theirs := net.Pipe()
-		l.connections <- theirs
-		t.Cleanup(func() { _ = ours.Close() })
-		return ours
+		client, server := net.Pipe()
+		l.connections <- server
+		t.Cleanup(func() { _ = client.Close() })
+		return client
 	}
 }
 
-// trickle writes one byte a second until the connection is closed, and returns after how long that was.
-func trickle(c net.Conn) time.Duration {
-	began := time.Now()
+// writeSlowly writes one byte a second until the server closes the connection, and returns how long that took.
+func writeSlowly(c net.Conn) time.Duration {
+	start := time.Now()
 	for {
 		if _, err := c.Write([]byte("a")); err != nil {
-			return time.Since(began)
+			return time.Since(start)
 		}
-		<-time.After(time.Second) // on the fake clock of synctest
+		<-time.After(time.Second) // fake time of synctest
 	}
 }
 
-func TestServe_endsSlowHeaders(t *testing.T) {
+func TestServe_closesConnectionWithSlowHeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		dial := servePipes(t, http.NotFoundHandler())
+		dial := serveInMemory(t, http.NotFoundHandler())
 		c := dial()
 		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 		require.NoError(t, err)
-		require.LessOrEqual(t, trickle(c), 11*time.Second)
+		require.LessOrEqual(t, writeSlowly(c), 11*time.Second)
 	})
 }
 
-func TestServe_endsSlowBodies(t *testing.T) {
+func TestServe_closesConnectionWithSlowBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
-		dial := servePipes(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		dial := serveInMemory(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, err := io.ReadAll(r.Body)
 			failed <- err
 		}))
@@ -93,7 +93,7 @@ func TestServe_endsSlowBodies(t *testing.T) {
 		_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
 		require.NoError(t, err)
 		go func() { _, _ = io.Copy(io.Discard, c) }()
-		require.LessOrEqual(t, trickle(c), 62*time.Second)
+		require.LessOrEqual(t, writeSlowly(c), 62*time.Second)
 		require.Error(t, <-failed)
 	})
 }
@@ -101,18 +101,18 @@ func TestServe_endsSlowBodies(t *testing.T) {
 func TestServe_refusesLargeHeaders(t *testing.T) {
 	t.Parallel()
 	for name, head := range map[string]string{
-		"a header of a megabyte":     "GET / HTTP/1.1\r\nHost: a\r\nX-Large: " + strings.Repeat("a", 1<<20) + "\r\n\r\n",
+		"a header of 1 MiB":          "GET / HTTP/1.1\r\nHost: a\r\nX-Large: " + strings.Repeat("a", 1<<20) + "\r\n\r\n",
 		"50,000 headers":             "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-Many: a\r\n", 50_000) + "\r\n",
-		"an address of a megabyte":   "GET /?q=" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: a\r\n\r\n",
-		"100,000 parameters":         "GET /?" + strings.Repeat("a=1&", 100_000) + " HTTP/1.1\r\nHost: a\r\n\r\n",
-		"a method of a megabyte":     strings.Repeat("A", 1<<20) + " / HTTP/1.1\r\nHost: a\r\n\r\n",
-		"a header that never ends":   "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("a", 1<<20),
+		"a URL of 1 MiB":             "GET /?q=" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: a\r\n\r\n",
+		"100,000 query parameters":   "GET /?" + strings.Repeat("a=1&", 100_000) + " HTTP/1.1\r\nHost: a\r\n\r\n",
+		"a method of 1 MiB":          strings.Repeat("A", 1<<20) + " / HTTP/1.1\r\nHost: a\r\n\r\n",
+		"a header without an end":    "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("a", 1<<20),
 		"a header folded many times": "GET / HTTP/1.1\r\nHost: a\r\nX-Large: a\r\n" + strings.Repeat(" a\r\n", 100_000) + "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				dial := servePipes(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				dial := serveInMemory(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 					t.Error("the request was handled")
 				}))
 				c := dial()
@@ -127,7 +127,7 @@ func TestServe_refusesLargeHeaders(t *testing.T) {
 				_, _ = io.Copy(io.Discard, answer.Body)
 				require.NoError(t, answer.Body.Close())
 				require.NoError(t, c.Close())
-				require.Less(t, <-sent, 80<<10, fmt.Sprint("bytes that the server took of ", len(head)))
+				require.Less(t, <-sent, 80<<10, fmt.Sprint("bytes the server read of ", len(head)))
 			})
 		})
 	}

@@ -13,28 +13,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are where Prometheus finds its numbers.
+// Metrics is the setting of the address at which /metrics and /status are served.
 type Metrics struct {
-	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served; not served without. Keep it away from the public."`
+	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served. Without it, they are not served. Do not open this address to the public."`
 }
 
-// NewRegistry returns a registry that knows the process and what was built.
+// NewRegistry returns a registry with metrics of the Go runtime, the process and the build.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "reeltally_build_info", Help: "1, labelled with the version."}, []string{"version"})
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "reeltally_build_info", Help: "Always 1; the label is the version."}, []string{"version"})
 	build.WithLabelValues(Version()).Set(1)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
 	return r
 }
 
-// Part serves the registry, and the status for operators at /status unless it is nil; false when no address is set.
-func (m Metrics) Part(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Part, bool, error) {
+// Service returns a service that serves the registry at /metrics and, unless status is nil, status at /status. It returns false if no
+// address is set.
+func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
-		return Part{}, false, nil
+		return Service{}, false, nil
 	}
 	l, err := Listen(ctx, "metrics-listen", "REELTALLY_METRICS_LISTEN", m.MetricsListen)
 	if err != nil {
-		return Part{}, false, err
+		return Service{}, false, err
 	}
 	logger.InfoContext(ctx, "serving metrics", "address", URL(l)+"/metrics")
 	routes := http.NewServeMux()
@@ -42,26 +43,26 @@ func (m Metrics) Part(ctx context.Context, r *prometheus.Registry, status http.H
 	if status != nil {
 		routes.Handle("GET /status", status)
 	}
-	return Part{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
+	return Service{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
 }
 
-// Measured counts a handler's requests and how long they take.
-func Measured(r *prometheus.Registry, handler http.Handler) http.Handler {
-	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{Name: "reeltally_http_requests_in_flight", Help: "Requests being answered."})
+// CountRequests returns a handler that counts and times the requests to handler in metrics of r.
+func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
+	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{Name: "reeltally_http_requests_in_flight", Help: "Requests in progress."})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_http_request_seconds",
-		Help: "How long requests took to answer, and by their count how many there were.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12)},
+		Help: "Duration of requests in seconds.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12)},
 		[]string{"method", "status"})
 	r.MustRegister(inFlight, seconds)
 	return promhttp.InstrumentHandlerInFlight(inFlight, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		began := time.Now()
-		answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		handler.ServeHTTP(answer, req)
-		seconds.WithLabelValues(knownMethod(req.Method), strconv.Itoa(answer.status)).Observe(time.Since(began).Seconds())
+		start := time.Now()
+		response := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		handler.ServeHTTP(response, req)
+		seconds.WithLabelValues(methodLabel(req.Method), strconv.Itoa(response.status)).Observe(time.Since(start).Seconds())
 	}))
 }
 
-// knownMethod keeps strangers from making labels.
-func knownMethod(m string) string {
+// methodLabel returns the method, or "other" if it is not a standard one, so that clients cannot create any number of labels.
+func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return m
@@ -69,6 +70,7 @@ func knownMethod(m string) string {
 	return "other"
 }
 
+// statusWriter is an http.ResponseWriter that remembers the status code.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -81,10 +83,10 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach the writer below, which can flush and set deadlines.
+// Unwrap returns the underlying writer. http.ResponseController needs it to flush and to set deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Version is the version that was built: the module's, or the commit's, or "devel" when neither is known.
+// Version returns the version of the program: the module's version, else the commit, else "devel".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

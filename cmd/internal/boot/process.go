@@ -1,5 +1,3 @@
-// Package boot is what the programs of ReelTally have in common around their work: they read their settings, log, open
-// the database, serve, and stop in order.
 package boot
 
 import (
@@ -12,61 +10,62 @@ import (
 	"syscall"
 )
 
-// Process is what a program gets from the system. Tests hand in their own.
+// Process is the arguments, environment and standard streams of a program. Tests supply their own.
 type Process struct {
-	Name           string // as its user calls it
+	Name           string // the program's name in help and errors
 	Args           []string
 	Env            func(name string) (value string, set bool)
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
-// UsageError is a fault in how the program was called, not in what it did.
+// UsageError reports that a program was called with wrong arguments or settings.
 type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the fault.
+// Unwrap returns the underlying error.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// ErrHelpShown ends a program that was only asked for its help.
+// ErrHelpShown is returned by Parse after it printed the help.
 var ErrHelpShown = errors.New("help was shown")
 
-// Main runs a program until it is done or told to stop, and returns its exit status: 0 when it did its work, 1 when it
-// failed or was stopped before it was done, 2 when it was called wrongly. SIGINT and SIGTERM end the context; a second one
-// ends the process at once.
+// Main runs a program and returns its exit status: 0 for success, 1 for a failure or an interrupted command, 2 for wrong usage.
+// The first SIGINT or SIGTERM cancels the context of run. The second one ends the process at once.
 func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return Status(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
+	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
 }
 
-// Status runs a program, writes its error for people, and returns its exit status.
-func Status(ctx context.Context, p Process, run func(context.Context, Process) error) int {
+// Run runs a program, prints its error to standard error and returns its exit status, as Main does.
+func Run(ctx context.Context, p Process, run func(context.Context, Process) error) int {
 	err := run(ctx, p)
 	var usage UsageError
 	switch {
 	case err == nil, errors.Is(err, ErrHelpShown):
 		return 0
-	case stopped(ctx, err): // what called the program must not take its output for whole
-		fmt.Fprintf(p.Stderr, "%s: stopped before it was done: what it has written is not whole\n", p.Name)
+	case isShutdown(ctx, err): // status 1, so that a script does not use incomplete output
+		fmt.Fprintf(p.Stderr, "%s: interrupted before it finished; the output is incomplete\n", p.Name)
 		return 1
 	case errors.As(err, &usage):
-		fmt.Fprintf(p.Stderr, "%s: %v\nRun \"%s --help\" for what there is.\n", p.Name, err, p.Name)
+		fmt.Fprintf(p.Stderr, "%s: %v\nRun \"%s --help\" for usage.\n", p.Name, err, p.Name)
 		return 2
 	}
 	fmt.Fprintf(p.Stderr, "%s: %v\n", p.Name, err)
 	return 1
 }
 
-func stopped(ctx context.Context, err error) bool {
+// isShutdown reports whether err was caused by the end of ctx.
+func isShutdown(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
-// UntilStopped is the error of a program that runs until it is told to stop: having been told so is none.
-func UntilStopped(ctx context.Context, err error) error {
-	if stopped(ctx, err) {
+// IgnoreShutdown returns nil if err only reports that ctx was cancelled, and err otherwise. It is for programs that run until they
+// are stopped, for which a shutdown is not a failure.
+func IgnoreShutdown(ctx context.Context, err error) error {
+	if isShutdown(ctx, err) {
 		return nil
 	}
 	return err

@@ -8,19 +8,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads the arguments and the environment into grammar, a pointer to a struct of kong's. A flag with the tag
-// `setting:"REELTALLY_…"` is read from that variable when it is not among the arguments. The error names the flag, its
-// variable, and what is allowed; it is a UsageError, or ErrHelpShown.
+// Parse reads the arguments and the environment into grammar, a pointer to a struct with kong tags. A flag with the tag
+// `setting:"REELTALLY_…"` is read from that environment variable if it is not among the arguments. Parse returns ErrHelpShown if it
+// printed the help. If a value is invalid, it returns a UsageError that names the flag, its variable and the allowed values.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{
 		kong.Name(p.Name),
 		kong.Vars{"log_level": "info"},
 		kong.Writers(p.Stdout, p.Stderr),
-		kong.Exit(func(int) { exited = true }), // after the help; parsing goes on, and what it then says is of no matter
+		kong.Exit(func(int) { exited = true }), // kong calls this after the help and then continues; its later errors are ignored
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
-		kong.ValueFormatter(explain),
-		kong.Resolvers(environment(p.Env)),
+		kong.ValueFormatter(flagHelp),
+		kong.Resolvers(environmentResolver(p.Env)),
 	}, options...)
 	parser, err := kong.New(grammar, options...)
 	if err != nil {
@@ -31,33 +31,34 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 	case exited:
 		return nil, ErrHelpShown
 	case err != nil:
-		return nil, UsageError{withVariables(parser.Model, err)}
+		return nil, UsageError{addVariable(parser.Model, err)}
 	}
 	return parsed, nil
 }
 
-// Describe says at the top of the help what a program is for.
-func Describe(text string) kong.Option { return kong.Description(text) }
+// Description returns the option that puts text at the top of the help.
+func Description(text string) kong.Option { return kong.Description(text) }
 
-func setting(v *kong.Value) string { return v.Tag.Get("setting") }
+// variable returns the environment variable of a flag, or "".
+func variable(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environment resolves flags. kong's own tag for variables would read the process's environment past Process.Env, and
-// quote values in errors, secret ones as well. A variable that is set but empty counts as not set.
-func environment(lookup func(string) (string, bool)) kong.ResolverFunc {
+// environmentResolver returns a resolver that reads flags from environment variables. An empty variable counts as not set. kong's
+// own env tag is not used: it reads the environment of the process instead of Process.Env, and its errors quote secrets.
+func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
-		if name := setting(f.Value); name != "" {
+		if name := variable(f.Value); name != "" {
 			if value, ok := lookup(name); ok && value != "" {
 				return value, nil
 			}
 		}
-		return nil, nil // kong's word for "not set here"
+		return nil, nil // tells kong that the flag is not set here
 	}
 }
 
-// explain is the help of a flag: what it is, its variable, its default.
-func explain(v *kong.Value) string {
+// flagHelp returns the help text of a flag, with its environment variable and default in brackets.
+func flagHelp(v *kong.Value) string {
 	var notes []string
-	if name := setting(v); name != "" {
+	if name := variable(v); name != "" {
 		notes = append(notes, name)
 	}
 	if v.HasDefault && v.Default != "" {
@@ -69,13 +70,13 @@ func explain(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// withVariables adds the variable to each flag that an error of kong's names.
-func withVariables(app *kong.Application, err error) error {
+// addVariable adds the environment variable to an error of kong that begins with a flag.
+func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {
-			if name := setting(f.Value); name != "" && strings.HasPrefix(text, "--"+f.Name) {
+			if name := variable(f.Value); name != "" && strings.HasPrefix(text, "--"+f.Name) {
 				text = "--" + f.Name + " (" + name + ")" + strings.TrimPrefix(text, "--"+f.Name)
 			}
 		}
@@ -87,31 +88,29 @@ func withVariables(app *kong.Application, err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return fmt.Errorf("%s", text) //nolint:err113 // kong's own, with a name more
+	return fmt.Errorf("%s", text) //nolint:err113 // kong's error with one name added
 }
 
-// Bad is the error of a setting whose value cannot be used. A Secret among the values stays one.
-func Bad(flag, variable string, value any, allowed string) error {
+// InvalidSetting returns a UsageError for a setting with an invalid value. If value is a Secret, the error does not show it.
+func InvalidSetting(flag, variable string, value any, allowed string) error {
 	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
 }
 
-// Secret is a setting that is never shown.
+// Secret is a setting whose value is not shown in logs and errors. Reveal returns the value.
 type Secret string
-
-const hidden = "(hidden)"
 
 func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return hidden
+	return "(hidden)"
 }
 
-// GoString keeps %#v from showing it.
+// GoString hides the value from %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue keeps the log from showing it.
+// LogValue hides the value from slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Reveal gives the secret itself.
+// Reveal returns the secret value.
 func (s Secret) Reveal() string { return string(s) }

@@ -17,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -31,7 +32,7 @@ func TestCommand_needsASource(t *testing.T) {
 	}
 }
 
-func TestCommand_collectsUntilItIsStopped(t *testing.T) {
+func TestCommand_collectsUntilStopped(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"),
 		"REELTALLY_VENDOR": "ensembledata,scrapecreators", "REELTALLY_VENDOR_KEY": "one-key,two-key", "REELTALLY_YOUTUBE_API_KEY": "yt-key",
@@ -40,44 +41,44 @@ func TestCommand_collectsUntilItIsStopped(t *testing.T) {
 		"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "rs-key", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "rs-secret-key"})
 	line := p.Stderr.Await(t, 20*time.Second, `"collecting"`)
 	require.Contains(t, line, `["youtube","tiktok_display","tiktok_display:2","instagram","facebook","vendor:ensembledata","vendor:scrapecreators","tiktok_research"]`,
-		"the platforms' own first, vendors in the order given, and last what lags behind")
+		"the platforms' APIs first, then vendors in the order given, and last the Research API")
 	require.Zero(t, p.Stop())
 	p.Stderr.Await(t, time.Second, "stopped collecting")
 	require.NotContains(t, p.Stderr.String(), "-key", "no credential is logged")
 }
 
-func TestConfig_namesWhatIsWrong(t *testing.T) {
+func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env   map[string]string
 		wants []string
 	}{
-		"a key without a vendor":        {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR is not", "ensembledata"}},
-		"an address without a vendor":   {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR is not"}},
-		"a vendor without a key":        {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"names 1 (apify)", "REELTALLY_VENDOR_KEY has 0"}},
-		"two vendors with one key":      {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"names 2", "has 1", "its own key"}},
-		"two vendors with one address":  {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"BASE_URL has 1"}},
-		"a vendor that nobody knows":    {map[string]string{"REELTALLY_VENDOR": "nobody", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{`"nobody"`, "scrapecreators"}},
-		"a description that is missing": {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},
-		"a vendor's address":            {map[string]string{"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "s3cret", "REELTALLY_VENDOR_BASE_URL": "gopher://x"}, []string{"REELTALLY_VENDOR_BASE_URL", "gopher"}},
-		"YouTube's address":             {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_BASE_URL": "gopher://x"}, []string{"REELTALLY_YOUTUBE_BASE_URL", "gopher"}},
-		"a TikTok app without login":    {map[string]string{"REELTALLY_TIKTOK_CLIENT_KEY": "s3cret", "REELTALLY_TIKTOK_CLIENT_SECRET": "s3cret"}, []string{"REELTALLY_TIKTOK_REFRESH_TOKEN", "belong together"}},
-		"a project without its secret":  {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "s3cret"}, []string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET", "belong together"}},
-		"TikTok's address": {map[string]string{"REELTALLY_TIKTOK_CLIENT_KEY": "k", "REELTALLY_TIKTOK_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_REFRESH_TOKEN": "s3cret", "REELTALLY_TIKTOK_BASE_URL": "gopher://x"},
+		"a key without a vendor":                {map[string]string{"REELTALLY_VENDOR_KEY": "s3cret"}, []string{"REELTALLY_VENDOR is not", "ensembledata"}},
+		"a base URL without a vendor":           {map[string]string{"REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"REELTALLY_VENDOR is not"}},
+		"a vendor without a key":                {map[string]string{"REELTALLY_VENDOR": "apify"}, []string{"names 1 (apify)", "REELTALLY_VENDOR_KEY has 0"}},
+		"two vendors with one key":              {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"names 2", "has 1", "its own key"}},
+		"two vendors with one base URL":         {map[string]string{"REELTALLY_VENDOR": "apify,ensembledata", "REELTALLY_VENDOR_KEY": "s3cret,s3cret", "REELTALLY_VENDOR_BASE_URL": "http://x"}, []string{"BASE_URL has 1"}},
+		"an unknown vendor":                     {map[string]string{"REELTALLY_VENDOR": "nobody", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{`"nobody"`, "scrapecreators"}},
+		"a missing description file":            {map[string]string{"REELTALLY_VENDOR": "./none.json", "REELTALLY_VENDOR_KEY": "s3cret"}, []string{"none.json"}},
+		"an invalid vendor URL":                 {map[string]string{"REELTALLY_VENDOR": "apify", "REELTALLY_VENDOR_KEY": "s3cret", "REELTALLY_VENDOR_BASE_URL": "gopher://x"}, []string{"REELTALLY_VENDOR_BASE_URL", "gopher"}},
+		"an invalid YouTube URL":                {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_BASE_URL": "gopher://x"}, []string{"REELTALLY_YOUTUBE_BASE_URL", "gopher"}},
+		"a TikTok app without refresh token":    {map[string]string{"REELTALLY_TIKTOK_CLIENT_KEY": "s3cret", "REELTALLY_TIKTOK_CLIENT_SECRET": "s3cret"}, []string{"REELTALLY_TIKTOK_REFRESH_TOKEN", "go together"}},
+		"a research project without its secret": {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "s3cret"}, []string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET", "go together"}},
+		"an invalid TikTok URL": {map[string]string{"REELTALLY_TIKTOK_CLIENT_KEY": "k", "REELTALLY_TIKTOK_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_REFRESH_TOKEN": "s3cret", "REELTALLY_TIKTOK_BASE_URL": "gopher://x"},
 			[]string{"REELTALLY_TIKTOK_BASE_URL", "gopher"}},
-		"Research's address": {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "k", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_RESEARCH_BASE_URL": "gopher://x"},
+		"an invalid Research API URL": {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "k", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_RESEARCH_BASE_URL": "gopher://x"},
 			[]string{"REELTALLY_TIKTOK_RESEARCH_BASE_URL", "gopher"}},
-		"no requests":                {map[string]string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS": "0"}, []string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS", "-1 when there is no limit"}},
-		"a token without an account": {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
-		"an account without a token": {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and"}},
-		"an account that is no id":   {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "up to 20 digits"}},
-		"Instagram's address":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "ends in a version"}},
-		"a page without a token":     {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
-		"Instagram's app alone":      {map[string]string{"REELTALLY_INSTAGRAM_APP_SECRET": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN is not"}},
-		"Facebook's app alone":       {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
-		"a page that is no id":       {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_PAGE_ID": "1,natgeo"}, []string{"REELTALLY_FACEBOOK_PAGE_ID", `"natgeo"`}},
-		"a metric that is none":      {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_REEL_METRIC": "a,b"}, []string{"REELTALLY_FACEBOOK_REEL_METRIC", `"a,b"`, "fb_reels_total_plays"}},
-		"a budget of nothing":        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 when there is no limit"}},
+		"a limit of zero requests":                {map[string]string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS": "0"}, []string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS", "-1 for no limit"}},
+		"a token without an account id":           {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
+		"an account id without a token":           {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and"}},
+		"an account id that is not a number":      {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "up to 20 digits"}},
+		"an Instagram URL without version":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "ends in a version"}},
+		"a page id without a token":               {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
+		"an Instagram app secret without a token": {map[string]string{"REELTALLY_INSTAGRAM_APP_SECRET": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN is not"}},
+		"a Facebook app secret without a token":   {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
+		"a page id that is not a number":          {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_PAGE_ID": "1,natgeo"}, []string{"REELTALLY_FACEBOOK_PAGE_ID", `"natgeo"`}},
+		"an invalid metric name":                  {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_REEL_METRIC": "a,b"}, []string{"REELTALLY_FACEBOOK_REEL_METRIC", `"a,b"`, "fb_reels_total_plays"}},
+		"a budget of zero":                        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "-1 for no limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +93,7 @@ func TestConfig_namesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// source answers as it is told.
+// source is a source that returns fixed results.
 type source struct {
 	collector.Source
 	results []collector.Result
@@ -105,16 +106,16 @@ func (s source) Fetch(context.Context, []collector.Target, []collector.Call) ([]
 	return s.results, s.err
 }
 
-func TestMeasured_countsCallsAndResults(t *testing.T) {
+func TestCountCalls_countsCallsAndResults(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	video := collector.Target{Platform: link.TikTok, Kind: collector.KindVideo}
-	measured := collect.Measured(registry, []collector.Source{
+	counting := collect.CountCalls(registry, []collector.Source{
 		source{results: []collector.Result{{Target: video, Class: collector.OK}, {Target: video, Class: collector.Gone}}},
 		source{err: &collector.Failure{Class: collector.RateLimited}},
 		source{err: errors.New("broken")},
 	})
-	for _, s := range measured {
+	for _, s := range counting {
 		_, _ = s.Fetch(t.Context(), nil, nil)
 	}
 	families, err := registry.Gather()
@@ -136,34 +137,34 @@ func TestMeasured_countsCallsAndResults(t *testing.T) {
 	}, lines)
 }
 
-// broken is a source of TikTok videos that panics in every call.
-type broken struct{ source }
+// panickingSource is a source of TikTok videos that panics in every call.
+type panickingSource struct{ source }
 
-func (broken) Serves(t collector.Target) (int, bool) {
+func (panickingSource) Serves(t collector.Target) (int, bool) {
 	return 1, t.Platform == link.TikTok && t.Kind == collector.KindVideo
 }
-func (broken) Patience() time.Duration                    { return time.Second }
-func (broken) Budgets() []collector.Budget                { return nil }
-func (broken) Plan([]collector.Target) [][]collector.Call { return [][]collector.Call{{}} }
-func (broken) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
-	panic("an answer that nobody thought of")
+func (panickingSource) Patience() time.Duration                    { return time.Second }
+func (panickingSource) Budgets() []collector.Budget                { return nil }
+func (panickingSource) Plan([]collector.Target) [][]collector.Call { return [][]collector.Call{{}} }
+func (panickingSource) Fetch(context.Context, []collector.Target, []collector.Call) ([]collector.Result, error) {
+	panic("test panic")
 }
 
-func TestPart_survivesAPanicAndCountsIt(t *testing.T) {
+func TestService_recoversAndCountsPanic(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
 	l, err := link.Parse("https://www.tiktok.com/@some.body/video/7106594312292453675")
 	require.NoError(t, err)
-	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	part, err := collect.Part(db.Store, []collector.Source{broken{}}, registry, slog.New(slog.DiscardHandler))
+	service, err := collect.NewService(db.Store, []collector.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- part.Run(ctx) }()
+	go func() { done <- service.Run(ctx) }()
 	require.Eventually(t, func() bool {
 		families, err := registry.Gather()
 		for _, f := range families {
@@ -173,7 +174,7 @@ func TestPart_survivesAPanicAndCountsIt(t *testing.T) {
 		}
 		return err != nil
 	}, 30*time.Second, 10*time.Millisecond)
-	require.Empty(t, done, "the process lives")
+	require.Empty(t, done, "the service still runs")
 	stop()
 	require.NoError(t, <-done)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -23,8 +24,8 @@ var (
 	labelName   = regexp.MustCompile(`\w+`)
 )
 
-// What a process without sources, such as a server, exports is all that the recommended alerts need: a collector may be dead.
-func TestDocs_alertsAreOfWhatAServerExports(t *testing.T) {
+// The recommended alerts must work with the metrics of a server alone, because the collector may be dead.
+func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
 	require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestDocs_alertsAreOfWhatAServerExports(t *testing.T) {
 	now := store.InstantOf(db.Clock.Now())
 	db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail)
  VALUES (0, 'tiktok', 'video', '1', '', '', 1, 1, ?, ?, 0, 'active', '')`, now, now)
-	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
+	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
 	registry := prometheus.NewRegistry()
 	collect.NewMonitor(db.Store, nil, registry, slog.New(slog.DiscardHandler))
 	families, err := registry.Gather()

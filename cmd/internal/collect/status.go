@@ -17,19 +17,20 @@ import (
 
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Status is what operators are told of collecting, over all collectors and organisations. Times are RFC 3339 in UTC, ages and
-// waits in seconds; null means that there is none.
+// Status is the state of collecting for operators, for all collectors and organisations together. Times are RFC 3339 in UTC. Durations
+// are in seconds. A value that does not exist is null.
 type Status struct {
 	At         time.Time      `json:"at"`
-	Collectors int            `json:"collectors"` // that were seen in the last ten seconds
+	Collectors int            `json:"collectors"` // collectors that sent a heartbeat in the last ten seconds
 	Queue      []QueueStatus  `json:"queue"`
 	Freshness  []Freshness    `json:"freshness"`
 	Platforms  []Platform     `json:"platforms"`
 	Sources    []SourceStatus `json:"sources"`
 
-	pauses map[string]PauseStatus // those of all sources and budgets, also of such as are configured elsewhere alone
+	pauses map[string]PauseStatus // of all sources and budgets by name, including sources that only other processes have
 }
 
 // QueueStatus is one lane of the queue.
@@ -40,31 +41,31 @@ type QueueStatus struct {
 	Targets          map[string]int64 `json:"targets"` // by state: active, gone, parked
 	Failing          int64            `json:"failing"` // the last fetch failed
 	Due              int64            `json:"due"`
-	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // how long the first of those due waits
+	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // how long the oldest due target has been due
 }
 
-// Freshness is how old the numbers of the active targets of a platform and kind are. A percentile is an upper bound, null where it lies
-// beyond the oldest age that is counted or where nothing was fetched.
+// Freshness is the age of the numbers of the active targets of one platform and kind. A percentile is an upper bound. It is null if it
+// is above the largest age of queue.FreshWithin, or if no target was fetched yet.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         string           `json:"kind"`
 	Targets      int64            `json:"targets"`
 	NeverFetched int64            `json:"never_fetched"`
-	Within       map[string]int64 `json:"within"` // targets by the age that their numbers do not exceed, e.g. "24h"
+	Within       map[string]int64 `json:"within"` // number of targets by maximum age of their numbers, such as "24h"
 	P50          *float64         `json:"p50_seconds_at_most"`
 	P95          *float64         `json:"p95_seconds_at_most"`
 	P99          *float64         `json:"p99_seconds_at_most"`
 }
 
-// Platform tells how many of a platform's videos and accounts numbers are missing of, whatever their state. Those that are gone
-// count in Gone and in NeverFetched alone.
+// Platform counts the targets of a platform whose numbers are missing, old or recent. Targets that are gone count only in Targets, Gone
+// and NeverFetched.
 type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
 	Gone         int64  `json:"gone"`
-	Parked       int64  `json:"parked"`        // given up but for a look now and then
+	Parked       int64  `json:"parked"`        // failed too often and now fetched rarely
 	Failing      int64  `json:"failing"`       // active, and the last fetch failed
-	NeverFetched int64  `json:"never_fetched"` // though asked for more than 36 hours ago
+	NeverFetched int64  `json:"never_fetched"` // requested more than 36 hours ago
 	Stale        int64  `json:"stale"`         // active, and the numbers are older than 48 hours
 	Fresh        int64  `json:"fresh"`         // fetched within 36 hours
 }
@@ -72,13 +73,13 @@ type Platform struct {
 // SourceStatus is one source and its budgets.
 type SourceStatus struct {
 	Source string `json:"source"`
-	// Results of this process since it started, by class; null when this process does not collect.
+	// Results is the number of results in this process since its start, by class. It is null if this process is not a collector.
 	Results map[string]int64 `json:"results"`
 	Pause   *PauseStatus     `json:"pause"`
 	Budgets []BudgetStatus   `json:"budgets"`
 }
 
-// BudgetStatus is a budget in the window that is running. Limit and Left are null where no limit is known.
+// BudgetStatus is the use of a budget in the current window. Limit and Left are null if no limit is known.
 type BudgetStatus struct {
 	Budget   string       `json:"budget"`
 	Window   string       `json:"window"`
@@ -89,26 +90,26 @@ type BudgetStatus struct {
 	Pause    *PauseStatus `json:"pause"`
 }
 
-// PauseStatus says until when something is left alone, and why.
+// PauseStatus is the end and the cause of the current pause of a source or budget.
 type PauseStatus struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
 	Detail string    `json:"detail"`
-	InARow int       `json:"in_a_row"`
+	InARow int       `json:"in_a_row"` // consecutive pauses
 }
 
-// aliveWithin is how recently a collector must have been seen to count.
-const aliveWithin = 10 * time.Second
+// heartbeatTimeout is how long after its last heartbeat a collector counts as alive.
+const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the state of collecting. The sources are those of this process's settings.
+// ReadStatus reads the state of collecting from the store. Only budgets of the given sources are included.
 func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source) (Status, error) {
-	c, err := st.Collecting(ctx)
+	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
 		return Status{}, err
 	}
 	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources))}
 	for _, seen := range c.Collectors {
-		if c.At.Sub(seen) <= aliveWithin {
+		if c.At.Sub(seen) <= heartbeatTimeout {
 			s.Collectors++
 		}
 	}
@@ -124,7 +125,8 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source
 	return s, nil
 }
 
-func queueStatus(c store.Collecting) []QueueStatus {
+// queueStatus sums the rows of the queue, one for each state, into one row for each platform, kind and lane.
+func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
 		lane := QueueStatus{Platform: string(q.Platform), Kind: q.Kind, Lane: q.Lane.String(), Targets: map[string]int64{}}
@@ -135,8 +137,8 @@ func queueStatus(c store.Collecting) []QueueStatus {
 		lane.Failing += q.Failing
 		lane.Due += q.Due
 		if q.OldestDue != nil {
-			if waits := c.At.Sub(*q.OldestDue).Seconds(); lane.OldestDueSeconds == nil || waits > *lane.OldestDueSeconds {
-				lane.OldestDueSeconds = &waits
+			if overdue := c.At.Sub(*q.OldestDue).Seconds(); lane.OldestDueSeconds == nil || overdue > *lane.OldestDueSeconds {
+				lane.OldestDueSeconds = &overdue
 			}
 		}
 		out = append(out, lane)
@@ -144,8 +146,8 @@ func queueStatus(c store.Collecting) []QueueStatus {
 	return out
 }
 
-// freshness sums the active targets of all lanes: those that are gone or given up are not expected to be fresh.
-func freshness(c store.Collecting) []Freshness {
+// freshness sums the active targets of all lanes. Gone and parked targets are left out: their numbers are not expected to be recent.
+func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
 		if q.State != "active" {
@@ -157,7 +159,7 @@ func freshness(c store.Collecting) []Freshness {
 		f := &out[len(out)-1]
 		f.Targets += q.Targets
 		f.NeverFetched += q.Never
-		for i, age := range store.FreshWithin {
+		for i, age := range queue.FreshWithin {
 			f.Within[ageName(age)] += q.Fresh[i]
 		}
 	}
@@ -168,13 +170,14 @@ func freshness(c store.Collecting) []Freshness {
 	return out
 }
 
-// The places in store.FreshWithin by which numbers are fresh, and beyond which they are stale.
+// Indexes into queue.FreshWithin: numbers up to the age at freshBy are fresh, numbers above the age at staleAfter are stale.
 var (
-	freshBy    = slices.Index(store.FreshWithin[:], store.FetchedBy)
-	staleAfter = slices.Index(store.FreshWithin[:], 48*time.Hour)
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
+	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
-func platforms(c store.Collecting) []Platform {
+// platforms sums the targets of all kinds, lanes and states.
+func platforms(c queue.Collecting) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
 		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
@@ -197,21 +200,21 @@ func platforms(c store.Collecting) []Platform {
 	return out
 }
 
-// percentile returns the smallest age, in seconds, that covers the share of the targets that were ever fetched.
-func (f *Freshness) percentile(share float64) *float64 {
+// percentile returns the smallest age of queue.FreshWithin, in seconds, that a fraction p of the fetched targets does not exceed.
+func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
-	for _, age := range store.FreshWithin {
-		if fetched > 0 && float64(f.Within[ageName(age)]) >= share*float64(fetched) {
+	for _, age := range queue.FreshWithin {
+		if fetched > 0 && float64(f.Within[ageName(age)]) >= p*float64(fetched) {
 			return new(age.Seconds())
 		}
 	}
 	return nil
 }
 
-// ageName writes an age of whole hours as 24h.
+// ageName formats an age of whole hours, for example as "24h".
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
+func sourceStatus(c queue.Collecting, source collector.Source) SourceStatus {
 	s := SourceStatus{Source: source.Name(), Pause: pauseStatus(c, source.Name()), Budgets: []BudgetStatus{}}
 	for _, b := range source.Budgets() {
 		name := source.Name() + "/" + b.Name
@@ -220,7 +223,7 @@ func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
 			budget.Window, budget.ResetsAt = b.Window(c.At.Time())
 			budget.ResetsAt = budget.ResetsAt.UTC()
 		}
-		if i := slices.IndexFunc(c.Quotas, func(q store.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
+		if i := slices.IndexFunc(c.Quotas, func(q queue.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
 			budget.Used = c.Quotas[i].Used
 		}
 		if b.Limit > 0 {
@@ -231,8 +234,8 @@ func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
 	return s
 }
 
-// pauseStatus is nil when nothing is paused now.
-func pauseStatus(c store.Collecting, name string) *PauseStatus {
+// pauseStatus returns the current pause of a source or budget, or nil if it is not paused.
+func pauseStatus(c queue.Collecting, name string) *PauseStatus {
 	p, known := c.Pauses[name]
 	if !known || p.BlockedUntil <= c.At {
 		return nil
@@ -241,59 +244,60 @@ func pauseStatus(c store.Collecting, name string) *PauseStatus {
 }
 
 const (
-	// readWithin bounds one reading of the status.
-	readWithin = 20 * time.Second
-	// answerWithin is how long a caller waits for a reading. With it, /status and /metrics answer within two seconds even if the database
-	// hangs.
-	answerWithin = 1500 * time.Millisecond
-	// statusFor is for how long a status is given out again at the least.
-	statusFor = 5 * time.Second
-	// statusShare bounds the time that readings take in each process: they cost a pass over the queue.
-	statusShare = 20
+	// readTimeout is the timeout of one read of the status.
+	readTimeout = 20 * time.Second
+	// responseTimeout is how long a caller waits for a read. It makes /status and /metrics respond within two seconds even if the
+	// database hangs.
+	responseTimeout = 1500 * time.Millisecond
+	// minCacheTime is the shortest time for which a status is cached.
+	minCacheTime = 5 * time.Second
+	// cacheFactor times the duration of a read is how long its result is cached. A read scans the whole queue, so a process may spend at
+	// most about 1/20 of its time on reads.
+	cacheFactor = 20
 )
 
-// errNotRead reports that no reading has finished yet.
+// errNotRead reports that no read has finished yet.
 var errNotRead = errors.New("the status is still being read for the first time")
 
-// Monitor gives the status to Prometheus and to whoever asks for it as JSON. One reading serves all for a while.
+// Monitor serves the status as Prometheus metrics and as JSON. It caches the status. All methods are safe for concurrent use.
 type Monitor struct {
-	store   *store.Store
-	sources []collector.Source
-	results prometheus.Gatherer
-	logger  *slog.Logger
+	store    *store.Store
+	sources  []collector.Source
+	gatherer prometheus.Gatherer
+	logger   *slog.Logger
 
-	mu      sync.Mutex
-	last    Status
-	err     error         // of the last reading
-	until   time.Time     // until then the last reading is returned again
-	reading chan struct{} // closed when the current reading ends; nil if none runs
+	mu         sync.Mutex
+	last       Status        // of the last read
+	err        error         // of the last read
+	cacheUntil time.Time     // until then, last and err are returned without a new read
+	reading    chan struct{} // closed when the current read ends; nil if none runs
 }
 
-// NewMonitor returns a monitor and registers it. The registry is where Measured counts. A process that does not collect has no
-// sources: what the store knows it tells all the same, above all that nobody collects, which no collector can tell.
+// NewMonitor returns a monitor and registers its metrics. The registry must be the one passed to CountCalls. A process that does not
+// collect, such as a server, passes no sources. Its monitor then still reports the store's data, such as the number of live collectors.
 func NewMonitor(st *store.Store, sources []collector.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
-	m := &Monitor{store: st, sources: sources, results: registry, logger: logger, err: errNotRead}
+	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
 
-// status returns the last reading if it is recent, and otherwise a new one. If the new reading takes longer than answerWithin, status
-// returns the last one, and Status.At tells its age.
+// status returns the cached status, or a new one if the cache has expired. If the new read takes longer than responseTimeout, status
+// returns the previous result. Status.At is the time of the read.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
-	late := time.NewTimer(answerWithin)
-	defer late.Stop()
+	timeout := time.NewTimer(responseTimeout)
+	defer timeout.Stop()
 	select {
 	case <-reading:
-	case <-late.C:
+	case <-timeout.C:
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last, m.err
 }
 
-// startReading starts a reading unless one is running or the last one is recent. The returned channel is closed when the reading ends.
-// If no reading is needed, it is closed already.
+// startReading starts a read unless one is running or the cache is valid. The returned channel is closed when the read ends. If no read
+// is needed, the channel is closed already.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -301,40 +305,40 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 		return m.reading
 	}
 	done := make(chan struct{})
-	began := time.Now()
-	if began.Before(m.until) {
+	start := time.Now()
+	if start.Before(m.cacheUntil) {
 		close(done)
 		return done
 	}
 	m.reading = done
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin) // the reading serves other callers too, so it outlives this request
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the read must not end with this request: other callers wait for it too
 		defer cancel()
 		s, err := ReadStatus(ctx, m.store, m.sources)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		valid := max(statusFor, statusShare*time.Since(began))
+		cacheTime := max(minCacheTime, cacheFactor*time.Since(start))
 		if err != nil {
-			valid = min(time.Minute, valid) // so that the status is soon right after the database recovers
+			cacheTime = min(time.Minute, cacheTime) // retry soon, so that the status is correct soon after the database recovers
 		}
-		m.last, m.err, m.until, m.reading = s, err, time.Now().Add(valid), nil
+		m.last, m.err, m.cacheUntil, m.reading = s, err, time.Now().Add(cacheTime), nil
 	}()
 	return done
 }
 
-// ServeHTTP answers with the Status as JSON.
+// ServeHTTP responds with the Status as JSON, or with 503 if it cannot be read.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // concurrently, since gathering waits for the status as well
+	go func() { // concurrently, because gathering the metrics waits for the status too
 		var err error
 		results, err = m.countResults()
 		counted <- err
 	}()
 	s, err := m.status(r.Context())
-	if failed := <-counted; err == nil {
-		s.Sources, err = withResults(s.Sources, results), failed
+	if countErr := <-counted; err == nil {
+		s.Sources, err = withResults(s.Sources, results), countErr
 	}
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
@@ -349,7 +353,7 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns the sources with their results filled in.
+// withResults returns a copy of the sources with their results filled in.
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -360,15 +364,15 @@ func withResults(sources []SourceStatus, results map[string]map[string]int64) []
 	return out
 }
 
-// countResults returns the counts of Measured in this process, by source and class.
+// countResults returns the number of results that CountCalls counted in this process, by source and class.
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
-	families, err := m.results.Gather()
+	families, err := m.gatherer.Gather()
 	if err != nil {
 		return nil, err
 	}
 	results := map[string]map[string]int64{}
 	for _, family := range families {
-		if family.GetName() != resultsName {
+		if family.GetName() != resultsMetric {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
@@ -385,25 +389,25 @@ func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	return results, nil
 }
 
-// statusMetrics gives the status to Prometheus.
+// statusMetrics is the Prometheus collector of the status.
 type statusMetrics struct{ *Monitor }
 
 var (
-	targetsDesc = prometheus.NewDesc("reeltally_queue_targets", "Videos and accounts in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
-	dueDesc     = prometheus.NewDesc("reeltally_queue_due", "Those whose turn has come.", []string{"platform", "kind", "lane"}, nil)
-	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "How long the first of those due waits; 0 when none is due.", []string{"platform", "kind", "lane"}, nil)
-	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Those whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
-	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets whose numbers are not older than that many seconds.", []string{"platform", "kind", "le"}, nil)
+	targetsDesc = prometheus.NewDesc("reeltally_queue_targets", "Targets (videos and accounts) in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
+	dueDesc     = prometheus.NewDesc("reeltally_queue_due", "Targets that are due.", []string{"platform", "kind", "lane"}, nil)
+	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "How long the oldest due target has been due; 0 if none is due.", []string{"platform", "kind", "lane"}, nil)
+	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
+	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets whose numbers are at most le seconds old.", []string{"platform", "kind", "le"}, nil)
 	neverDesc   = prometheus.NewDesc("reeltally_numbers_never", "Active targets that were never fetched.", []string{"platform", "kind"}, nil)
-	usedDesc    = prometheus.NewDesc("reeltally_quota_used", "Units reserved in the window that is running.", []string{"source", "budget"}, nil)
-	limitDesc   = prometheus.NewDesc("reeltally_quota_limit", "Units that the window has, where a limit is known.", []string{"source", "budget"}, nil)
-	resetsDesc  = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "When the window ends.", []string{"source", "budget"}, nil)
-	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "Until when a source, or one of its budgets, is left alone; only while it is.", []string{"source", "budget", "class"}, nil)
+	usedDesc    = prometheus.NewDesc("reeltally_quota_used", "Units reserved in the current window.", []string{"source", "budget"}, nil)
+	limitDesc   = prometheus.NewDesc("reeltally_quota_limit", "Limit of units in the current window, if known.", []string{"source", "budget"}, nil)
+	resetsDesc  = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "End of the current window.", []string{"source", "budget"}, nil)
+	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "End of the pause of a source or budget; missing if it is not paused.", []string{"source", "budget", "class"}, nil)
 	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
-	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that live.", nil, nil)
+	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
-// Describe names no metric: which there are depends on what is tracked.
+// Describe sends no descriptions, because the metrics depend on what is tracked. Prometheus then does not check them.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the database are missing.
@@ -426,11 +430,11 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(dueDesc, float64(q.Due), q.Platform, q.Kind, q.Lane)
 		gauge(failingDesc, float64(q.Failing), q.Platform, q.Kind, q.Lane)
-		gauge(oldestDesc, value(q.OldestDueSeconds), q.Platform, q.Kind, q.Lane)
+		gauge(oldestDesc, valueOrZero(q.OldestDueSeconds), q.Platform, q.Kind, q.Lane)
 	}
 	for _, f := range s.Freshness {
 		gauge(neverDesc, float64(f.NeverFetched), f.Platform, f.Kind)
-		for _, age := range store.FreshWithin {
+		for _, age := range queue.FreshWithin {
 			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, f.Kind, seconds(age))
 		}
 	}
@@ -451,9 +455,9 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// databaseUp returns 1 if the database answers a read within answerWithin, else 0.
+// databaseUp returns 1 if the database answers a read within responseTimeout, else 0.
 func (m *Monitor) databaseUp() float64 {
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), responseTimeout)
 	defer cancel()
 	if m.store.Ready(ctx) != nil {
 		return 0
@@ -463,4 +467,5 @@ func (m *Monitor) databaseUp() float64 {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
 
-func value(v *float64) float64 { return *cmp.Or(v, new(0.0)) }
+// valueOrZero returns *v, or 0 if v is nil.
+func valueOrZero(v *float64) float64 { return *cmp.Or(v, new(0.0)) }

@@ -19,31 +19,28 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// paid is a source with a budget.
-type paid struct{ source }
+// budgetSource is a source with budgets.
+type budgetSource struct{ source }
 
-func (paid) Budgets() []collector.Budget {
+func (budgetSource) Budgets() []collector.Budget {
 	return []collector.Budget{
 		{Name: "common", Limit: 100, Window: func(now time.Time) (string, time.Time) { return "today", now.Truncate(time.Hour).Add(time.Hour) }},
 		{Name: "free"},
 	}
 }
 
-func (p paid) Fetch(ctx context.Context, batch []collector.Target, plan []collector.Call) ([]collector.Result, error) {
-	return p.source.Fetch(ctx, batch, plan)
-}
-
-func TestMonitor_tellsTheSameByPrometheusAndJSON(t *testing.T) {
+func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
 		require.NoError(t, err)
 		l, err := link.Parse("https://www.tiktok.com/@northwind.studio/video/7338812345678901234")
 		require.NoError(t, err)
-		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Enqueue: 1})
+		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Enqueue: 1})
 		require.NoError(t, err)
 		db.Clock.Advance(24 * time.Hour)
 		now := store.InstantOf(db.Clock.Now())
@@ -55,19 +52,19 @@ func TestMonitor_tellsTheSameByPrometheusAndJSON(t *testing.T) {
 		_, err = db.ReserveQuota(t.Context(), "test/common", "yesterday", 99, 100)
 		require.NoError(t, err)
 		for name, until := range map[string]time.Duration{"test/common": time.Hour, "test": -time.Hour} {
-			require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), Strikes: 2}))
+			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), Strikes: 2}))
 		}
 
 		registry := prometheus.NewRegistry()
-		sources := []collector.Source{paid{source{results: []collector.Result{{Target: collector.Target{Kind: collector.KindVideo}, Class: collector.Gone}}}}}
-		_, _ = collect.Measured(registry, sources)[0].Fetch(t.Context(), nil, nil)
+		sources := []collector.Source{budgetSource{source{results: []collector.Result{{Target: collector.Target{Kind: collector.KindVideo}, Class: collector.Gone}}}}}
+		_, _ = collect.CountCalls(registry, sources)[0].Fetch(t.Context(), nil, nil)
 		monitor := collect.NewMonitor(db.Store, sources, registry, slog.New(slog.DiscardHandler))
 
-		answer := httptest.NewRecorder()
-		monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
-		require.Equal(t, http.StatusOK, answer.Code)
+		response := httptest.NewRecorder()
+		monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		require.Equal(t, http.StatusOK, response.Code)
 		var s collect.Status
-		require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &s))
+		require.NoError(t, json.Unmarshal(response.Body.Bytes(), &s))
 		resets := db.Clock.Now().UTC().Truncate(time.Hour).Add(time.Hour)
 		require.Equal(t, collect.Status{
 			At: now.Time(), Collectors: 1,
@@ -83,44 +80,44 @@ func TestMonitor_tellsTheSameByPrometheusAndJSON(t *testing.T) {
 			}}},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP reeltally_queue_oldest_due_seconds How long the first of those due waits; 0 when none is due.
+# HELP reeltally_queue_oldest_due_seconds How long the oldest due target has been due; 0 if none is due.
 # TYPE reeltally_queue_oldest_due_seconds gauge
 reeltally_queue_oldest_due_seconds{kind="video",lane="premium",platform="tiktok"} 90
-# HELP reeltally_quota_used Units reserved in the window that is running.
+# HELP reeltally_quota_used Units reserved in the current window.
 # TYPE reeltally_quota_used gauge
 reeltally_quota_used{budget="common",source="test"} 30
 reeltally_quota_used{budget="free",source="test"} 0
-# HELP reeltally_collectors Collectors that live.
+# HELP reeltally_collectors Collectors that sent a heartbeat in the last ten seconds.
 # TYPE reeltally_collectors gauge
 reeltally_collectors 1
 `), "reeltally_queue_oldest_due_seconds", "reeltally_quota_used", "reeltally_collectors"))
 	})
 }
 
-// A reading that fails has cost as much as any: whoever asks at once is told the same.
-func TestMonitor_doesNotReadAgainAtOnceWhatFailed(t *testing.T) {
+// A failed read is cached too, because it may have cost as much as a successful one.
+func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	read := 0
+	reads := 0
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string) error {
 		if !strings.Contains(statement, "FROM fetch_targets") {
 			return nil
 		}
-		read++
+		reads++
 		return context.DeadlineExceeded
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
 	monitor := collect.NewMonitor(st, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	for range 3 {
-		answer := httptest.NewRecorder()
-		monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
-		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+		response := httptest.NewRecorder()
+		monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	}
-	require.Equal(t, 1, read)
+	require.Equal(t, 1, reads)
 }
 
-func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
+func TestMonitor_reportsThatDatabaseIsUnreachable(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})
@@ -128,10 +125,10 @@ func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
 	require.NoError(t, st.Close())
 	registry := prometheus.NewRegistry()
 	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
-	answer := httptest.NewRecorder()
-	monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
-	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
-	require.Equal(t, "the database does not answer\n", answer.Body.String())
+	response := httptest.NewRecorder()
+	monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+	require.Equal(t, http.StatusServiceUnavailable, response.Code)
+	require.Equal(t, "the database does not answer\n", response.Body.String())
 	families, err := registry.Gather()
 	require.NoError(t, err, "the other metrics are still there")
 	require.Len(t, families, 1)
@@ -139,8 +136,8 @@ func TestMonitor_saysThatTheDatabaseIsAway(t *testing.T) {
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
 }
 
-// While the database hangs, /status and /metrics still answer, with the last status.
-func TestMonitor_answersWhileTheDatabaseHangs(t *testing.T) {
+// While the database hangs, /status and /metrics still respond, with the last status.
+func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	hang, blocked := make(chan struct{}), atomic.Bool{}
@@ -152,29 +149,29 @@ func TestMonitor_answersWhileTheDatabaseHangs(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	ask := func(monitor *collect.Monitor) *httptest.ResponseRecorder {
+	getStatus := func(monitor *collect.Monitor) *httptest.ResponseRecorder {
 		answered := make(chan *httptest.ResponseRecorder, 1)
 		go func() {
-			answer := httptest.NewRecorder()
-			monitor.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
-			answered <- answer
+			response := httptest.NewRecorder()
+			monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+			answered <- response
 		}()
 		select {
-		case answer := <-answered:
-			return answer
+		case response := <-answered:
+			return response
 		case <-time.After(10 * time.Second):
-			require.Fail(t, "no answer while the database hangs")
+			require.Fail(t, "no response while the database hangs")
 			return nil
 		}
 	}
 	registry := prometheus.NewRegistry()
 	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
 	blocked.Store(true)
-	require.Equal(t, http.StatusServiceUnavailable, ask(monitor).Code, "nothing was ever read")
+	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "no status was read yet")
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1, "what is read from the database is missing")
+	require.Len(t, families, 1, "metrics from the database are missing")
 	blocked.Store(false)
 	close(hang)
-	require.Eventually(t, func() bool { return ask(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return getStatus(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
 }

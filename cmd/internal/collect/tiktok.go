@@ -12,53 +12,52 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TikTok says which of TikTok's own interfaces are sources.
+// TikTok is the settings of TikTok's own APIs.
 type TikTok struct {
-	ClientKey    boot.Secret   `name:"tiktok-client-key" setting:"REELTALLY_TIKTOK_CLIENT_KEY" placeholder:"KEY" help:"The client key of your TikTok app: with its secret and a refresh token, makes the Display API a source for the videos of an account that has logged in."`
-	ClientSecret boot.Secret   `name:"tiktok-client-secret" setting:"REELTALLY_TIKTOK_CLIENT_SECRET" placeholder:"SECRET" help:"The client secret of your TikTok app. It also seals the tokens that are kept in the database."`
-	RefreshToken []boot.Secret `name:"tiktok-refresh-token" setting:"REELTALLY_TIKTOK_REFRESH_TOKEN" placeholder:"TOKEN" help:"The refresh token that the login of an account gave, of several accounts one each. It is used once; its successors are kept in the database."`
-	BaseURL      string        `name:"tiktok-base-url" setting:"REELTALLY_TIKTOK_BASE_URL" default:"https://open.tiktokapis.com/" placeholder:"URL" help:"Where TikTok's Display API is served."`
-	Requests     int64         `name:"tiktok-requests" setting:"REELTALLY_TIKTOK_REQUESTS" default:"300" placeholder:"N" help:"Requests a minute to the Display API, of all collectors and accounts together; -1 when there is no limit."`
+	ClientKey    boot.Secret   `name:"tiktok-client-key" setting:"REELTALLY_TIKTOK_CLIENT_KEY" placeholder:"KEY" help:"Client key of your TikTok app. With its secret and a refresh token, enables the Display API as a source for the videos of the account that logged in."`
+	ClientSecret boot.Secret   `name:"tiktok-client-secret" setting:"REELTALLY_TIKTOK_CLIENT_SECRET" placeholder:"SECRET" help:"Client secret of your TikTok app. It also encrypts the refresh tokens in the database."`
+	RefreshToken []boot.Secret `name:"tiktok-refresh-token" setting:"REELTALLY_TIKTOK_REFRESH_TOKEN" placeholder:"TOKEN" help:"Refresh token from the login of an account; give one for each account. Each token is used once, and the tokens that replace it are kept in the database."`
+	BaseURL      string        `name:"tiktok-base-url" setting:"REELTALLY_TIKTOK_BASE_URL" default:"https://open.tiktokapis.com/" placeholder:"URL" help:"Base URL of TikTok's Display API."`
+	Requests     int64         `name:"tiktok-requests" setting:"REELTALLY_TIKTOK_REQUESTS" default:"300" placeholder:"N" help:"Requests a minute to the Display API, for all collectors and accounts together; -1 means no limit."`
 
-	ResearchClientKey    boot.Secret `name:"tiktok-research-client-key" setting:"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY" placeholder:"KEY" help:"The client key of a research project that TikTok has approved: makes the Research API a source. No commercial use."`
-	ResearchClientSecret boot.Secret `name:"tiktok-research-client-secret" setting:"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET" placeholder:"SECRET" help:"The client secret of the research project."`
-	ResearchBaseURL      string      `name:"tiktok-research-base-url" setting:"REELTALLY_TIKTOK_RESEARCH_BASE_URL" default:"https://open.tiktokapis.com/" placeholder:"URL" help:"Where TikTok's Research API is served."`
-	ResearchRequests     int64       `name:"tiktok-research-requests" setting:"REELTALLY_TIKTOK_RESEARCH_REQUESTS" default:"1000" placeholder:"N" help:"Requests a day that the project may make; -1 when there is no limit."`
-	ResearchRecords      int64       `name:"tiktok-research-records" setting:"REELTALLY_TIKTOK_RESEARCH_RECORDS" default:"100000" placeholder:"N" help:"Records a day that the project may be given; -1 when there is no limit."`
+	ResearchClientKey    boot.Secret `name:"tiktok-research-client-key" setting:"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY" placeholder:"KEY" help:"Client key of a research project that TikTok has approved. Enables the Research API as a source. TikTok forbids commercial use."`
+	ResearchClientSecret boot.Secret `name:"tiktok-research-client-secret" setting:"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET" placeholder:"SECRET" help:"Client secret of the research project."`
+	ResearchBaseURL      string      `name:"tiktok-research-base-url" setting:"REELTALLY_TIKTOK_RESEARCH_BASE_URL" default:"https://open.tiktokapis.com/" placeholder:"URL" help:"Base URL of TikTok's Research API."`
+	ResearchRequests     int64       `name:"tiktok-research-requests" setting:"REELTALLY_TIKTOK_RESEARCH_REQUESTS" default:"1000" placeholder:"N" help:"Requests a day to the Research API; -1 means no limit."`
+	ResearchRecords      int64       `name:"tiktok-research-records" setting:"REELTALLY_TIKTOK_RESEARCH_RECORDS" default:"100000" placeholder:"N" help:"Records a day from the Research API; -1 means no limit."`
 }
 
-// HasTikTok says whether TikTok itself is a source.
+// HasTikTok reports whether one of TikTok's own APIs is configured.
 func (c TikTok) HasTikTok() bool { return c.hasDisplay() || c.ResearchClientKey != "" }
 
 func (c TikTok) hasDisplay() bool {
 	return c.ClientKey != "" && c.ClientSecret != "" && len(c.RefreshToken) > 0
 }
 
-// check returns the first setting that cannot be used.
+// check returns an error for the first invalid setting.
 func (c TikTok) check() error {
-	const allowed = "1 or more, or -1 when there is no limit"
-	someOfDisplay := c.ClientKey != "" || c.ClientSecret != "" || len(c.RefreshToken) > 0
+	anyOfDisplay := c.ClientKey != "" || c.ClientSecret != "" || len(c.RefreshToken) > 0
 	switch {
 	case c.Requests < -1 || c.Requests == 0:
-		return boot.Bad("tiktok-requests", "REELTALLY_TIKTOK_REQUESTS", c.Requests, allowed)
+		return boot.InvalidSetting("tiktok-requests", "REELTALLY_TIKTOK_REQUESTS", c.Requests, allowedLimits)
 	case c.ResearchRequests < -1 || c.ResearchRequests == 0:
-		return boot.Bad("tiktok-research-requests", "REELTALLY_TIKTOK_RESEARCH_REQUESTS", c.ResearchRequests, allowed)
+		return boot.InvalidSetting("tiktok-research-requests", "REELTALLY_TIKTOK_RESEARCH_REQUESTS", c.ResearchRequests, allowedLimits)
 	case c.ResearchRecords < -1 || c.ResearchRecords == 0:
-		return boot.Bad("tiktok-research-records", "REELTALLY_TIKTOK_RESEARCH_RECORDS", c.ResearchRecords, allowed)
-	case someOfDisplay && !c.hasDisplay():
-		return usagef("REELTALLY_TIKTOK_CLIENT_KEY, REELTALLY_TIKTOK_CLIENT_SECRET and REELTALLY_TIKTOK_REFRESH_TOKEN belong together: set all three, or none")
+		return boot.InvalidSetting("tiktok-research-records", "REELTALLY_TIKTOK_RESEARCH_RECORDS", c.ResearchRecords, allowedLimits)
+	case anyOfDisplay && !c.hasDisplay():
+		return usagef("REELTALLY_TIKTOK_CLIENT_KEY, REELTALLY_TIKTOK_CLIENT_SECRET and REELTALLY_TIKTOK_REFRESH_TOKEN go together: set all three or none")
 	case (c.ResearchClientKey == "") != (c.ResearchClientSecret == ""):
-		return usagef("REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY and REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET belong together: set both, or none")
+		return usagef("REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY and REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET go together: set both or neither")
 	}
 	return nil
 }
 
-// sources makes a source of each account that has logged in to the app, which share what the app may ask, and one of the
-// research project.
+// sources returns a Display API source for each refresh token and, if configured, the Research API source. The Display API sources
+// share the app's request limit equally.
 func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logger) (display, research []collector.Source, err error) {
 	for i, token := range c.RefreshToken {
 		o := tiktok.DisplayOptions{BaseURL: c.BaseURL, ClientKey: c.ClientKey.Reveal(), ClientSecret: c.ClientSecret.Reveal(),
-			RefreshToken: token.Reveal(), Client: client, Tokens: st, Now: time.Now, Logger: logger, Limit: c.Requests}
+			RefreshToken: token.Reveal(), Client: client, Tokens: st.Queue, Now: time.Now, Logger: logger, Limit: c.Requests}
 		if i > 0 {
 			o.Name = fmt.Sprintf("%s:%d", tiktok.DisplayName, i+1)
 		}

@@ -1,8 +1,8 @@
-// Package seed fills organisations with a part of the sandbox's world, as if they had tracked it for a while. All of it
-// follows from the organisation's id, the plan and the day: the same again is the same data, to the identifiers.
+// Package seed fills organisations with videos, accounts and histories of the sandbox's world, as if they had been tracked for some time.
+// Fill is the entry point; Plan says how much data to create.
 //
-// The numbers are the world's own, taken at midnight, so that what a collector fetches from the sandbox later goes on
-// where they end.
+// The data depends only on the organisation's id, the plan and the day. The same input gives the same data, including ids. The counts are
+// those of the sandbox at midnight, so that counts that a collector fetches from the sandbox later fit the history.
 package seed
 
 import (
@@ -20,50 +20,50 @@ import (
 
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Source is the provenance of the points.
+// Source is the source of the seeded points.
 const Source = "sandbox"
 
-// Plan is how much an organisation gets.
+// Plan says how much data to create for an organisation.
 type Plan struct {
 	Videos int
-	// Days of history, today's included: one point a day for 90 days, one a week before.
+	// Days is the length of the histories, including today. The last 90 days have daily points, earlier days weekly points.
 	Days int32
-	// PerAccount is how many of its videos are taken of each account, at most.
+	// PerAccount is the maximum number of videos of an account.
 	PerAccount int
 	Platforms  []link.Platform
 	Today      store.Date
-	// Batch is how many points are written in one transaction, about; 0 means 20,000. It changes nothing of the data.
+	// Batch is the approximate number of points written in one transaction; 0 means 20,000. It does not affect the data.
 	Batch int
 }
 
-// MaxDays is the longest history that anybody can ask for.
+// MaxDays is the longest history in days.
 const MaxDays = 730
 
-// Check returns what is wrong with the plan.
+// Check returns an error if the plan is invalid.
 func (p Plan) Check() error {
 	switch {
 	case p.Videos < 1:
-		return fmt.Errorf("%d videos: at least 1", p.Videos)
+		return fmt.Errorf("the number of videos is %d; it must be 1 or more", p.Videos)
 	case p.Days < 1 || p.Days > MaxDays:
-		return fmt.Errorf("%d days: 1 to %d", p.Days, MaxDays)
+		return fmt.Errorf("the number of days is %d; it must be 1 to %d", p.Days, MaxDays)
 	case p.PerAccount < 1 || len(p.Platforms) == 0:
-		return errors.New("an account needs at least one video, and a platform")
+		return errors.New("the plan needs at least one video an account and at least one platform")
 	}
 	return nil
 }
 
-// Progress is what has been written so far.
+// Progress is the number of accounts, videos and points written so far.
 type Progress struct{ Accounts, Videos, Points int }
 
-// ErrNotEmpty refuses an organisation that has videos of another origin.
-var ErrNotEmpty = errors.New("the organisation has videos that this seed did not make: only an empty organisation is filled, or one where the same seed of the same day was broken off")
+// ErrNotEmpty reports that the organisation has videos that an earlier call of Fill with the same plan did not create.
+var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
-// Fill fills an organisation and tells of its progress now and then. What is there already from the same plan of the same
-// day stays: a seed that was broken off goes on where it stopped. ErrNotEmpty when the organisation has videos of
-// another origin.
+// Fill fills an organisation and calls progress after each batch. If Fill was interrupted, it can be called again with the same plan on
+// the same day, and adds the missing data. If the organisation has other videos, Fill returns ErrNotEmpty.
 func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, progress func(Progress)) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -72,31 +72,31 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	if err := checkEmpty(ctx, org, g.collections[0].ID); err != nil {
 		return err
 	}
-	// One batch is made while the one before is written.
-	making, stop := context.WithCancel(ctx)
+	// The next batch is generated while one is written.
+	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	batches := make(chan store.LoadBatch)
-	failed := make(chan error, 1)
+	batches := make(chan backfill.LoadBatch)
+	generateErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		failed <- g.make(making, batches)
+		generateErr <- g.generate(generateCtx, batches)
 	}()
 	var done Progress
 	for b := range batches {
-		if err := org.Load(ctx, b); err != nil {
+		if err := backfill.Load(ctx, org, b); err != nil {
 			return err
 		}
 		done.Accounts += len(b.Accounts)
 		for _, a := range b.Accounts {
 			done.Videos += len(a.Videos)
-			done.Points += pointsOf(a)
+			done.Points += countPoints(a)
 		}
 		progress(done)
 	}
-	return <-failed
+	return <-generateErr
 }
 
-func pointsOf(a store.LoadAccount) int {
+func countPoints(a backfill.LoadAccount) int {
 	n := 0
 	for _, v := range a.Videos {
 		n += len(v.Points)
@@ -104,43 +104,44 @@ func pointsOf(a store.LoadAccount) int {
 	return n
 }
 
-func checkEmpty(ctx context.Context, org *store.Org, first uuid.UUID) error {
+// checkEmpty returns ErrNotEmpty if the organisation has videos but not the seed's first collection.
+func checkEmpty(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
 	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	if err != nil || len(page.Videos) == 0 {
 		return err
 	}
-	_, err = org.Collection(ctx, first, false)
+	_, err = org.Collection(ctx, firstCollection, false)
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrNotEmpty
 	}
 	return err
 }
 
-// generator makes the data of one organisation.
+// generator generates the data of one organisation.
 type generator struct {
 	org   uuid.UUID
 	world *sandbox.World
 	Plan
-	now  time.Time // the beginning of today, when all of it is seen
-	from time.Time // the beginning of the first day
+	now  time.Time // the beginning of today; the data is as of this time
+	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
-	collections                []store.LoadCollection
-	campaigns, creators, mixed []uuid.UUID
-	seen                       map[string]bool // handles by platform
-	left                       int             // videos to be made
+	collections                []backfill.LoadCollection
+	campaigns, creators, mixed []uuid.UUID     // collections of videos, of accounts, of both
+	usedAccounts               map[string]bool // by platform and handle
+	videosLeft                 int             // number of videos still to generate
 }
 
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
-		seen: map[string]bool{}, left: p.Videos}
+		usedAccounts: map[string]bool{}, videosLeft: p.Videos}
 	s := g.hash("dice")
-	g.rand = rand.New(rand.NewPCG(binary.BigEndian.Uint64(s[:]), binary.BigEndian.Uint64(s[8:]))) //nolint:gosec // chance that can be repeated, not secrecy
-	g.makeCollections()
+	g.rand = rand.New(rand.NewPCG(binary.BigEndian.Uint64(s[:]), binary.BigEndian.Uint64(s[8:]))) //nolint:gosec // deterministic numbers, not for security
+	g.generateCollections()
 	return g
 }
 
-// hash is the only source of chance, and of identifiers.
+// hash returns a hash of the organisation's id and parts. Ids and the random generator's seed come from it, so that they are deterministic.
 func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(g.org[:])
@@ -150,14 +151,14 @@ func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// id makes a UUIDv7 of a time and a name.
+// id returns a deterministic UUIDv7 for a time and a name.
 func (g *generator) id(at time.Time, parts ...string) uuid.UUID {
 	return ID(at, g.hash(parts...))
 }
 
-// ID makes a UUIDv7 of a time and of chance that the caller has.
-func ID(at time.Time, chance [sha256.Size]byte) uuid.UUID {
-	id := uuid.UUID(chance[:16])
+// ID returns a UUIDv7 with the time at. Its other bits are taken from random.
+func ID(at time.Time, random [sha256.Size]byte) uuid.UUID {
+	id := uuid.UUID(random[:16])
 	var ms [8]byte
 	binary.BigEndian.PutUint64(ms[:], uint64(max(at.UnixMilli(), 0)))
 	copy(id[:6], ms[2:])
@@ -166,32 +167,32 @@ func ID(at time.Time, chance [sha256.Size]byte) uuid.UUID {
 	return id
 }
 
-// A batch ends with the account that fills it.
+// A batch ends with the account that reaches one of these limits.
 const (
-	defaultBatch   = 20_000
-	accountsABatch = 500
+	defaultBatchPoints  = 20_000
+	maxAccountsPerBatch = 500
 )
 
-// make sends the data in batches, the collections with the first one.
-func (g *generator) make(ctx context.Context, out chan<- store.LoadBatch) error {
-	b := store.LoadBatch{Collections: g.collections, Source: Source}
+// generate sends the data to out in batches. The first batch includes the collections.
+func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch) error {
+	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0
 	send := func() bool {
 		select {
 		case out <- b:
-			b, points = store.LoadBatch{Source: Source}, 0
+			b, points = backfill.LoadBatch{Source: Source}, 0
 			return true
 		case <-ctx.Done():
 			return false
 		}
 	}
-	special := g.specials()
-	for turn := 0; g.left > 0; turn++ {
-		var s *pick
-		if turn < len(special) {
-			s = special[turn]
+	special := g.specialVideos()
+	for i := 0; g.videosLeft > 0; i++ {
+		var s *specialVideo
+		if i < len(special) {
+			s = special[i]
 		}
-		account, err := g.account(g.Platforms[turn%len(g.Platforms)], s)
+		account, err := g.account(g.Platforms[i%len(g.Platforms)], s)
 		if err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (g *generator) make(ctx context.Context, out chan<- store.LoadBatch) error 
 			continue
 		}
 		b.Accounts = append(b.Accounts, account)
-		if points += pointsOf(account); points < cmp.Or(g.Batch, defaultBatch) && len(b.Accounts) < accountsABatch {
+		if points += countPoints(account); points < cmp.Or(g.Batch, defaultBatchPoints) && len(b.Accounts) < maxAccountsPerBatch {
 			continue
 		}
 		if !send() {
@@ -212,18 +213,18 @@ func (g *generator) make(ctx context.Context, out chan<- store.LoadBatch) error 
 	return nil
 }
 
-// topics are collections of a hashtag each.
+// topics are the hashtags of the collections under "Topics", one hashtag a collection.
 var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// makeCollections plans three trees: campaigns of videos and some accounts, groups of creators, and topics by hashtag.
-func (g *generator) makeCollections() {
+// generateCollections generates three collection trees: campaigns of videos and accounts, groups of accounts, and topics by hashtag.
+func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		n := len(g.collections)
 		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
 		at := store.InstantOf(g.from.Add(time.Duration(n) * time.Second))
-		g.collections = append(g.collections, store.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
+		g.collections = append(g.collections, backfill.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
 		return id
 	}
 	root := add("Campaigns", nil)
@@ -248,6 +249,7 @@ func (g *generator) makeCollections() {
 	}
 }
 
+// suffix returns "" for 0 and n+1 for other numbers, to make names unique.
 func suffix(n int) string {
 	if n == 0 {
 		return ""
@@ -255,8 +257,8 @@ func suffix(n int) string {
 	return fmt.Sprint(n + 1)
 }
 
-// oneOf picks a collection with a chance of one in n, or none.
-func (g *generator) oneOf(ids []uuid.UUID, n int) []uuid.UUID {
+// maybeOne returns a random collection with a probability of one in n, and otherwise nothing.
+func (g *generator) maybeOne(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])
 	}

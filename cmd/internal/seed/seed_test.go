@@ -13,19 +13,21 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/seed"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func world() *sandbox.World { return sandbox.New(sandbox.Options{}).World() }
 
-func ignore(seed.Progress) {}
+func ignoreProgress(seed.Progress) {}
 
-// empty makes an organisation with a fixed id.
-func empty(t *testing.T, db *storetest.DB) *store.Org {
+// newOrganisation creates an empty organisation with a fixed id.
+func newOrganisation(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	id := uuid.MustParse("01900000-0000-7000-8000-000000000001")
-	_, err := db.LoadOrganisation(t.Context(), store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
+	_, err := backfill.LoadOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 	require.NoError(t, err)
 	return db.Org(id)
@@ -43,16 +45,16 @@ func videosOf(t *testing.T, o *store.Org) []store.Video {
 	return page.Videos
 }
 
-func TestFill_isTheWorldsTruth(t *testing.T) {
+func TestFill_matchesSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, w := empty(t, db), world()
+		o, w := newOrganisation(t, db), world()
 		var last seed.Progress
 		require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), func(p seed.Progress) { last = p }))
 		videos := videosOf(t, o)
 		require.Len(t, videos, 60)
 		require.Equal(t, 60, last.Videos)
-		platforms, tagged, labelled := map[link.Platform]int{}, 0, 0
+		platforms, withHashtag, labelled := map[link.Platform]int{}, 0, 0
 		now := db.Clock.Now()
 		today := store.DateOf(now)
 		for _, v := range videos {
@@ -67,25 +69,25 @@ func TestFill_isTheWorldsTruth(t *testing.T) {
 			require.NotEmpty(t, points)
 			for _, p := range points {
 				if p.Quality == store.QualityInterpolated {
-					continue // between two that are checked
+					continue // computed from two points that are checked
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
-				if v.Platform == link.TikTok || v.Platform == link.Instagram { // their ids tell the upload's time at any clock
+				if v.Platform == link.TikTok || v.Platform == link.Instagram { // only their upload times do not depend on the sandbox's clock
 					require.Equal(t, history[0].Views, *p.Views, "%s %s on %s", v.Platform, v.ExternalID, p.Day)
 					require.Equal(t, history[0].Likes, p.Likes)
 				}
 			}
 			if truth.State == sandbox.Public {
 				require.Equal(t, today, points[0].Day)
-				require.GreaterOrEqual(t, truth.Views, *v.LatestViews, "what is fetched next goes on from here")
+				require.GreaterOrEqual(t, truth.Views, *v.LatestViews, "later counts must not be smaller")
 			}
 			require.LessOrEqual(t, v.CreatedAt, store.InstantOf(now))
 			if len(v.Labels) > 0 {
 				labelled++
 			}
-			if len(store.Hashtags(v.Title)) > 0 {
-				tagged++
+			if len(ingest.Hashtags(v.Title)) > 0 {
+				withHashtag++
 			}
 		}
 		require.Len(t, platforms, 4)
@@ -93,24 +95,24 @@ func TestFill_isTheWorldsTruth(t *testing.T) {
 			require.GreaterOrEqual(t, n, 10, p)
 		}
 		require.Greater(t, labelled, 10)
-		require.Equal(t, 60, tagged)
+		require.Equal(t, 60, withHashtag)
 		accounts, err := o.Accounts(t.Context(), store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(accounts.Accounts), 12)
 	})
 }
 
-func TestFill_showsOneOfEachTurn(t *testing.T) {
+func TestFill_includesEachSpecialVideo(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	o, w := empty(t, db), world()
-	require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), ignore))
+	o, w := newOrganisation(t, db), world()
+	require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), ignoreProgress))
 	now := db.Clock.Now()
 	today := store.DateOf(now)
-	seen, gaps := map[sandbox.Category]int{}, 0
+	categories, gaps := map[sandbox.Category]int{}, 0
 	for _, v := range videosOf(t, o) {
 		truth, _ := w.Video(v.Platform, v.ExternalID, now)
-		seen[truth.Category]++
+		categories[truth.Category]++
 		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
 		require.NoError(t, err)
 		for i := 1; i < len(points); i++ {
@@ -120,7 +122,7 @@ func TestFill_showsOneOfEachTurn(t *testing.T) {
 		}
 		switch truth.State {
 		case sandbox.Deleted:
-			require.Less(t, points[0].Day, today, "a deleted video has no point since")
+			require.Less(t, points[0].Day, today, "a deleted video has no points after its deletion")
 		case sandbox.Private:
 			require.True(t, v.Private)
 			require.Less(t, points[0].Day, today)
@@ -131,18 +133,18 @@ func TestFill_showsOneOfEachTurn(t *testing.T) {
 		}
 	}
 	for _, c := range []sandbox.Category{sandbox.Viral, sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
-		require.NotZero(t, seen[c], c)
+		require.NotZero(t, categories[c], c)
 	}
 	require.Equal(t, 1, gaps)
 }
 
-func TestFill_isDeterministicOnEveryEngine(t *testing.T) {
+func TestFill_isSameOnEveryEngine(t *testing.T) {
 	t.Parallel()
 	a, b := storetest.New(t, "sqlite"), storetest.New(t, "postgres")
 	b.Clock.Set(a.Clock.Now())
-	first, second := empty(t, a), empty(t, b)
-	require.NoError(t, seed.Fill(t.Context(), first, world(), planOf(a, 60), ignore))
-	require.NoError(t, seed.Fill(t.Context(), second, world(), planOf(b, 60), ignore))
+	first, second := newOrganisation(t, a), newOrganisation(t, b)
+	require.NoError(t, seed.Fill(t.Context(), first, world(), planOf(a, 60), ignoreProgress))
+	require.NoError(t, seed.Fill(t.Context(), second, world(), planOf(b, 60), ignoreProgress))
 	require.Equal(t, videosOf(t, first), videosOf(t, second))
 	today := store.DateOf(a.Clock.Now())
 	one, err := first.OrganisationHistory(t.Context(), today-90, today)
@@ -153,22 +155,22 @@ func TestFill_isDeterministicOnEveryEngine(t *testing.T) {
 	require.Len(t, one, 90)
 }
 
-func TestFill_goesOnWhereItWasBrokenOff(t *testing.T) {
+func TestFill_resumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		whole := storetest.New(t, "sqlite")
-		whole.Clock.Set(db.Clock.Now())
-		reference := empty(t, whole)
-		require.NoError(t, seed.Fill(t.Context(), reference, world(), planOf(db, 80), ignore))
+		uninterrupted := storetest.New(t, "sqlite")
+		uninterrupted.Clock.Set(db.Clock.Now())
+		reference := newOrganisation(t, uninterrupted)
+		require.NoError(t, seed.Fill(t.Context(), reference, world(), planOf(db, 80), ignoreProgress))
 
-		o := empty(t, db)
-		ctx, breakOff := context.WithCancel(t.Context())
-		err := seed.Fill(ctx, o, world(), planOf(db, 80), func(seed.Progress) { breakOff() })
+		o := newOrganisation(t, db)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := seed.Fill(ctx, o, world(), planOf(db, 80), func(seed.Progress) { cancel() })
 		require.ErrorIs(t, err, context.Canceled)
-		part := len(videosOf(t, o))
-		require.NotZero(t, part)
-		require.Less(t, part, 80)
-		require.NoError(t, seed.Fill(t.Context(), o, world(), planOf(db, 80), ignore))
+		written := len(videosOf(t, o))
+		require.NotZero(t, written)
+		require.Less(t, written, 80)
+		require.NoError(t, seed.Fill(t.Context(), o, world(), planOf(db, 80), ignoreProgress))
 		require.Equal(t, videosOf(t, reference), videosOf(t, o))
 		today := store.DateOf(db.Clock.Now())
 		one, err := reference.OrganisationHistory(t.Context(), today-90, today)
@@ -177,12 +179,12 @@ func TestFill_goesOnWhereItWasBrokenOff(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, one, two)
 
-		err = seed.Fill(t.Context(), o, world(), planOf(db, 90), ignore)
-		require.ErrorIs(t, err, seed.ErrNotEmpty, "another plan is another seed")
+		err = seed.Fill(t.Context(), o, world(), planOf(db, 90), ignoreProgress)
+		require.ErrorIs(t, err, seed.ErrNotEmpty, "the videos are of another plan")
 	})
 }
 
-func TestPlan_refusesWhatCannotBe(t *testing.T) {
+func TestPlan_checkRefusesInvalidPlans(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	for _, change := range []func(*seed.Plan){

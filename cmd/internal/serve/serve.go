@@ -1,4 +1,5 @@
-// Package serve runs the HTTP API from its settings: as a program of its own, and as a part of `reeltally up`.
+// Package serve builds the HTTP API from settings and runs it. Command is the program cmd/server. `reeltally up` uses Config, New and
+// API.Run to run the API beside a collector. The API itself is in package server.
 package serve
 
 import (
@@ -20,90 +21,91 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Config is what the API needs to know beside the database.
+// Config is the settings of the API, apart from the database's.
 type Config struct {
-	Listen           string      `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT of the API; port 0 takes a free one."`
-	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Where people reach the dashboard: it begins every directUrl. Without it, http:// and the address listened at, so http://127.0.0.1:8080 by default."`
-	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks (10.0.0.0/8,::1/128) of proxies whose X-Forwarded-For is believed; nobody's without."`
+	Listen           string      `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT at which the API listens. Port 0 means any free port."`
+	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
+	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
 	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
-	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"The numbers in this database are made up by the sandbox: every answer says so."`
-	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey in which several servers count rate limits together: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is away, each server counts by itself."`
-	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on, or off for measurements alone: nobody is ever limited."`
-	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"Where something stands in for the hosts of short links: https://HOST/PATH is asked for at URL/HOST/PATH. Without it the hosts themselves are asked."`
+	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data. For a database that was filled by the sandbox."`
+	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
+	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
+	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
 
-	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before it is answered with 503, from 1s to 50s."`
+	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout must be less than the time after which boot.Serve closes a connection whose request has not been read.
+// maxRequestTimeout must be shorter than the read timeout of boot.Serve, which closes the connection.
 const maxRequestTimeout = 50 * time.Second
 
-// Check returns the first setting that cannot be used.
+// Check returns an error for the first invalid setting.
 func (c Config) Check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return boot.Bad("listen", "REELTALLY_LISTEN", c.Listen, "HOST:PORT, for example 127.0.0.1:8080")
+		return boot.InvalidSetting("listen", "REELTALLY_LISTEN", c.Listen, "HOST:PORT, for example 127.0.0.1:8080")
 	}
-	if c.AppURL != "" && !webAddress(c.AppURL) {
-		return boot.Bad("app-url", "REELTALLY_APP_URL", c.AppURL, "an http or https address, for example https://reeltally.example.com")
+	if c.AppURL != "" && !isBaseURL(c.AppURL) {
+		return boot.InvalidSetting("app-url", "REELTALLY_APP_URL", c.AppURL, "an http or https URL, for example https://reeltally.example.com")
 	}
-	if c.ShortLinkBaseURL != "" && !webAddress(c.ShortLinkBaseURL) {
-		return boot.Bad("shortlink-base-url", "REELTALLY_SHORTLINK_BASE_URL", c.ShortLinkBaseURL, "an http or https address")
+	if c.ShortLinkBaseURL != "" && !isBaseURL(c.ShortLinkBaseURL) {
+		return boot.InvalidSetting("shortlink-base-url", "REELTALLY_SHORTLINK_BASE_URL", c.ShortLinkBaseURL, "an http or https URL")
 	}
 	if c.PreviewAllowance < 1 {
-		return boot.Bad("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
+		return boot.InvalidSetting("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
-		return boot.Bad("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
+		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
 	}
 	if c.RedisURL != "" {
-		if _, err := c.redis(); err != nil {
+		if _, err := c.redisOptions(); err != nil {
 			return err
 		}
 	}
-	_, err := c.proxies()
+	_, err := c.trustedProxies()
 	return err
 }
 
-func webAddress(s string) bool {
+// isBaseURL reports whether s is an http or https URL without query and fragment.
+func isBaseURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-func (c Config) proxies() ([]netip.Prefix, error) {
+func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, text := range c.TrustedProxies {
 		network, err := netip.ParsePrefix(text)
-		if addr, single := netip.ParseAddr(text); single == nil {
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
 			network, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil {
-			return nil, boot.Bad("trusted-proxies", "REELTALLY_TRUSTED_PROXIES", text, "a network such as 10.0.0.0/8, or an address")
+			return nil, boot.InvalidSetting("trusted-proxies", "REELTALLY_TRUSTED_PROXIES", text, "a network such as 10.0.0.0/8, or an IP address")
 		}
 		networks = append(networks, network)
 	}
 	return networks, nil
 }
 
-// redis returns where Redis is. What the library says of a wrong address is kept to ourselves: it quotes passwords.
-func (c Config) redis() (*redis.Options, error) {
+// redisOptions parses RedisURL. The library's own error is dropped because it quotes the password.
+func (c Config) redisOptions() (*redis.Options, error) {
 	o, err := redis.ParseURL(c.RedisURL.Reveal())
 	if err != nil {
-		return nil, boot.Bad("redis-url", "REELTALLY_REDIS_URL", c.RedisURL,
-			"redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH, with reserved characters of the password written as %40")
+		return nil, boot.InvalidSetting("redis-url", "REELTALLY_REDIS_URL", c.RedisURL,
+			"redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH, with reserved characters of the password percent-encoded, for example @ as %40")
 	}
 	return o, nil
 }
 
-// rateStore returns where calls are counted, nil for the memory of this process, and what closes it.
+// rateStore returns the store of the rate limits and a function that closes it. A nil store means that the server counts in memory.
 func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
-	nothing := func() error { return nil }
+	noClose := func() error { return nil }
 	switch {
 	case c.RateLimits == "off":
 		logger.WarnContext(ctx, "rate limits are off")
-		return server.Unlimited{}, nothing, nil
+		return server.Unlimited{}, noClose, nil
 	case c.RedisURL == "":
-		return nil, nothing, nil
+		return nil, noClose, nil
 	}
-	o, err := c.redis()
+	o, err := c.redisOptions()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,10 +113,9 @@ func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates serve
 	return shared, shared.Close, nil
 }
 
-// API is the API, listening but not answering yet.
+// API is the server with its open listener. Run serves requests.
 type API struct {
-	// Address is where people reach it.
-	Address    string
+	Address    string // the http URL of the listener
 	listener   net.Listener
 	server     *server.Server
 	closeRates func() error
@@ -122,9 +123,9 @@ type API struct {
 	logger     *slog.Logger
 }
 
-// New opens the listener and builds the server on a store with this program's schema. Close what is not Run.
+// New opens the listener and builds the server. The store must have the current schema. The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
-	proxies, err := c.proxies()
+	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +161,13 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	return a, nil
 }
 
-// Close gives the listener and the connections to Redis back.
+// Close closes the listener and the connections to Redis.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run answers requests until ctx ends and all of them are answered.
+// Run serves requests until ctx ends. It then waits for the running requests and closes the API.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
-	err := boot.Serve(ctx, a.listener, boot.Measured(a.registry, a.server.Handler()), a.logger)
+	err := boot.Serve(ctx, a.listener, boot.CountRequests(a.registry, a.server.Handler()), a.logger)
 	a.server.Close()
 	a.logger.InfoContext(ctx, "stopped serving")
 	return errors.Join(err, a.closeRates())
@@ -174,14 +175,14 @@ func (a *API) Run(ctx context.Context) error {
 
 // Command is the program cmd/server.
 func Command(ctx context.Context, p boot.Process) (err error) {
-	defer func() { err = boot.UntilStopped(ctx, err) }()
+	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	var settings struct {
 		boot.Logging
 		boot.Database
 		boot.Metrics
 		Config
 	}
-	if _, err := boot.Parse(p, &settings, boot.Describe("ReelTally's API. It answers from the database alone; a collector fills in the numbers.")); err != nil {
+	if _, err := boot.Parse(p, &settings, boot.Description("ReelTally's HTTP API. It reads the database only; collectors fetch the numbers.")); err != nil {
 		return err
 	}
 	if err := settings.Check(); err != nil {
@@ -189,7 +190,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	}
 	logger := settings.Logger(p.Stderr)
 	settings.StoreTimeout = settings.RequestTimeout
-	st, err := settings.Open(ctx, logger, boot.MigrateOlder)
+	st, err := settings.Open(ctx, logger, boot.MigrateSQLite)
 	if err != nil {
 		return err
 	}
@@ -199,13 +200,13 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return err
 	}
-	parts := []boot.Part{}
-	metrics, wanted, err := settings.Part(ctx, registry, collect.NewMonitor(st, nil, registry, logger), logger)
+	services := []boot.Service{}
+	metrics, enabled, err := settings.Service(ctx, registry, collect.NewMonitor(st, nil, registry, logger), logger)
 	switch {
 	case err != nil:
 		return errors.Join(err, api.Close())
-	case wanted:
-		parts = append(parts, metrics)
+	case enabled:
+		services = append(services, metrics)
 	}
-	return boot.Together(ctx, append(parts, boot.Part{Name: "api", Run: api.Run})...)
+	return boot.RunAll(ctx, append(services, boot.Service{Name: "api", Run: api.Run})...)
 }

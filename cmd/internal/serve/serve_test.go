@@ -15,36 +15,37 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/cmd/internal/serve"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestMain(m *testing.M) {
-	// The limiter's counter in memory is swept by a goroutine that ends when the counter is collected as garbage.
+	// The limiter's in-memory counter has a cleaner goroutine. It ends when the counter is garbage-collected.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
-const soon = 20 * time.Second
+const startTimeout = 20 * time.Second
 
-// address takes the API's address from the log.
+// address returns the API's address from the log.
 func address(t *testing.T, p *boottest.Program) string {
 	t.Helper()
 	var line struct{ Address string }
-	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, soon, `"serving"`)), &line))
+	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, `"serving"`)), &line))
 	return line.Address
 }
 
-// get returns status and header of an answer.
+// get requests a URL and returns the status and header of the response.
 func get(t *testing.T, url string) (int, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	require.NoError(t, err)
-	_, err = io.Copy(io.Discard, answer.Body)
+	_, err = io.Copy(io.Discard, response.Body)
 	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	return answer.StatusCode, answer.Header
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode, response.Header
 }
 
 func TestCommand_servesOnAFreePort(t *testing.T) {
@@ -58,47 +59,47 @@ func TestCommand_servesOnAFreePort(t *testing.T) {
 	status, header := get(t, base+"/videos")
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Equal(t, "true", header.Get("ReelTally-Sandbox"))
-	p.Stderr.Await(t, soon, "serving metrics")
+	p.Stderr.Await(t, startTimeout, "serving metrics")
 	require.Zero(t, p.Stop())
-	p.Stderr.Await(t, soon, "stopped serving")
+	p.Stderr.Await(t, startTimeout, "stopped serving")
 }
 
-// A collector that is dead tells nobody so: who still lives has to.
-func TestCommand_saysThatNobodyCollects(t *testing.T) {
+// A dead collector cannot report its own death, so the server reports the number of live collectors.
+func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	now := store.InstantOf(time.Now())
-	db.Exec(t, "INSERT INTO collectors (id, seen_at) VALUES (?, ?)", store.NewID(), now.Add(-time.Minute)) // killed: it did not say goodbye
-	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
+	db.Exec(t, "INSERT INTO collectors (id, seen_at) VALUES (?, ?)", store.NewID(), now.Add(-time.Minute)) // a killed collector leaves its row behind
+	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_METRICS_LISTEN": "127.0.0.1:0"})
 	address(t, p)
 	var line struct{ Address string }
-	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, soon, "serving metrics")), &line))
+	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, "serving metrics")), &line))
 	text := read(t, line.Address)
 	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
-	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the store knows it, whatever is configured here")
+	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "pauses are exported even if the source is not configured on the server")
 	var s collect.Status
 	require.NoError(t, json.Unmarshal([]byte(read(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
 	require.Zero(t, s.Collectors)
 }
 
-// read returns the body of a good answer.
+// read requests a URL and returns the body. It fails the test unless the status is 200.
 func read(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	require.NoError(t, err)
-	body, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 	return string(body)
 }
 
-func TestCommand_refusesASchemaThatIsNotThere(t *testing.T) {
+func TestCommand_failsWithoutSchema(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_LISTEN": "127.0.0.1:0"},
 		"--database-url", storetest.Empty(t, "postgres"))
@@ -106,17 +107,17 @@ func TestCommand_refusesASchemaThatIsNotThere(t *testing.T) {
 	require.Contains(t, stderr, "run `reeltally migrate`")
 }
 
-func TestCommand_saysThatThePortIsTaken(t *testing.T) {
+func TestCommand_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
 	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen=127.0.0.1:0")
-	taken := address(t, first)[len("http://"):]
-	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen", taken)
+	addressInUse := address(t, first)[len("http://"):]
+	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen", addressInUse)
 	require.Equal(t, 1, status)
-	require.Contains(t, stderr, taken+" is in use by another program")
+	require.Contains(t, stderr, addressInUse+" is in use by another program")
 	require.Contains(t, stderr, "REELTALLY_LISTEN")
 }
 
-func TestConfig_namesWhatIsWrong(t *testing.T) {
+func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
 	for variable, value := range map[string]string{
 		"REELTALLY_LISTEN":             "nowhere",
@@ -138,8 +139,8 @@ func TestConfig_namesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What a library says of a wrong address quotes all of it.
-func TestConfig_keepsTheRedisPasswordToItself(t *testing.T) {
+// The Redis library quotes the whole URL in its errors.
+func TestConfig_errorHidesRedisPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://reeltally:s3cret@host:port/0", "redis://reeltally:s3cret/with/slash@host", "redis://:s3cret%@host", "s3cret", "redis://host/s3cret", "redis://host?dial_timeout=s3cret"} {
 		status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_REDIS_URL": url, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
@@ -149,13 +150,13 @@ func TestConfig_keepsTheRedisPasswordToItself(t *testing.T) {
 	}
 }
 
-func TestCommand_servesWhileRedisIsAway(t *testing.T) {
+func TestCommand_servesWhileRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
 	base := address(t, p)
-	p.Stderr.Await(t, soon, "redis is away", "connection refused")
+	p.Stderr.Await(t, startTimeout, "redis is away", "connection refused")
 	status, _ := get(t, base+"/readyz")
 	require.Equal(t, http.StatusOK, status)
 	status, _ = get(t, base+"/videos")

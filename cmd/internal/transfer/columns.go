@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// field is what a column means.
+// field is the meaning of a column.
 type field int
 
-// The fields. Unused ones are known, but nothing is taken from them.
+// The fields. A column of fieldIgnored is known, but its values are not imported.
 const (
 	fieldLink field = iota
 	fieldDate
@@ -27,7 +27,7 @@ const (
 	fieldVideoLength
 	fieldInterpolated
 	fieldCount
-	fieldUnused
+	fieldIgnored
 )
 
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
@@ -35,8 +35,8 @@ var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "c
 
 func (f field) String() string { return fieldNames[f] }
 
-// aliases are the names under which common trackers and platforms have the fields, without case, blanks and signs. Names
-// that mean different things in different places ("timestamp", "favorites", "author", "created_at") are left to --map.
+// aliases are the column names of common trackers and platforms, in lower case and without spaces and punctuation. Ambiguous names, such
+// as "timestamp", "favorites", "author" and "created_at", are not included. They need --map.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
@@ -52,11 +52,11 @@ var aliases = map[field][]string{
 	fieldVideoLength: {"videolength", "length", "duration", "durationseconds", "lengthseconds", "videoduration"},
 
 	fieldInterpolated: {"interpolated"},
-	// What our own exports and answers have beside these.
-	fieldUnused: {"source", "engagements", "displayusername", "platform"},
+	// Other columns of ReelTally's own exports and API responses.
+	fieldIgnored: {"source", "engagements", "displayusername", "platform"},
 }
 
-// byAlias is aliases the other way round.
+// byAlias maps each alias to its field.
 var byAlias = func() map[string]field {
 	m := map[string]field{}
 	for f, names := range aliases {
@@ -67,25 +67,26 @@ var byAlias = func() map[string]field {
 	return m
 }()
 
-// Columns say what the columns of a file mean.
+// Columns are the settings that determine the meaning of a file's columns.
 type Columns struct {
-	// Map gives columns a meaning by name: theirs to ours.
+	// Map maps a column's name in the file to the name of a field. An empty field name ignores the column.
 	Map map[string]string
-	// IgnoreUnknown leaves columns out that mean nothing; otherwise they are an error.
+	// IgnoreUnknown ignores columns with unknown names. Without it, they are an error.
 	IgnoreUnknown bool
 }
 
-// Check returns what is wrong with the map.
+// Check returns an error if Map has an unknown field name.
 func (c Columns) Check() error {
-	for theirs, ours := range c.Map {
-		if !slices.Contains(fieldNames[:], ours) && ours != "" {
-			return fmt.Errorf("%s=%s: %q is none of %s, and not empty, which leaves the column out", theirs, ours, ours, strings.Join(fieldNames[:], ", "))
+	for column, fieldName := range c.Map {
+		if !slices.Contains(fieldNames[:], fieldName) && fieldName != "" {
+			return fmt.Errorf("%s=%s: %q must be one of %s, or empty to ignore the column", column, fieldName, fieldName, strings.Join(fieldNames[:], ", "))
 		}
 	}
 	return nil
 }
 
-func fold(name string) string {
+// foldName returns name in lower case and without spaces and punctuation.
+func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -94,102 +95,104 @@ func fold(name string) string {
 	}, name)
 }
 
-// meaning returns what a column means.
-func (c Columns) meaning(name string) (field, error) {
-	for theirs, ours := range c.Map {
-		if theirs == strings.TrimSpace(name) {
-			if ours == "" {
-				return fieldUnused, nil
+// fieldOf returns the field of a column.
+func (c Columns) fieldOf(name string) (field, error) {
+	for column, fieldName := range c.Map {
+		if column == strings.TrimSpace(name) {
+			if fieldName == "" {
+				return fieldIgnored, nil
 			}
-			return field(slices.Index(fieldNames[:], ours)), nil
+			return field(slices.Index(fieldNames[:], fieldName)), nil
 		}
 	}
-	if f, ok := byAlias[fold(name)]; ok {
+	if f, ok := byAlias[foldName(name)]; ok {
 		return f, nil
 	}
 	if c.IgnoreUnknown {
-		return fieldUnused, nil
+		return fieldIgnored, nil
 	}
-	return 0, fmt.Errorf("column %q is not known: say what it means by --map %q=…, or leave such columns out by --ignore-unknown; the names are %s",
-		cut(name), cut(name), strings.Join(fieldNames[:], ", "))
+	return 0, fmt.Errorf("column %q is not known: give its meaning with --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
+		truncate(name), truncate(name), strings.Join(fieldNames[:], ", "))
 }
 
-// unmet is the part of a map that no column has borne yet, and the names that the columns have instead.
-type unmet struct {
-	left  map[string]string
-	names []string // the first of them
-	more  bool
+// unusedMappings is the entries of Columns.Map for which no column was found yet. For its error, it also has the file's column names.
+type unusedMappings struct {
+	unused map[string]string
+	names  []string // quoted names of the first columns
+	more   bool     // there are more columns than names
 }
 
-// shownNames is how many columns an error names.
-const shownNames = 20
+// maxShownNames is the maximum number of column names in an error.
+const maxShownNames = 20
 
-func (c Columns) unmet() unmet { return unmet{left: maps.Clone(c.Map)} }
+// unusedMappings returns all entries of Map as unused.
+func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
-func (u *unmet) meet(name string) {
-	if len(u.left) == 0 { // what is there no longer matters
+// markUsed removes the entry for a column that was found.
+func (u *unusedMappings) markUsed(name string) {
+	if len(u.unused) == 0 { // no error is possible, so the names are not needed
 		return
 	}
-	delete(u.left, strings.TrimSpace(name))
-	switch quoted := fmt.Sprintf("%q", cut(name)); {
+	delete(u.unused, strings.TrimSpace(name))
+	switch quoted := fmt.Sprintf("%q", truncate(name)); {
 	case slices.Contains(u.names, quoted):
-	case len(u.names) < shownNames:
+	case len(u.names) < maxShownNames:
 		u.names = append(u.names, quoted)
 	default:
 		u.more = true
 	}
 }
 
-// err tells of an entry that no column bears: what it was to bring in would be missing without a word.
-func (u *unmet) err() error {
-	if len(u.left) == 0 {
+// err returns an error if an entry has no column, because the user would otherwise miss data without a warning.
+func (u *unusedMappings) err() error {
+	if len(u.unused) == 0 {
 		return nil
 	}
-	theirs := slices.Min(slices.Collect(maps.Keys(u.left)))
+	column := slices.Min(slices.Collect(maps.Keys(u.unused)))
 	more := ""
 	if u.more {
 		more = " and more"
 	}
-	return fmt.Errorf("--map %q=%s: no column is called that; the file has %s%s", cut(theirs), u.left[theirs], strings.Join(u.names, ", "), more)
+	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// header reads a first line. Each meaning may be there once.
+// header returns the fields of the columns. It returns an error if a field occurs twice or the link is missing.
 func (c Columns) header(names []string) ([]field, error) {
 	fields := make([]field, len(names))
-	of := map[field]string{}
-	unmet := c.unmet()
+	columnOf := map[field]string{}
+	unused := c.unusedMappings()
 	for _, name := range names {
-		unmet.meet(name)
+		unused.markUsed(name)
 	}
-	if err := unmet.err(); err != nil {
+	if err := unused.err(); err != nil {
 		return nil, err
 	}
 	for i, name := range names {
-		f, err := c.meaning(name)
+		f, err := c.fieldOf(name)
 		if err != nil {
 			return nil, err
 		}
-		if other, ok := of[f]; ok && f != fieldUnused {
-			return nil, twice(f, other, name)
+		if other, ok := columnOf[f]; ok && f != fieldIgnored {
+			return nil, duplicateColumn(f, other, name)
 		}
-		fields[i], of[f] = f, name
+		fields[i], columnOf[f] = f, name
 	}
-	if _, ok := of[fieldLink]; !ok {
-		return nil, fmt.Errorf("no column is the video's link (%s): is the first line the names of the columns? --map theirs=link names it",
+	if _, ok := columnOf[fieldLink]; !ok {
+		return nil, fmt.Errorf("no column has the video's link (known names: %s): check that the first line has the column names, or use --map COLUMN=link",
 			strings.Join(aliases[fieldLink], ", "))
 	}
 	return fields, nil
 }
 
-func twice(f field, a, b string) error {
-	return fmt.Errorf("columns %q and %q both mean %s: leave one out by --map %q=", cut(a), cut(b), f, cut(b))
+func duplicateColumn(f field, a, b string) error {
+	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncate(a), truncate(b), f, truncate(b))
 }
 
-// cut keeps what is quoted of a file short.
-func cut(s string) string {
-	const most = 80
-	if len(s) <= most {
+// truncate shortens a text from the file for an error.
+func truncate(s string) string {
+	const maxBytes = 80
+	if len(s) <= maxBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:maxBytes], "") + "…"
 }

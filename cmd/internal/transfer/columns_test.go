@@ -10,25 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The operators' page names every column, with all its other names.
+// docs/operating.md lists every field with all its aliases.
 func TestColumns_areDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
 	require.NoError(t, err)
 	documented := map[field][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z0-9_, ]*)\\|").FindAllStringSubmatch(string(text), -1) {
-		f, ok := byAlias[fold(row[1])]
+		f, ok := byAlias[foldName(row[1])]
 		require.True(t, ok, row[1])
-		names := []string{fold(row[1])}
+		names := []string{foldName(row[1])}
 		for name := range strings.SplitSeq(row[2], ",") {
-			if name = fold(name); name != "" {
+			if name = foldName(name); name != "" {
 				names = append(names, name)
 			}
 		}
 		documented[f] = names
 	}
 	for f, names := range aliases {
-		if f != fieldUnused {
+		if f != fieldIgnored {
 			require.ElementsMatch(t, names, documented[f], fieldNames[f])
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Format is how rows are written.
+// Format is the file format of an export.
 type Format string
 
 // The formats.
@@ -26,26 +26,26 @@ const (
 	JSONLines Format = "jsonl"
 )
 
-// Export is an organisation's histories on their way out: a row a point, and one without a date for a video that has none.
+// Export exports the histories of an organisation. The file has a row for each point, and a row without a date for a video without points.
 type Export struct {
 	Org    *store.Org
 	Format Format
-	// Query says what is wanted; After and Limit are set here.
+	// Query selects the videos and points. Export sets After and Limit.
 	Query store.ExportQuery
-	// Progress is told now and then how many videos are written.
+	// Progress is called after each batch with the number of videos written so far.
 	Progress func(videos int64)
 }
 
-// Exported is what was written.
+// Exported is the number of videos and rows written.
 type Exported struct {
 	Videos int64 `json:"videos"`
 	Rows   int64 `json:"rows"`
 }
 
-// exportedAtOnce is how many videos are read at a time.
-const exportedAtOnce = 200
+// exportBatchSize is the number of videos read at a time.
+const exportBatchSize = 200
 
-// row is a row as it is written. The names are those that an import knows.
+// row is a row of an export. Its column names are known to the import.
 type row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -63,9 +63,11 @@ type row struct {
 	Source       *string `json:"source"`
 }
 
+// header is the first line of a CSV file.
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
 	"bookmarks", "interpolated", "source"}
 
+// cells returns the row's cells in the order of header.
 func (r *row) cells() []string {
 	text := func(s *string) string {
 		if s == nil {
@@ -79,23 +81,23 @@ func (r *row) cells() []string {
 		}
 		return strconv.FormatInt(*n, 10)
 	}
-	return []string{r.Link, guarded(r.Username), guarded(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
+	return []string{r.Link, escapeFormulas(r.Username), escapeFormulas(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source)}
 }
 
-// rowsOf turns a history into rows.
+// rowsOf returns the rows of a video.
 func rowsOf(h *store.VideoHistory) []row {
 	v := &h.Video
-	about := row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
+	video := row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
 	if v.UploadedAt != nil {
-		about.UploadedAt = new(v.UploadedAt.String())
+		video.UploadedAt = new(v.UploadedAt.String())
 	}
 	if len(h.Points) == 0 {
-		return []row{about}
+		return []row{video}
 	}
 	out := make([]row, len(h.Points))
 	for n := range h.Points {
-		p, r := &h.Points[n], about
+		p, r := &h.Points[n], video
 		r.Date, r.Views, r.Likes, r.Comments, r.Shares, r.Bookmarks = new(p.Day.String()), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks
 		r.Interpolated, r.Source = p.Quality == store.QualityInterpolated, p.Source
 		if p.FetchedAt != nil {
@@ -106,7 +108,7 @@ func rowsOf(h *store.VideoHistory) []row {
 	return out
 }
 
-// rowWriter writes rows in a format.
+// rowWriter writes rows as CSV or JSON Lines.
 type rowWriter struct {
 	w    *bufio.Writer
 	csv  *csv.Writer
@@ -124,6 +126,7 @@ func newRowWriter(w io.Writer, f Format) *rowWriter {
 	return r
 }
 
+// header writes the first line of a CSV file.
 func (r *rowWriter) header() error {
 	if r.csv == nil {
 		return nil
@@ -148,21 +151,21 @@ func (r *rowWriter) flush() error {
 	return r.w.Flush()
 }
 
-// To writes everything to w.
-func (e Export) To(ctx context.Context, w io.Writer) (Exported, error) {
+// Write writes the export to w.
+func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	out := newRowWriter(w, e.Format)
 	if err := out.header(); err != nil {
 		return Exported{}, err
 	}
 	var done Exported
-	err := e.walk(ctx, out, uuid.Nil, &done, func(uuid.UUID) error { return out.flush() })
+	err := e.writeVideos(ctx, out, uuid.Nil, &done, func(uuid.UUID) error { return out.flush() })
 	return done, errors.Join(err, out.flush())
 }
 
-// walk writes the videos after one, and says after each batch how far it is.
-func (e Export) walk(ctx context.Context, out *rowWriter, after uuid.UUID, done *Exported, batch func(after uuid.UUID) error) error {
+// writeVideos writes the videos after the id after and adds them to done. After each batch it calls batchDone with the last id.
+func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID, done *Exported, batchDone func(last uuid.UUID) error) error {
 	q := e.Query
-	q.After, q.Limit = after, exportedAtOnce
+	q.After, q.Limit = after, exportBatchSize
 	for {
 		histories, err := e.Org.Export(ctx, q)
 		if err != nil {
@@ -179,7 +182,7 @@ func (e Export) walk(ctx context.Context, out *rowWriter, after uuid.UUID, done 
 			done.Videos++
 			q.After = histories[n].Video.ID
 		}
-		if err := batch(q.After); err != nil {
+		if err := batchDone(q.After); err != nil {
 			return err
 		}
 		e.Progress(done.Videos)
@@ -189,84 +192,85 @@ func (e Export) walk(ctx context.Context, out *rowWriter, after uuid.UUID, done 
 	}
 }
 
-// exportState is what an export remembers of a file that is not whole yet.
+// exportState is the progress of an incomplete file. It is saved beside the file.
 type exportState struct {
-	Work   string // what is exported, and how
-	Offset int64  // up to where the file is whole rows
-	After  uuid.UUID
+	Work   string    // the export, as Export.description returns it
+	Offset int64     // length in bytes of the complete batches
+	After  uuid.UUID // id of the last video written
 	Exported
 }
 
-// work tells one export from another.
-func (e Export) work() string {
+// description identifies what is exported. Only an export with the same description can be resumed.
+func (e Export) description() string {
 	q := e.Query
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// ToFile writes everything into a file, which is there once it is whole: until then it is called path.part. With resume, one
-// that was broken off goes on where it was; without, one that is there is refused.
-func (e Export) ToFile(ctx context.Context, path string, resume bool, failed func(error)) (Exported, error) {
+// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists, WriteFile continues it if
+// resume is set, and otherwise returns an error. onStateError is called if the progress cannot be saved; the export then goes on.
+func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
-	state := &State{Path: path + ".part-state", Failed: failed}
-	at := exportState{Work: e.work()}
+	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}
+	state := exportState{Work: e.description()}
 	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL
 	if _, err := os.Stat(part); resume && err == nil {
 		flags = os.O_RDWR
-		var was exportState
-		switch err := state.read(&was); {
+		var saved exportState
+		switch err := stateFile.load(&saved); {
 		case err != nil:
-			was = at // it was broken off before anything was whole
-		case was.Work != at.Work:
-			return Exported{}, fmt.Errorf("%s was begun as %q, which is not %q: delete it, or ask for the same", part, was.Work, at.Work)
+			saved = state // the export was interrupted before the first batch was complete
+		case saved.Work != state.Work:
+			return Exported{}, fmt.Errorf("%s belongs to another export: it has %q, this export is %q; delete the file, or repeat the same command", part, saved.Work, state.Work)
 		}
-		at = was
+		state = saved
 	}
-	f, err := os.OpenFile(part, flags, 0o600) //nolint:gosec // the operator names it
+	f, err := os.OpenFile(part, flags, 0o600) //nolint:gosec // the operator chooses the path
 	if errors.Is(err, os.ErrExist) {
-		return Exported{}, fmt.Errorf("%s is there, from an export that was broken off or still runs: go on with --resume, or delete it", part)
+		return Exported{}, fmt.Errorf("%s exists, from an interrupted or running export: continue it with --resume, or delete it", part)
 	}
 	if err != nil {
 		return Exported{}, err
 	}
-	if err = errors.Join(e.into(ctx, f, &at, state), f.Close()); err != nil {
-		return at.Exported, err
+	if err = errors.Join(e.continueFile(ctx, f, &state, stateFile), f.Close()); err != nil {
+		return state.Exported, err
 	}
 	if err := os.Rename(part, path); err != nil {
-		return at.Exported, err
+		return state.Exported, err
 	}
-	state.end()
-	return at.Exported, nil
+	stateFile.remove()
+	return state.Exported, nil
 }
 
-func (e Export) into(ctx context.Context, f *os.File, at *exportState, state *State) error {
+// continueFile truncates f to the complete batches and writes the rest of the export. It saves the state after each batch.
+func (e Export) continueFile(ctx context.Context, f *os.File, state *exportState, stateFile *stateFile) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if info.Size() < at.Offset {
-		return fmt.Errorf("%s has %d bytes; %d were written: delete it and begin anew", f.Name(), info.Size(), at.Offset)
+	if info.Size() < state.Offset {
+		return fmt.Errorf("%s has only %d of the %d bytes that were written: delete the file and start the export again", f.Name(), info.Size(), state.Offset)
 	}
-	if err := f.Truncate(at.Offset); err != nil {
+	if err := f.Truncate(state.Offset); err != nil {
 		return err
 	}
-	if _, err := f.Seek(at.Offset, io.SeekStart); err != nil {
+	if _, err := f.Seek(state.Offset, io.SeekStart); err != nil {
 		return err
 	}
 	out := newRowWriter(f, e.Format)
-	if at.Offset == 0 {
+	if state.Offset == 0 {
 		if err := out.header(); err != nil {
 			return err
 		}
 	}
-	return e.walk(ctx, out, at.After, &at.Exported, func(after uuid.UUID) error {
+	return e.writeVideos(ctx, out, state.After, &state.Exported, func(last uuid.UUID) error {
 		if err := errors.Join(out.flush(), f.Sync()); err != nil {
 			return err
 		}
-		at.After = after
-		if at.Offset, err = f.Seek(0, io.SeekCurrent); err != nil {
+		state.After = last
+		if state.Offset, err = f.Seek(0, io.SeekCurrent); err != nil {
 			return err
 		}
-		state.save(at)
+		stateFile.save(state)
 		return nil
 	})
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Whatever a file holds, reading it ends, and what it gives can be true.
+// Reading any file ends, and all records are valid.
 func FuzzRows(f *testing.F) {
-	const watch = "https://youtu.be/dQw4w9WgXcQ"
-	for _, seed := range []string{"link,date,views\n" + watch + ",2026-01-31,5\n", "link;time;likes;title\n" + watch + ";2026-01-31T00:00:00+05:00;0.0;'=x\n",
-		`[{"link":"` + watch + `","date":"2026-01-31","views":5}, {}]`, `{"link":"` + watch + `","title":"\ud83d\ude00\""}` + "\n{}", "\xef\xbb\xbf\"link\"\n\"a\nb\"\n"} {
+	const videoURL = "https://youtu.be/dQw4w9WgXcQ"
+	for _, seed := range []string{"link,date,views\n" + videoURL + ",2026-01-31,5\n", "link;time;likes;title\n" + videoURL + ";2026-01-31T00:00:00+05:00;0.0;'=x\n",
+		`[{"link":"` + videoURL + `","date":"2026-01-31","views":5}, {}]`, `{"link":"` + videoURL + `","title":"\ud83d\ude00\""}` + "\n{}", "\xef\xbb\xbf\"link\"\n\"a\nb\"\n"} {
 		f.Add([]byte(seed))
 	}
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	rules := rows{now: store.InstantOf(now), resolve: func(_ context.Context, l link.Link) (link.Link, error) { return l, nil }}
+	parser := rowParser{now: store.InstantOf(now), resolve: func(_ context.Context, l link.Link) (link.Link, error) { return l, nil }}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := newRowReader(bytes.NewReader(text), Columns{IgnoreUnknown: true})
 		if err != nil {
@@ -32,8 +32,8 @@ func FuzzRows(f *testing.F) {
 		}
 		for range len(text) + 2 {
 			line, v, err := r.next()
-			var whole wholeFileError
-			if errors.Is(err, io.EOF) || errors.As(err, &whole) {
+			var fileErr fileError
+			if errors.Is(err, io.EOF) || errors.As(err, &fileErr) {
 				return
 			}
 			require.Positive(t, line)
@@ -41,7 +41,7 @@ func FuzzRows(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			rec, err := rules.record(t.Context(), line, &v)
+			rec, err := parser.parse(t.Context(), line, &v)
 			if err != nil {
 				continue
 			}
@@ -49,12 +49,12 @@ func FuzzRows(f *testing.F) {
 			require.True(t, utf8.ValidString(rec.Title+rec.Username+rec.Link))
 			require.NotContains(t, rec.Title+rec.Username, "\x00")
 			if rec.Measured {
-				require.LessOrEqual(t, rec.At, rules.now)
+				require.LessOrEqual(t, rec.At, parser.now)
 			}
 			for _, n := range []*int64{rec.Counts.Views, rec.Counts.Likes, rec.Counts.Comments, rec.Counts.Shares, rec.Counts.Bookmarks} {
 				if n != nil {
 					require.GreaterOrEqual(t, *n, int64(0))
-					require.LessOrEqual(t, *n, int64(mostCounted))
+					require.LessOrEqual(t, *n, int64(maxCount))
 				}
 			}
 		}
@@ -62,21 +62,21 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// A guarded text contains no formula, wherever a spreadsheet splits its lines, and unguarded restores the original text.
-func FuzzGuarded(f *testing.F) {
+// An escaped text contains no formula, wherever a spreadsheet splits its lines. unescapeFormulas returns the original text.
+func FuzzEscapeFormulas(f *testing.F) {
 	for _, seed := range []string{"", "=1", "'=1", "''", "'", "＝1", "\t", "a", "x;=HYPERLINK(1)", "x\t@a", "x\n+1", "x\r-1", `x;"=1"`, `x;'"=1`, ";;=1", "\t=1", "\n\n=1", "a;'b", "\xff=1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		g := guarded(text)
-		require.Equal(t, text, unguarded(g))
+		escaped := escapeFormulas(text)
+		require.Equal(t, text, unescapeFormulas(escaped))
 		for _, sign := range formulaSignsAtStart {
-			require.False(t, strings.HasPrefix(g, string(sign)), "%q", g)
+			require.False(t, strings.HasPrefix(escaped, string(sign)), "%q", escaped)
 		}
 		for _, separators := range []string{";", "\t", "\r\n", ";\r\n", "\t\r\n", ";\t\r\n"} {
-			for cell := range strings.FieldsFuncSeq(g, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+			for cell := range strings.FieldsFuncSeq(escaped, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 				for _, sign := range formulaSigns {
-					require.False(t, strings.HasPrefix(strings.TrimLeft(cell, `"`), string(sign)), "%q in %q", cell, g)
+					require.False(t, strings.HasPrefix(strings.TrimLeft(cell, `"`), string(sign)), "%q in %q", cell, escaped)
 				}
 			}
 		}

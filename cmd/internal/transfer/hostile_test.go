@@ -13,11 +13,12 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestImport_readsWhatOthersWrite(t *testing.T) {
+func TestImport_readsCommonFormats(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	day := store.DateOf(db.Clock.Now()) - 1
@@ -25,27 +26,27 @@ func TestImport_readsWhatOthersWrite(t *testing.T) {
 		return store.Point{Day: day, Counts: store.Counts{Views: &views, Likes: new(int64(0))}}
 	}
 	for name, text := range map[string]string{
-		"plain":                  "link,date,views,likes\n" + watch + ",DAY,12,0\n",
-		"byte order mark, CRLF":  "\xef\xbb\xbflink,date,views,likes\r\n" + watch + ",DAY,12,0\r\n",
-		"semicolons":             "Video URL;Date;View Count;Like-Count\n" + watch + ";DAY;12;0\n",
-		"tabs, blank lines":      "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + watch + "\tDAY\t12\t0\n\n",
-		"no last line end":       "link,date,views,likes\n" + watch + ",DAY, 12 ,0",
-		"whole numbers with .0":  "link,date,views,likes\n" + watch + ",DAY,12.0,0.0\n",
-		"time with a zone":       "link,time,views,likes\n" + watch + ",DAYT23:30:00-00:15,12,0\n",
-		"time without a zone":    "link,time,views,likes\n" + watch + ",DAY 23:59:59,12,0\n",
-		"date and time":          "link,date,time,views,likes\n" + watch + ",DAY,DAYT10:00:00Z,12,0\n",
-		"our history as it is":   `[{"link":"` + watch + `","date":"DAY","views":12,"likes":0,"comments":null,"engagements":0,"interpolated":false}]`,
-		"JSON Lines":             `{"link":"` + watch + `","date":"DAY","views":12,"likes":"0"}` + "\n\n" + `{"link":"` + watch + `"}`,
-		"JSON over lines":        " [\n{\n\"link\": \"" + watch + "\",\n\"date\": \"DAY\", \"views\": 12, \"likes\": 0, \"title\": \"}]\\\"{\"}\n] \n",
-		"interpolated left out":  "link,date,views,likes,interpolated\n" + watch + ",DAY,12,0,false\n" + watch + ",2026-01-01,11,0,TRUE\n",
-		"the same row twice":     "link,date,views,likes\n" + watch + ",DAY,12,0\n" + watch + ",DAY,12,0\n",
-		"a column left out":      "link,date,views,likes,Watch count,x\n" + watch + ",DAY,99,0,12,y\n",
-		"a long title in quotes": "link,date,views,likes,title\n" + watch + ",DAY,12,0,\"" + strings.Repeat("long \"\" \n", 10_000) + "\"\n",
+		"plain":                      "link,date,views,likes\n" + videoURL + ",DAY,12,0\n",
+		"byte order mark, CRLF":      "\xef\xbb\xbflink,date,views,likes\r\n" + videoURL + ",DAY,12,0\r\n",
+		"semicolons":                 "Video URL;Date;View Count;Like-Count\n" + videoURL + ";DAY;12;0\n",
+		"tabs, blank lines":          "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
+		"no last line end":           "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
+		"whole numbers with .0":      "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
+		"time with a zone":           "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
+		"time without a zone":        "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",
+		"date and time":              "link,date,time,views,likes\n" + videoURL + ",DAY,DAYT10:00:00Z,12,0\n",
+		"our API's history response": `[{"link":"` + videoURL + `","date":"DAY","views":12,"likes":0,"comments":null,"engagements":0,"interpolated":false}]`,
+		"JSON Lines":                 `{"link":"` + videoURL + `","date":"DAY","views":12,"likes":"0"}` + "\n\n" + `{"link":"` + videoURL + `"}`,
+		"JSON over lines":            " [\n{\n\"link\": \"" + videoURL + "\",\n\"date\": \"DAY\", \"views\": 12, \"likes\": 0, \"title\": \"}]\\\"{\"}\n] \n",
+		"interpolated left out":      "link,date,views,likes,interpolated\n" + videoURL + ",DAY,12,0,false\n" + videoURL + ",2026-01-01,11,0,TRUE\n",
+		"the same row twice":         "link,date,views,likes\n" + videoURL + ",DAY,12,0\n" + videoURL + ",DAY,12,0\n",
+		"a column left out":          "link,date,views,likes,Watch count,x\n" + videoURL + ",DAY,99,0,12,y\n",
+		"a long title in quotes":     "link,date,views,likes,title\n" + videoURL + ",DAY,12,0,\"" + strings.Repeat("long \"\" \n", 10_000) + "\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrg(t, db)
-			_, err := importing(t, db, o, strings.ReplaceAll(text, "DAY", day.String()), func(i *transfer.Import) {
+			_, err := runImport(t, db, o, strings.ReplaceAll(text, "DAY", day.String()), func(i *transfer.Import) {
 				switch {
 				case strings.Contains(text, "Watch count"):
 					i.Columns.Map = map[string]string{"views": "", "Watch count": "views", "x": ""}
@@ -54,10 +55,10 @@ func TestImport_readsWhatOthersWrite(t *testing.T) {
 				}
 			})
 			require.NoError(t, err)
-			points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, 0, day+1)
+			points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, 0, day+1)
 			require.NoError(t, err)
 			require.Len(t, points, 1)
-			require.Equal(t, store.ImportSource, *points[0].Source)
+			require.Equal(t, backfill.ImportSource, *points[0].Source)
 			require.Equal(t, store.QualityMeasured, points[0].Quality)
 			points[0].Provenance = store.Provenance{}
 			require.Equal(t, []store.Point{point(12)}, points)
@@ -76,45 +77,45 @@ func TestImport_refusesBadRows(t *testing.T) {
 		"nonsense,DAY,1,,,,,":                        `link "nonsense"`,
 		"https://example.com/v,DAY,1,,,,,":           "example.com",
 		"https://www.tiktok.com/@a,DAY,1,,,,,":       "account",
-		"https://vm.tiktok.com/ZMabcdefg/,DAY,,,,,,": "nobody answers",
-		watch + ",,1,,,,,":                           "neither date nor time",
-		watch + ",31.01.2026,1,,,,,":                 `"31.01.2026"; it must be like 2026-01-31`,
-		watch + ",2026-02-30,1,,,,,":                 "2026-02-30",
-		watch + ",0000-01-01,1,,,,,":                 "0000-01-01",
-		watch + ",TOMORROW,1,,,,,":                   "future",
-		watch + ",DAY,-1,,,,,":                       "not negative",
-		watch + ",DAY,-0,,,,,":                       "not negative",
-		watch + ",DAY,-99999999999999999999,,,,,":    "not negative",
-		watch + ",DAY,+1,,,,,":                       "in digits alone",
-		watch + ",DAY,1e3,,,,,":                      "in digits alone",
-		watch + ",DAY,1.5,,,,,":                      "in digits alone",
-		watch + ",DAY,1.000,,,,,":                    "in digits alone",
-		watch + ",DAY,\"1,000\",,,,,":                "in digits alone",
-		watch + ",DAY,1.2K,,,,,":                     "in digits alone",
-		watch + ",DAY,.0,,,,,":                       "in digits alone",
-		watch + ",DAY,NaN,,,,,":                      "in digits alone",
-		watch + ",DAY,99999999999999999999,,,,,":     "at most",
-		watch + ",DAY,1000000000001,,,,,":            "at most",
-		watch + ",DAY,1,,,soon,,":                    "uploaded_at",
-		watch + ",DAY,1,,,TOMORROW,,":                "future",
-		watch + ",EARLY,1,,,TODAY,,":                 "before the video was uploaded",
-		watch + ",DAY,1,,,,-1,":                      "video_length",
-		watch + ",DAY,1,,,,NaN,":                     "video_length",
-		watch + ",DAY,1,,,,,perhaps":                 "true, false or empty",
-		watch + ",DAY,1,\xff\xfe,,,,":                "UTF-8",
-		watch + ",DAY,1,a\x00b,,,,":                  "NUL",
-		watch + ",DAY,1,,,,":                         "7 cells",
-		watch + ",DAY,1,,,,,,":                       "9 cells",
+		"https://vm.tiktok.com/ZMabcdefg/,DAY,,,,,,": "cannot be resolved",
+		videoURL + ",,1,,,,,":                        "neither date nor time",
+		videoURL + ",31.01.2026,1,,,,,":              `"31.01.2026"; it must be like 2026-01-31`,
+		videoURL + ",2026-02-30,1,,,,,":              "2026-02-30",
+		videoURL + ",0000-01-01,1,,,,,":              "0000-01-01",
+		videoURL + ",TOMORROW,1,,,,,":                "future",
+		videoURL + ",DAY,-1,,,,,":                    "not be negative",
+		videoURL + ",DAY,-0,,,,,":                    "not be negative",
+		videoURL + ",DAY,-99999999999999999999,,,,,": "not be negative",
+		videoURL + ",DAY,+1,,,,,":                    "of digits only",
+		videoURL + ",DAY,1e3,,,,,":                   "of digits only",
+		videoURL + ",DAY,1.5,,,,,":                   "of digits only",
+		videoURL + ",DAY,1.000,,,,,":                 "of digits only",
+		videoURL + ",DAY,\"1,000\",,,,,":             "of digits only",
+		videoURL + ",DAY,1.2K,,,,,":                  "of digits only",
+		videoURL + ",DAY,.0,,,,,":                    "of digits only",
+		videoURL + ",DAY,NaN,,,,,":                   "of digits only",
+		videoURL + ",DAY,99999999999999999999,,,,,":  "at most",
+		videoURL + ",DAY,1000000000001,,,,,":         "at most",
+		videoURL + ",DAY,1,,,soon,,":                 "uploaded_at",
+		videoURL + ",DAY,1,,,TOMORROW,,":             "future",
+		videoURL + ",EARLY,1,,,TODAY,,":              "before the video was uploaded",
+		videoURL + ",DAY,1,,,,-1,":                   "video_length",
+		videoURL + ",DAY,1,,,,NaN,":                  "video_length",
+		videoURL + ",DAY,1,,,,,perhaps":              "true, false or empty",
+		videoURL + ",DAY,1,\xff\xfe,,,,":             "UTF-8",
+		videoURL + ",DAY,1,a\x00b,,,,":               "NUL",
+		videoURL + ",DAY,1,,,,":                      "7 cells",
+		videoURL + ",DAY,1,,,,,,":                    "9 cells",
 	} {
 		row := strings.NewReplacer("EARLY", (today - 2).String(), "DAY", (today - 1).String(), "TODAY", today.String(), "TOMORROW", (today + 1).String()).Replace(row)
-		text := names + watch + "," + (today - 2).String() + ",5,,,,,\n" + row + "\n"
-		_, err := importing(t, db, o, text)
+		text := names + videoURL + "," + (today - 2).String() + ",5,,,,,\n" + row + "\n"
+		_, err := runImport(t, db, o, text)
 		var refused *transfer.RefusedError
 		require.ErrorAs(t, err, &refused, row)
 		require.ErrorContains(t, err, "line 3: ", row)
 		require.ErrorContains(t, err, want, row)
-		_, err = o.Video(t.Context(), store.VideoRef{Link: watched(t)})
-		require.ErrorIs(t, err, store.ErrNotFound, "nothing is imported")
+		_, err = o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		require.ErrorIs(t, err, store.ErrNotFound, "nothing was imported")
 	}
 }
 
@@ -130,30 +131,30 @@ func TestImport_refusesBadFiles(t *testing.T) {
 		"l\x00i\x00n\x00k\x00":   "UTF-16",
 		"PK\x03\x04\x00\x00\x00": "Excel", "\x1f\x8b\x08\x00": "compressed",
 		"l\xffnk,date\n":                                     "UTF-8",
-		"date,views\n":                                       "no column is the video's link",
+		"date,views\n":                                       "no column has the video's link",
 		"link,date,watch count\n":                            `"watch count" is not known`,
 		"link,url,date\n":                                    "both mean link",
 		"link,date,views\n\"a,2026-01-01,1\n":                "line 2, column 17: wrong quoting",
 		"link,date,views\na\"b,2026-01-01,1\n":               "wrong quoting",
 		"link,date,views\n\"" + strings.Repeat("x\n", 1<<20): "longer than",
-		"[": "ends within its list", `[{"link":"x"}`: "ends within its list", `[{"link":`: "ends within an object", `{"link":"`: "ends within an object",
+		"[": "ends inside the list", `[{"link":"x"}`: "ends inside the list", `[{"link":`: "ends inside an object", `{"link":"`: "ends inside an object",
 		"[1]": `"1" where`, "[{},]": "where an object", "[,{}]": "where an object", "{} x": "where an object", "[] x": "after the end", "[{} {}]": "where an object",
 		`{"link":"a","watch":1}`: `"watch" is not known`, `[{"link":"` + strings.Repeat("x", 2<<20) + `"}]`: "longer than",
 	} {
-		_, err := importing(t, db, o, text, skip)
+		_, err := runImport(t, db, o, text, skip)
 		require.Error(t, err, "%.40q", text)
 		require.ErrorContains(t, err, want, "%.40q", text)
 	}
 	for object, want := range map[string]string{
-		`{"link":"` + watch + `","views":[1]}`:              "list or an object",
-		`{"link":"` + watch + `","link":"` + watch + `"}`:   "both mean link",
-		`{"link":"` + watch + `","title":"\ud800"}`:         "half of a character",
-		`{"link":"` + watch + `","title":"` + "\xff" + `"}`: "not UTF-8",
-		`{"link" "x"}`: "not JSON", `{link:1}`: "not JSON", `{"link":"x",}`: "not JSON", `{"link":"x"]`: "not JSON",
-		`{"link":"` + watch + `","date":"2026-01-01","views":true}`: "in digits alone",
+		`{"link":"` + videoURL + `","views":[1]}`:               "list or an object",
+		`{"link":"` + videoURL + `","link":"` + videoURL + `"}`: "both mean link",
+		`{"link":"` + videoURL + `","title":"\ud800"}`:          "invalid Unicode escape",
+		`{"link":"` + videoURL + `","title":"` + "\xff" + `"}`:  "not UTF-8",
+		`{"link" "x"}`: "not valid JSON", `{link:1}`: "not valid JSON", `{"link":"x",}`: "not valid JSON", `{"link":"x"]`: "not valid JSON",
+		`{"link":"` + videoURL + `","date":"2026-01-01","views":true}`: "of digits only",
 		`{"title":"x"}`: "no link",
 	} {
-		_, err := importing(t, db, o, object)
+		_, err := runImport(t, db, o, object)
 		require.ErrorContains(t, err, "line 1: ", object)
 		require.ErrorContains(t, err, want, object)
 	}
@@ -161,21 +162,21 @@ func TestImport_refusesBadFiles(t *testing.T) {
 	require.NoError(t, transfer.Columns{Map: map[string]string{"a": "views", "b": ""}}.Check())
 }
 
-// Numbers do not fall by a username that can be none: display names, or what sources give in place of one.
-func TestImport_takesRowsWithoutAUsableUsername(t *testing.T) {
+// Rows with an invalid username, such as a display name, are imported without it.
+func TestImport_dropsInvalidUsernames(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	const facebook, id = "https://www.facebook.com/reel/1139247764231866", "UCLqxVugv74EIW3VWh2NOa3Q"
 	for _, c := range []struct{ link, username, want string }{
-		{watch, "a/../b", ""}, {watch, "Rick Astley", ""}, {watch, "@Rick", "rick"}, {watch, id, id}, {watch, strings.ToLower(id), strings.ToLower(id)},
-		{watch, "x?id=" + id, ""}, {facebook, "100064550044307", "100064550044307"}, {facebook, "100064550044307#x", ""}, {facebook, "Some.Page", "some.page"},
+		{videoURL, "a/../b", ""}, {videoURL, "Rick Astley", ""}, {videoURL, "@Rick", "rick"}, {videoURL, id, id}, {videoURL, strings.ToLower(id), strings.ToLower(id)},
+		{videoURL, "x?id=" + id, ""}, {facebook, "100064550044307", "100064550044307"}, {facebook, "100064550044307#x", ""}, {facebook, "Some.Page", "some.page"},
 		{"https://www.tiktok.com/@/video/7301234567890123456", "100064550044307", "100064550044307"},
 	} {
 		o := newOrg(t, db)
-		sum, err := importing(t, db, o, fmt.Sprintf("link,date,views,username\n%s,%s,5,%s\n", c.link, store.DateOf(db.Clock.Now()), c.username))
+		summary, err := runImport(t, db, o, fmt.Sprintf("link,date,views,username\n%s,%s,5,%s\n", c.link, store.DateOf(db.Clock.Now()), c.username))
 		require.NoError(t, err, c.username)
-		require.EqualValues(t, 1, sum.Added)
-		require.Equal(t, c.want == "", sum.Unnamed == 1, c.username)
+		require.EqualValues(t, 1, summary.Added)
+		require.Equal(t, c.want == "", summary.InvalidUsernames == 1, c.username)
 		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
 		require.NoError(t, err)
 		require.Equal(t, c.want, page.Videos[0].Username, c.username)
@@ -183,43 +184,43 @@ func TestImport_takesRowsWithoutAUsableUsername(t *testing.T) {
 	}
 }
 
-// A --map entry that no column bears would leave a column out without a word.
-func TestImport_refusesAMapThatMeetsNoColumn(t *testing.T) {
+// An entry of --map without a column is an error, because the user would otherwise miss data without a warning.
+func TestImport_refusesMapWithoutColumn(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o := newOrg(t, db)
-	for _, text := range []string{"link,date,Watch count\n" + watch + ",2026-01-01,5\n",
-		`[{"link":"` + watch + `","date":"2026-01-01","Watch count":5},{"link":"` + watch + `"}]`, `{"Watch count":5,"date":"2026-01-01","link":"` + watch + `"}`} {
-		_, err := importing(t, db, o, text, func(i *transfer.Import) {
+	for _, text := range []string{"link,date,Watch count\n" + videoURL + ",2026-01-01,5\n",
+		`[{"link":"` + videoURL + `","date":"2026-01-01","Watch count":5},{"link":"` + videoURL + `"}]`, `{"Watch count":5,"date":"2026-01-01","link":"` + videoURL + `"}`} {
+		_, err := runImport(t, db, o, text, func(i *transfer.Import) {
 			i.Columns = transfer.Columns{Map: map[string]string{"Watch Count": "views", "link": "link"}, IgnoreUnknown: true}
 		})
 		require.ErrorContains(t, err, `"Watch Count"=views`, text)
 		require.ErrorContains(t, err, `"Watch count"`, text)
 		require.NotContains(t, err.Error(), `"link"=`, text)
-		_, err = o.Video(t.Context(), store.VideoRef{Link: watched(t)})
-		require.ErrorIs(t, err, store.ErrNotFound, "nothing is imported")
+		_, err = o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		require.ErrorIs(t, err, store.ErrNotFound, "nothing was imported")
 	}
-	many := `{"link":"` + watch + `"`
+	many := `{"link":"` + videoURL + `"`
 	for n := range 100 {
 		many += fmt.Sprintf(`,"c%d":1`, n)
 	}
-	_, err := importing(t, db, o, many+"}", func(i *transfer.Import) {
+	_, err := runImport(t, db, o, many+"}", func(i *transfer.Import) {
 		i.Columns = transfer.Columns{Map: map[string]string{"Views": "views"}, IgnoreUnknown: true}
 	})
-	require.ErrorContains(t, err, "and more", "of many columns the first are named")
-	_, err = importing(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
-	require.NoError(t, err, "no row was misread")
+	require.ErrorContains(t, err, "and more", "the error names only the first columns")
+	_, err = runImport(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
+	require.NoError(t, err, "the file has no rows, so no mapping is missing")
 }
 
-func TestImport_leavesBadRowsOut(t *testing.T) {
+func TestImport_skipsBadRows(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
 	text := fmt.Sprintf("link,date,views,uploaded_at,more\n%[1]s,%[2]s,5,,\n%[1]s,%[2]s,6,,\n%[1]s,%[3]s,x,,\n%[1]s,%[4]s,4,%[2]s,\n%[1]s,%[5]s,3,,\nhttps://vm.tiktok.com/ZMabcdefg/,%[2]s,8,,\n",
-		watch, today-2, today-1, today, today-4)
+		videoURL, today-2, today-1, today, today-4)
 	for _, dry := range []bool{true, false} {
 		var bad []transfer.BadRow
-		sum, err := importing(t, db, o, text, func(i *transfer.Import) {
+		summary, err := runImport(t, db, o, text, func(i *transfer.Import) {
 			i.DryRun, i.Columns.IgnoreUnknown = dry, true
 			i.Bad = func(r transfer.BadRow) error { bad = append(bad, r); return nil }
 			i.Resolve = func(context.Context, link.Link) (link.Link, error) {
@@ -230,46 +231,46 @@ func TestImport_leavesBadRowsOut(t *testing.T) {
 		require.Len(t, bad, 3)
 		require.Contains(t, bad[0].Reason, `views is "x"`)
 		require.Equal(t, 4, bad[0].Line)
-		require.Equal(t, transfer.BadRow{Line: 3, Reason: "line 2 has other counts of the same video and time"}, bad[1])
+		require.Equal(t, transfer.BadRow{Line: 3, Reason: "line 2 has other counts for the same video and time"}, bad[1])
 		require.Equal(t, 6, bad[2].Line)
-		require.Contains(t, bad[2].Reason, "before it was uploaded", "which only another row tells")
-		require.Equal(t, transfer.Summary{Rows: 6, Bad: 3, Videos: 2, New: 2, Added: 3}, sum)
+		require.Contains(t, bad[2].Reason, "before the video was uploaded", "the upload date is in another row")
+		require.Equal(t, transfer.Summary{Rows: 6, Bad: 3, Videos: 2, New: 2, Added: 3}, summary)
 	}
-	_, err := importing(t, db, o, text, func(i *transfer.Import) {
-		i.Columns.IgnoreUnknown, i.Bad = true, func(transfer.BadRow) error { return errors.New("no room for it") }
+	_, err := runImport(t, db, o, text, func(i *transfer.Import) {
+		i.Columns.IgnoreUnknown, i.Bad = true, func(transfer.BadRow) error { return errors.New("test error") }
 	})
-	require.ErrorContains(t, err, "no room for it")
+	require.ErrorContains(t, err, "test error")
 }
 
-// endless is a row after the other, and counts how many were asked for.
-type endless struct {
-	left int
-	rest []byte
+// rowGenerator is a reader that generates CSV rows.
+type rowGenerator struct {
+	left int    // rows left to generate
+	rest []byte // unread part of the current row
 }
 
-func (e *endless) Read(p []byte) (int, error) {
-	if len(e.rest) == 0 {
-		if e.left == 0 {
+func (g *rowGenerator) Read(p []byte) (int, error) {
+	if len(g.rest) == 0 {
+		if g.left == 0 {
 			return 0, io.EOF
 		}
-		e.left--
-		e.rest = fmt.Appendf(nil, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", e.left%1000, time.Now().UTC().AddDate(0, 0, -1-e.left/1000).Format(time.DateOnly), e.left)
+		g.left--
+		g.rest = fmt.Appendf(nil, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", g.left%1000, time.Now().UTC().AddDate(0, 0, -1-g.left/1000).Format(time.DateOnly), g.left)
 	}
-	n := copy(p, e.rest)
-	e.rest = e.rest[n:]
+	n := copy(p, g.rest)
+	g.rest = g.rest[n:]
 	return n, nil
 }
 
-// More rows than are held in memory at once are sorted on disk, and leave nothing there.
+// More rows than sortChunkSize are sorted on disk. The temporary files are deleted.
 func TestImport_sortsOnDisk(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	dir := t.TempDir()
-	sum, err := importing(t, db, newOrg(t, db), "", func(i *transfer.Import) {
-		i.In, i.TempDir = io.MultiReader(strings.NewReader("link,date,views\n"), &endless{left: 45_000}), dir
+	summary, err := runImport(t, db, newOrg(t, db), "", func(i *transfer.Import) {
+		i.In, i.TempDir = io.MultiReader(strings.NewReader("link,date,views\n"), &rowGenerator{left: 45_000}), dir
 	})
 	require.NoError(t, err)
-	require.EqualValues(t, 1000, sum.Videos)
-	require.EqualValues(t, 45_000, sum.Added)
-	require.Empty(t, entries(t, dir))
+	require.EqualValues(t, 1000, summary.Videos)
+	require.EqualValues(t, 45_000, summary.Added)
+	require.Empty(t, fileNames(t, dir))
 }

@@ -1,5 +1,3 @@
-// Package transfer moves histories in and out: it reads the files of other trackers into an organisation, and writes an
-// organisation's histories into files.
 package transfer
 
 import (
@@ -11,169 +9,173 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Import is one file on its way into an organisation.
+// Import imports a file into an organisation.
 type Import struct {
 	Org     *store.Org
 	In      io.Reader
 	Columns Columns
-	// Resolve says what a short link leads to.
+	// Resolve returns the link to which a short link redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 	Now     time.Time
-	// DryRun tells what would happen, and writes nothing into the database.
+	// DryRun computes the summary without writing to the database.
 	DryRun bool
-	// Bad is told of each row that cannot be imported, which is then left out; nil: such a row refuses the whole file.
+	// Bad is called for each invalid row, which is then skipped. If Bad is nil, an invalid row makes Run return a RefusedError.
 	Bad func(BadRow) error
-	// TempDir is where rows are sorted; "" is the system's place.
+	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Progress is told now and then how far a stage is: in bytes while reading, in videos after.
+	// Progress is called often with the progress of a stage, in bytes for Reading and in videos for the other stages.
 	Progress func(stage Stage, done, total int64)
 }
 
-// Stage is a part of the work.
+// Stage is a stage of an import.
 type Stage string
 
-// The stages. While Reading, the total is not known here.
+// The stages, in order. In the stage Reading, Progress gets a total of 0, because the size is not known.
 const (
 	Reading  Stage = "reading"
 	Checking Stage = "checking"
 	Writing  Stage = "writing"
 )
 
-// BadRow is a row that cannot be imported, and why.
+// BadRow is an invalid row of a file and the reason why it is invalid.
 type BadRow struct {
 	Line   int    `json:"line"`
 	Reason string `json:"reason"`
 }
 
-// Summary is what became of a file.
+// Summary is the result of an import.
 type Summary struct {
-	Rows         int64 `json:"rows"`
-	Bad          int64 `json:"bad"`
-	Interpolated int64 `json:"interpolated"` // rows that nobody measured, left out
-	Uncounted    int64 `json:"uncounted"`    // rows of a day without any count: no points, they only name their videos
-	Unnamed      int64 `json:"unnamed"`      // rows whose username can be none on its platform: they count without it
+	Rows             int64 `json:"rows"`
+	Bad              int64 `json:"bad"`          // invalid rows
+	Interpolated     int64 `json:"interpolated"` // rows skipped because their counts are interpolated
+	WithoutCounts    int64 `json:"uncounted"`    // rows with a date but no counts, which add their video but no point
+	InvalidUsernames int64 `json:"unnamed"`      // rows imported without their username, because it is invalid on the platform
 
 	Videos  int64 `json:"videos"`
-	New     int64 `json:"new"`
-	Stopped int64 `json:"stopped"`
+	New     int64 `json:"new"`     // videos that were not in the organisation before
+	Stopped int64 `json:"stopped"` // videos whose tracking was stopped before; it stays stopped
 
-	// The fates of the points; several rows of a day are one.
-	Added  int64 `json:"added"`
-	Folded int64 `json:"folded"`
-	There  int64 `json:"there"`
-	Kept   int64 `json:"kept"`
-	TooOld int64 `json:"too_old"`
+	// Points by result. Several rows of the same day are one point.
+	Added     int64 `json:"added"`
+	Folded    int64 `json:"folded"` // points left out, because a later point of the same week is kept
+	Existing  int64 `json:"there"`
+	Conflicts int64 `json:"kept"` // points left out, because the existing point has other counts and is kept
+	TooOld    int64 `json:"too_old"`
 }
 
-// RefusedError says why a file is not imported: nothing of it was written.
+// RefusedError reports that a file was not imported because it has invalid rows. Nothing was written.
 type RefusedError struct {
-	Rows []BadRow // the first of them
-	All  int64
+	Rows  []BadRow // the first invalid rows
+	Total int64    // number of invalid rows
 }
 
 func (e *RefusedError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "nothing is imported: %d rows cannot be (--skip-bad FILE leaves such rows out)", e.All)
+	fmt.Fprintf(&b, "nothing was imported: %d rows are invalid (skip invalid rows with --skip-bad FILE)", e.Total)
 	for _, r := range e.Rows {
 		fmt.Fprintf(&b, "\n  line %d: %s", r.Line, r.Reason)
 	}
-	if more := e.All - int64(len(e.Rows)); more > 0 {
+	if more := e.Total - int64(len(e.Rows)); more > 0 {
 		fmt.Fprintf(&b, "\n  … and %d more", more)
 	}
 	return b.String()
 }
 
-// shownBad is how many bad rows an error names.
-const shownBad = 20
+// maxShownBadRows is the maximum number of rows in a RefusedError.
+const maxShownBadRows = 20
 
-// importing is one run of an Import.
-type importing struct {
+// importRun is one run of an Import.
+type importRun struct {
 	Import
 	refused RefusedError
-	sum     Summary
+	summary Summary
 }
 
-// Run imports the file: it is read and checked as a whole before anything of it is written. An import that is broken off,
-// in whatever way, and run again comes to the same end.
+// Run imports the file. It reads and checks the whole file before it writes. If Run is interrupted and then run again, the result is the
+// same as without the interruption.
 func (i Import) Run(ctx context.Context) (Summary, error) {
-	r := &importing{Import: i}
+	r := &importRun{Import: i}
 	s, err := r.read(ctx)
 	if err != nil {
-		return r.sum, err
+		return r.summary, err
 	}
 	defer func() { _ = s.close() }()
 	if err := r.check(ctx, s); err != nil {
-		return r.sum, err
+		return r.summary, err
 	}
-	if r.refused.All > 0 && r.Bad == nil {
-		return r.sum, &r.refused
+	if r.refused.Total > 0 && r.Bad == nil {
+		return r.summary, &r.refused
 	}
 	if r.DryRun {
-		return r.sum, nil
+		return r.summary, nil
 	}
 	err = r.write(ctx, s)
-	return r.sum, err
+	return r.summary, err
 }
 
-func (r *importing) bad(line int, reason error) error {
-	r.sum.Bad++
+// addBadRow reports an invalid row to Bad, or adds it to the RefusedError.
+func (r *importRun) addBadRow(line int, reason error) error {
+	r.summary.Bad++
 	row := BadRow{Line: line, Reason: reason.Error()}
 	if r.Bad != nil {
 		return r.Bad(row)
 	}
-	if r.refused.All++; len(r.refused.Rows) < shownBad {
+	if r.refused.Total++; len(r.refused.Rows) < maxShownBadRows {
 		r.refused.Rows = append(r.refused.Rows, row)
 	}
 	return nil
 }
 
-// metered tells the progress of reading.
-type metered struct {
+// progressReader is a reader that reports how many bytes were read.
+type progressReader struct {
 	r        io.Reader
 	done     int64
 	progress func(Stage, int64, int64)
 }
 
-func (m *metered) Read(p []byte) (int, error) {
+func (m *progressReader) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	m.done += int64(n)
 	m.progress(Reading, m.done, 0)
 	return n, err
 }
 
-// read sorts the file's rows by video and time.
-func (r *importing) read(ctx context.Context) (*spool, error) {
-	file, err := newRowReader(&metered{r: r.In, progress: r.Progress}, r.Columns)
+// read reads the file into a spool, grouped by video and sorted by time.
+func (r *importRun) read(ctx context.Context) (*spool, error) {
+	file, err := newRowReader(&progressReader{r: r.In, progress: r.Progress}, r.Columns)
 	if err != nil {
 		return nil, err
 	}
-	asked := ctx
+	callerCtx := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	records := make(chan record, 1000)
-	out, failed := sorted(ctx, records, r.TempDir)
-	readErr := make(chan error, 1)
+	sorted, sortErrs := sortRecords(ctx, records, r.TempDir)
+	readErrs := make(chan error, 1)
 	go func() {
 		defer close(records)
-		err := r.rows(ctx, file, records)
+		err := r.readRows(ctx, file, records)
 		if err != nil {
-			stop() // what was read so far is of no use
+			stop() // sorting incomplete input is useless
 		}
-		readErr <- err
+		readErrs <- err
 	}()
-	// Rows that disagree come up only once they are sorted, when all have been read: bad is never called twice at once.
-	s, err := newSpool(out, r.TempDir, func(line int, reason error) error { return r.bad(line, reason) })
+	// The spool calls addBadRow for conflicting rows. The sorter outputs records only after all rows are read, so addBadRow is never
+	// called concurrently.
+	s, err := newSpool(sorted, r.TempDir, r.addBadRow)
 	stop()
-	for range out { // so that the sorter ends
+	for range sorted { // the sorter ends only if its output is read
 	}
-	read := <-readErr
-	sortErr := <-failed
-	// Each of the three ends the others: what ended first is the reason.
-	if read != nil && (!errors.Is(read, context.Canceled) || asked.Err() != nil) {
-		err, sortErr = read, nil
+	readErr := <-readErrs
+	sortErr := <-sortErrs
+	// A failure of reading, sorting or spooling cancels the other two. So if reading failed for another reason than this cancellation,
+	// only its error counts.
+	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
+		err, sortErr = readErr, nil
 	}
 	if err = errors.Join(err, sortErr); err != nil {
 		if s != nil {
@@ -184,38 +186,39 @@ func (r *importing) read(ctx context.Context) (*spool, error) {
 	return s, nil
 }
 
-func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record) error {
-	rules := rows{now: store.InstantOf(r.Now), resolve: r.Resolve}
+// readRows sends the valid rows of the file to out.
+func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- record) error {
+	parser := rowParser{now: store.InstantOf(r.Now), resolve: r.Resolve}
 	for {
 		line, v, err := file.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if _, ok := errors.AsType[wholeFileError](err); ok {
+		if _, ok := errors.AsType[fileError](err); ok {
 			return err
 		}
-		r.sum.Rows++
+		r.summary.Rows++
 		var rec record
 		if err == nil {
-			rec, err = rules.record(ctx, line, &v)
+			rec, err = parser.parse(ctx, line, &v)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, store.ErrUnavailable): // no fault of the row
+		case errors.Is(err, store.ErrUnavailable): // the database failed; the row may be valid
 			return err
 		case errors.Is(err, errInterpolated):
-			r.sum.Interpolated++
+			r.summary.Interpolated++
 		case err != nil:
-			if err := r.bad(line, err); err != nil {
+			if err := r.addBadRow(line, err); err != nil {
 				return err
 			}
 		default:
-			if rec.uncounted {
-				r.sum.Uncounted++
+			if rec.withoutCounts {
+				r.summary.WithoutCounts++
 			}
-			if rec.unnamed {
-				r.sum.Unnamed++
+			if rec.invalidUsername {
+				r.summary.InvalidUsernames++
 			}
 			select {
 			case out <- rec:
@@ -226,47 +229,48 @@ func (r *importing) rows(ctx context.Context, file rowReader, out chan<- record)
 	}
 }
 
-func videos(batch []group) []store.ImportVideo {
-	out := make([]store.ImportVideo, len(batch))
+func importVideos(batch []videoGroup) []backfill.ImportVideo {
+	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
-		out[n] = batch[n].video()
+		out[n] = batch[n].importVideo()
 	}
 	return out
 }
 
-// check asks what would become of all.
-func (r *importing) check(ctx context.Context, s *spool) error {
+// check runs the import without writing. It finds rows that are invalid in view of the database, and computes the summary of a dry run.
+func (r *importRun) check(ctx context.Context, s *spool) error {
 	done := int64(0)
-	sum := r.sum
-	err := s.each(ctx, func(batch []group) error {
-		imported, err := r.Org.Import(ctx, videos(batch), true)
+	summary := r.summary
+	err := s.eachBatch(ctx, func(batch []videoGroup) error {
+		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), true)
 		if err != nil {
 			return err
 		}
 		for n, v := range imported {
-			sum.count(v)
-			for p, fate := range v.Fates {
-				if fate != store.PointBeforeUpload {
+			summary.count(v)
+			for p, fate := range v.Results {
+				if fate != backfill.PointBeforeUpload {
 					continue
 				}
 				at := batch[n].Points[p].At.Day()
-				if err := r.bad(batch[n].Lines[p], fmt.Errorf("%s was measured on %s, before it was uploaded", batch[n].Link, at)); err != nil {
+				if err := r.addBadRow(batch[n].Lines[p], fmt.Errorf("the counts of %s are of %s, before the video was uploaded", batch[n].Link, at)); err != nil {
 					return err
 				}
 			}
 		}
 		done += int64(len(batch))
-		r.Progress(Checking, done, s.groups)
+		r.Progress(Checking, done, s.videos)
 		return nil
 	})
 	if r.DryRun {
-		sum.Bad = r.sum.Bad
-		r.sum = sum
+		summary.Bad = r.summary.Bad
+		r.summary = summary
 	}
 	return err
 }
 
-func (s *Summary) count(v store.ImportedVideo) {
+// count adds a video and its points to the summary.
+func (s *Summary) count(v backfill.ImportedVideo) {
 	s.Videos++
 	if v.New {
 		s.New++
@@ -274,37 +278,37 @@ func (s *Summary) count(v store.ImportedVideo) {
 	if v.Stopped {
 		s.Stopped++
 	}
-	for _, fate := range v.Fates {
+	for _, fate := range v.Results {
 		switch fate {
-		case store.PointAdded:
+		case backfill.PointAdded:
 			s.Added++
-		case store.PointFolded:
+		case backfill.PointFolded:
 			s.Folded++
-		case store.PointThere:
-			s.There++
-		case store.PointKept:
-			s.Kept++
-		case store.PointTooOld:
+		case backfill.PointThere:
+			s.Existing++
+		case backfill.PointKept:
+			s.Conflicts++
+		case backfill.PointTooOld:
 			s.TooOld++
-		case store.PointBeforeUpload: // a bad row
+		case backfill.PointBeforeUpload: // counted as a bad row
 		}
 	}
 }
 
-// write imports batch by batch. One that an earlier run wrote is found there, which is fast; nothing but the database is
-// asked for that, since it may have been put back to an earlier state in between.
-func (r *importing) write(ctx context.Context, s *spool) error {
+// write imports all batches. Batches of an earlier interrupted run are imported again, which changes nothing and is fast. They are not
+// recorded outside the database, because the database may have been restored from a backup in between.
+func (r *importRun) write(ctx context.Context, s *spool) error {
 	done := int64(0)
-	return s.each(ctx, func(batch []group) error {
-		imported, err := r.Org.Import(ctx, videos(batch), false)
+	return s.eachBatch(ctx, func(batch []videoGroup) error {
+		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), false)
 		if err != nil {
 			return err
 		}
 		for _, v := range imported {
-			r.sum.count(v)
+			r.summary.count(v)
 		}
 		done += int64(len(batch))
-		r.Progress(Writing, done, s.groups)
+		r.Progress(Writing, done, s.videos)
 		return nil
 	})
 }

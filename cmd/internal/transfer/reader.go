@@ -12,43 +12,43 @@ import (
 	"unicode/utf8"
 )
 
-// maxRow bounds a row, so that a quote that is never closed does not read a file of any size into memory.
+// maxRow is the maximum size of a row in bytes. It keeps a file with an unclosed quote from being read into memory as one row.
 const maxRow = 1 << 20
 
-// wholeFileError is a fault of the file rather than of one row: its columns, or where the next row begins, cannot be told.
-type wholeFileError struct{ err error }
+// fileError reports a problem of the whole file, after which no more rows can be read: unknown columns or wrong syntax.
+type fileError struct{ err error }
 
-func (e wholeFileError) Error() string { return e.err.Error() }
-func (e wholeFileError) Unwrap() error { return e.err }
+func (e fileError) Error() string { return e.err.Error() }
+func (e fileError) Unwrap() error { return e.err }
 
-func broken(format string, args ...any) error { return wholeFileError{fmt.Errorf(format, args...)} }
+func fileErrorf(format string, args ...any) error { return fileError{fmt.Errorf(format, args...)} }
 
-// limited stops a reader that has taken in too much since its last row.
-type limited struct {
-	r     io.Reader
-	since int
+// rowLimiter is a reader that fails after reading more than maxRow bytes for one row. Row readers set rowBytes to 0 before each row.
+type rowLimiter struct {
+	r        io.Reader
+	rowBytes int // bytes read since the start of the row
 }
 
-func (l *limited) Read(p []byte) (int, error) {
-	if l.since > maxRow {
+func (l *rowLimiter) Read(p []byte) (int, error) {
+	if l.rowBytes > maxRow {
 		return 0, errRowTooLong
 	}
 	n, err := l.r.Read(p)
-	l.since += n
+	l.rowBytes += n
 	return n, err
 }
 
-var errRowTooLong = fmt.Errorf("a row is longer than %d bytes: is a quote or a bracket never closed?", maxRow)
+var errRowTooLong = fmt.Errorf("a row is longer than %d bytes: check the file for an unclosed quote or bracket", maxRow)
 
-// rowReader gives the rows of a file, one after the other; io.EOF after the last. An error that is no wholeFileError is about
-// one row, and the next can be read.
+// rowReader reads the rows of a file. After the last row, next returns io.EOF. After a fileError, no more rows can be read. After any
+// other error, only the current row is invalid.
 type rowReader interface {
 	next() (line int, v values, err error)
 }
 
-// newRowReader looks at the beginning of a file to tell what it is: JSON begins with a bracket, all else is CSV.
+// newRowReader returns a reader for the format of the file: JSON if it begins with a bracket, otherwise CSV.
 func newRowReader(r io.Reader, c Columns) (rowReader, error) {
-	l := &limited{r: r}
+	l := &rowLimiter{r: r}
 	in := bufio.NewReader(l)
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -56,11 +56,11 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return nil, broken("the file is a workbook, of Excel or the like, or an archive: save the sheet as CSV, in UTF-8")
+		return nil, fileErrorf("the file is an Excel workbook or a ZIP archive: save the sheet as CSV in UTF-8")
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		return nil, broken("the file is compressed: unpack it, for example by gzip -dc FILE | reeltally import --org ORG -")
+		return nil, fileErrorf("the file is compressed: decompress it, for example with gzip -dc FILE | reeltally import --org ORG -")
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) || bytes.IndexByte(head, 0) >= 0:
-		return nil, broken("the file is UTF-16 or no text at all: save it as UTF-8")
+		return nil, fileErrorf("the file is UTF-16 or not text: save it as UTF-8")
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		_, _ = in.Discard(3)
 	}
@@ -71,44 +71,44 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, broken("the file is empty")
+		return nil, fileErrorf("the file is empty")
 	case err != nil:
 		return nil, err
 	case start[0] == '{':
-		return &jsonReader{in: in, limit: l, columns: c, unmet: c.unmet(), lines: true}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.unusedMappings(), lines: true}, nil
 	case start[0] == '[':
 		_, _ = in.Discard(1)
-		return &jsonReader{in: in, limit: l, columns: c, unmet: c.unmet()}, nil
+		return &jsonReader{in: in, limit: l, columns: c, unused: c.unusedMappings()}, nil
 	}
 	return newCSVReader(in, l, c)
 }
 
 type csvReader struct {
 	csv    *csv.Reader
-	limit  *limited
-	fields []field
+	limit  *rowLimiter
+	fields []field // of the columns
 }
 
-func newCSVReader(in *bufio.Reader, l *limited, c Columns) (*csvReader, error) {
+func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error) {
 	r := &csvReader{csv: csv.NewReader(in), limit: l}
 	r.csv.ReuseRecord = true
 	r.csv.Comma = separator(in)
 	names, err := r.csv.Read()
 	if err != nil {
-		return nil, r.broken(err)
+		return nil, r.csvError(err)
 	}
 	for _, name := range names {
 		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
-			return nil, broken("the first line is not UTF-8: save the file as UTF-8")
+			return nil, fileErrorf("the first line is not UTF-8: save the file as UTF-8")
 		}
 	}
 	if r.fields, err = c.header(names); err != nil {
-		return nil, wholeFileError{err}
+		return nil, fileError{err}
 	}
 	return r, nil
 }
 
-// separator tells from the first line how columns are separated: some countries' spreadsheets do not use the comma.
+// separator returns the column separator of the first line: comma, semicolon or tab. Spreadsheets of some countries use semicolons.
 func separator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -120,75 +120,77 @@ func separator(in *bufio.Reader) rune {
 	return ','
 }
 
-func (r *csvReader) broken(err error) error {
-	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-		if errors.Is(wrong.Err, csv.ErrQuote) || errors.Is(wrong.Err, csv.ErrBareQuote) {
-			return broken("line %d, column %d: wrong quoting: a cell with a quote stands in quotes, and the quote in it is doubled", wrong.Line, wrong.Column)
+func (r *csvReader) csvError(err error) error {
+	if parseErr, ok := errors.AsType[*csv.ParseError](err); ok {
+		if errors.Is(parseErr.Err, csv.ErrQuote) || errors.Is(parseErr.Err, csv.ErrBareQuote) {
+			return fileErrorf("line %d, column %d: wrong quoting: put a cell with a quote in quotes, and double the quote inside", parseErr.Line, parseErr.Column)
 		}
-		return wholeFileError{wrong}
+		return fileError{parseErr}
 	}
-	return wholeFileError{err}
+	return fileError{err}
 }
 
 func (r *csvReader) next() (line int, v values, err error) {
-	r.limit.since = 0
+	r.limit.rowBytes = 0
 	cells, err := r.csv.Read()
 	if err != nil && !errors.Is(err, csv.ErrFieldCount) {
 		if errors.Is(err, io.EOF) {
 			return 0, v, io.EOF
 		}
-		return 0, v, r.broken(err)
+		return 0, v, r.csvError(err)
 	}
 	line, _ = r.csv.FieldPos(0)
 	if err != nil {
-		return line, v, fmt.Errorf("it has %d cells; the first line has %d", len(cells), len(r.fields))
+		return line, v, fmt.Errorf("the row has %d cells; the first line has %d", len(cells), len(r.fields))
 	}
 	for i, f := range r.fields {
 		if f < fieldCount {
 			v[f] = cells[i]
 		}
 	}
-	v[fieldTitle], v[fieldUsername] = unguarded(v[fieldTitle]), unguarded(v[fieldUsername])
+	v[fieldTitle], v[fieldUsername] = unescapeFormulas(v[fieldTitle]), unescapeFormulas(v[fieldUsername])
 	return line, v, nil
 }
 
+// jsonReader reads JSON Lines or a JSON list of objects.
 type jsonReader struct {
 	in      *bufio.Reader
-	limit   *limited
+	limit   *rowLimiter
 	columns Columns
-	unmet   unmet
-	lines   bool // one object after the other; otherwise a list
-	line    int
-	begun   bool
+	unused  unusedMappings
+	lines   bool // JSON Lines; otherwise a list
+	line    int  // current line number
+	begun   bool // an object was found
 }
 
-// next reads one object, by its brackets: encoding/json would not say where a broken one ends.
+// next reads one object. It finds the end of the object by counting brackets, because encoding/json does not find the end of an invalid
+// object.
 func (r *jsonReader) next() (line int, v values, err error) {
-	r.limit.since = 0
+	r.limit.rowBytes = 0
 	if r.line == 0 {
 		r.line = 1
 	}
-	begin, err := r.toObject()
+	found, err := r.skipToObject()
 	if err != nil {
 		return r.line, v, err
 	}
-	if !begin {
-		if err := r.unmet.err(); err != nil && r.begun { // only now all names are known
-			return r.line, v, wholeFileError{err}
+	if !found {
+		if err := r.unused.err(); err != nil && r.begun { // checked at the end, when the names of all objects are known
+			return r.line, v, fileError{err}
 		}
 		return 0, v, io.EOF
 	}
 	line = r.line
-	text, err := r.object()
+	text, err := r.readObject()
 	if err != nil {
 		return line, v, err
 	}
-	v, err = r.columns.object(text, &r.unmet)
+	v, err = r.columns.parseObject(text, &r.unused)
 	return line, v, err
 }
 
-// toObject goes to where the next object begins; false at the end.
-func (r *jsonReader) toObject() (bool, error) {
+// skipToObject reads up to the next object. It returns false at the end of the file.
+func (r *jsonReader) skipToObject() (bool, error) {
 	comma := false
 	for {
 		b, err := r.in.ReadByte()
@@ -196,53 +198,54 @@ func (r *jsonReader) toObject() (bool, error) {
 		case errors.Is(err, io.EOF) && r.lines && !comma:
 			return false, nil
 		case errors.Is(err, io.EOF):
-			return false, broken("line %d: the file ends within its list", r.line)
+			return false, fileErrorf("line %d: the file ends inside the list", r.line)
 		case err != nil:
-			return false, wholeFileError{err}
+			return false, fileError{err}
 		case b == '\n':
 			r.line++
 		case b == ' ', b == '\t', b == '\r':
 		case b == ',' && !r.lines && r.begun && !comma:
 			comma = true
 		case b == ']' && !r.lines && !comma:
-			return false, r.end()
+			return false, r.checkEnd()
 		case b == '{' && (r.lines || comma || !r.begun):
 			r.begun = true
 			return true, r.in.UnreadByte()
 		default:
-			return false, broken("line %d: %q where an object was expected", r.line, string(rune(b)))
+			return false, fileErrorf("line %d: %q where an object was expected", r.line, string(rune(b)))
 		}
 	}
 }
 
-func (r *jsonReader) end() error {
+// checkEnd returns an error if anything but white space follows the list.
+func (r *jsonReader) checkEnd() error {
 	for {
 		b, err := r.in.ReadByte()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return wholeFileError{err}
+			return fileError{err}
 		case b != ' ' && b != '\t' && b != '\r' && b != '\n':
-			return broken("line %d: %q after the end of the list", r.line, string(rune(b)))
+			return fileErrorf("line %d: %q after the end of the list", r.line, string(rune(b)))
 		}
 	}
 }
 
-// object reads to the bracket that closes the object.
-func (r *jsonReader) object() ([]byte, error) {
+// readObject reads an object up to its closing bracket.
+func (r *jsonReader) readObject() ([]byte, error) {
 	var text []byte
 	depth, quoted, escaped := 0, false, false
 	for {
 		b, err := r.in.ReadByte()
 		if errors.Is(err, io.EOF) {
-			return nil, broken("line %d: the file ends within an object", r.line)
+			return nil, fileErrorf("line %d: the file ends inside an object", r.line)
 		}
 		if err != nil {
-			return nil, wholeFileError{err}
+			return nil, fileError{err}
 		}
 		if text = append(text, b); len(text) > maxRow {
-			return nil, wholeFileError{errRowTooLong}
+			return nil, fileError{errRowTooLong}
 		}
 		switch {
 		case b == '\n':
@@ -264,38 +267,39 @@ func (r *jsonReader) object() ([]byte, error) {
 	}
 }
 
-// object reads the members of a JSON object.
-func (c Columns) object(text []byte, unmet *unmet) (v values, err error) {
+// parseObject parses the members of a JSON object.
+func (c Columns) parseObject(text []byte, unused *unusedMappings) (v values, err error) {
 	if !utf8.Valid(text) {
-		return v, errors.New("it is not UTF-8: save the file as UTF-8")
+		return v, errors.New("the row is not UTF-8: save the file as UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if _, err := d.Token(); err != nil {
 		return v, err
 	}
-	of := map[field]string{}
+	memberOf := map[field]string{}
 	for d.More() {
-		name, err := d.Token()
+		token, err := d.Token()
 		if err != nil {
 			return v, notJSON(err)
 		}
+		name := token.(string) //nolint:forcetypeassert // the decoder returns the names of members as strings
 		var cell any
 		if err := d.Decode(&cell); err != nil {
 			return v, notJSON(err)
 		}
-		unmet.meet(name.(string))          //nolint:forcetypeassert // members have names, or the decoder refuses them
-		f, err := c.meaning(name.(string)) //nolint:forcetypeassert // likewise
+		unused.markUsed(name)
+		f, err := c.fieldOf(name)
 		if err != nil {
-			return v, wholeFileError{err} // as a column of a CSV file would be
+			return v, fileError{err} // as for an unknown column of a CSV file
 		}
-		if f == fieldUnused {
+		if f == fieldIgnored {
 			continue
 		}
-		if other, ok := of[f]; ok {
-			return v, twice(f, other, name.(string))
+		if other, ok := memberOf[f]; ok {
+			return v, duplicateColumn(f, other, name)
 		}
-		of[f] = name.(string)
+		memberOf[f] = name
 		switch cell := cell.(type) {
 		case nil:
 		case string:
@@ -305,10 +309,10 @@ func (c Columns) object(text []byte, unmet *unmet) (v values, err error) {
 		case bool:
 			v[f] = fmt.Sprint(cell)
 		default:
-			return v, fmt.Errorf("%s is a list or an object; it must be a text, a number or null", f)
+			return v, fmt.Errorf("%s is a list or an object; it must be a string, a number, true, false or null", f)
 		}
 		if strings.ContainsRune(v[f], utf8.RuneError) && !bytes.Contains(text, []byte("\xef\xbf\xbd")) && !bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`)) {
-			return v, fmt.Errorf("%s has half of a character (a lone surrogate)", f)
+			return v, fmt.Errorf("%s has an invalid Unicode escape (a lone surrogate)", f)
 		}
 	}
 	if _, err := d.Token(); err != nil {
@@ -317,4 +321,4 @@ func (c Columns) object(text []byte, unmet *unmet) (v values, err error) {
 	return v, nil
 }
 
-func notJSON(err error) error { return fmt.Errorf("it is not JSON: %w", err) }
+func notJSON(err error) error { return fmt.Errorf("the row is not valid JSON: %w", err) }

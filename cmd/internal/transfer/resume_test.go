@@ -12,11 +12,13 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func entries(t *testing.T, dir string) []string {
+// fileNames returns the names of the files in dir.
+func fileNames(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -27,46 +29,47 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
+// manyVideos returns a CSV file with n videos and two points for each.
 func manyVideos(day store.Date, n int) string {
 	var rows strings.Builder
 	rows.WriteString("link,date,views\n")
 	for i := range n {
-		for ago := range 2 {
-			fmt.Fprintf(&rows, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", i, day-store.Date(ago), 2*i-i*ago)
+		for daysAgo := range 2 {
+			fmt.Fprintf(&rows, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", i, day-store.Date(daysAgo), 2*i-i*daysAgo)
 		}
 	}
 	return rows.String()
 }
 
-func TestImport_goesOnWhereItWas(t *testing.T) {
+func TestImport_continuesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		text := manyVideos(store.DateOf(db.Clock.Now()), 500)
-		o, whole := newOrg(t, db), newOrg(t, db)
-		brokenOff(t, db, o, text)
+		o, uninterrupted := newOrg(t, db), newOrg(t, db)
+		interruptImport(t, db, o, text)
 		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 		require.NoError(t, err)
 		require.Len(t, page.Videos, 200)
 
-		var shown []int64
-		sum, err := importing(t, db, o, text, func(i *transfer.Import) {
+		var progress []int64
+		summary, err := runImport(t, db, o, text, func(i *transfer.Import) {
 			i.Progress = func(s transfer.Stage, done, total int64) {
 				if s == transfer.Writing {
 					require.EqualValues(t, 500, total)
-					shown = append(shown, done)
+					progress = append(progress, done)
 				}
 			}
 		})
 		require.NoError(t, err)
-		require.Equal(t, transfer.Summary{Rows: 1000, Videos: 500, New: 300, Added: 600, There: 400}, sum)
-		require.Equal(t, []int64{200, 400, 500}, shown)
+		require.Equal(t, transfer.Summary{Rows: 1000, Videos: 500, New: 300, Added: 600, Existing: 400}, summary)
+		require.Equal(t, []int64{200, 400, 500}, progress)
 
-		_, err = importing(t, db, whole, text)
+		_, err = runImport(t, db, uninterrupted, text)
 		require.NoError(t, err)
 		all := store.ExportQuery{}
-		require.Equal(t, exported(t, whole, transfer.CSV, all), exported(t, o, transfer.CSV, all))
+		require.Equal(t, exportText(t, uninterrupted, transfer.CSV, all), exportText(t, o, transfer.CSV, all))
 		day := store.DateOf(db.Clock.Now())
-		a, err := whole.OrganisationHistory(t.Context(), day-5, day)
+		a, err := uninterrupted.OrganisationHistory(t.Context(), day-5, day)
 		require.NoError(t, err)
 		b, err := o.OrganisationHistory(t.Context(), day-5, day)
 		require.NoError(t, err)
@@ -74,48 +77,48 @@ func TestImport_goesOnWhereItWas(t *testing.T) {
 	})
 }
 
-// What the database says counts, and nothing else: after a backup was restored, all of the file is imported again.
-func TestImport_goesByTheDatabase(t *testing.T) {
+// If the database is restored from a backup after an interrupted import, the next run imports all missing videos again.
+func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, text := newOrg(t, db), manyVideos(store.DateOf(db.Clock.Now()), 250)
-		brokenOff(t, db, o, text)
+		interruptImport(t, db, o, text)
 
 		restored := storetest.New(t, db.Engine)
 		restored.Clock.Set(db.Clock.Now())
-		_, err := restored.LoadOrganisation(t.Context(), store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
+		_, err := backfill.LoadOrganisation(t.Context(), restored.Store, store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
 			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 		require.NoError(t, err)
-		sum, err := importing(t, restored, restored.Org(o.ID()), text)
+		summary, err := runImport(t, restored, restored.Org(o.ID()), text)
 		require.NoError(t, err)
-		require.Equal(t, transfer.Summary{Rows: 500, Videos: 250, New: 250, Added: 500}, sum)
-		require.Equal(t, 501, strings.Count(exported(t, restored.Org(o.ID()), transfer.CSV, store.ExportQuery{}), "\n"))
+		require.Equal(t, transfer.Summary{Rows: 500, Videos: 250, New: 250, Added: 500}, summary)
+		require.Equal(t, 501, strings.Count(exportText(t, restored.Org(o.ID()), transfer.CSV, store.ExportQuery{}), "\n"))
 	})
 }
 
-// A row that was left out of the first run, since nobody told what its short link leads to, is in the second.
-func TestImport_takesUpWhatWasLeftOut(t *testing.T) {
+// A row whose short link could not be resolved in the first run is imported in the second run.
+func TestImport_addsRowsSkippedInFirstRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := newOrg(t, db), store.DateOf(db.Clock.Now())
 		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
-		leave := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
-		brokenOff(t, db, o, text, leave)
-		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // before all others
+		skipBadRows := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
+		interruptImport(t, db, o, text, skipBadRows)
+		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // sorted before all others
 		require.NoError(t, err)
-		sum, err := importing(t, db, o, text, leave, func(i *transfer.Import) {
+		summary, err := runImport(t, db, o, text, skipBadRows, func(i *transfer.Import) {
 			i.Resolve = func(context.Context, link.Link) (link.Link, error) { return first, nil }
 		})
 		require.NoError(t, err)
-		require.Zero(t, sum.Bad)
+		require.Zero(t, summary.Bad)
 		v, err := o.Video(t.Context(), store.VideoRef{Link: first})
 		require.NoError(t, err)
 		require.EqualValues(t, 7, *v.LatestViews)
 	})
 }
 
-// brokenOff is an import that is stopped after its first batch.
-func brokenOff(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) {
+// interruptImport runs an import and cancels it after the first batch.
+func interruptImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -132,72 +135,72 @@ func brokenOff(t *testing.T, db *storetest.DB, o *store.Org, text string, change
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestExport_goesOnWhereItWas(t *testing.T) {
+func TestExport_resumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, dir := newOrg(t, db), t.TempDir()
 		path := filepath.Join(dir, "out")
-		_, err := importing(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 500))
+		_, err := runImport(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 500))
 		require.NoError(t, err)
-		noFault := func(err error) { require.NoError(t, err) }
+		failOnError := func(err error) { require.NoError(t, err) }
 		for _, f := range []transfer.Format{transfer.CSV, transfer.JSONLines} {
 			e := transfer.Export{Org: o, Format: f, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
-			want := exported(t, o, f, store.ExportQuery{})
+			want := exportText(t, o, f, store.ExportQuery{})
 			ctx, stop := context.WithCancel(t.Context())
-			broken := e
-			broken.Progress = func(int64) { stop() }
-			_, err = broken.ToFile(ctx, path, false, noFault)
+			interrupted := e
+			interrupted.Progress = func(int64) { stop() }
+			_, err = interrupted.WriteFile(ctx, path, false, failOnError)
 			require.ErrorIs(t, err, context.Canceled)
 			require.NoFileExists(t, path)
 
-			_, err = e.ToFile(t.Context(), path, false, noFault)
+			_, err = e.WriteFile(t.Context(), path, false, failOnError)
 			require.ErrorContains(t, err, "--resume")
-			another := e
-			another.Query.Interpolated = true
-			_, err = another.ToFile(t.Context(), path, true, noFault)
+			other := e
+			other.Query.Interpolated = true
+			_, err = other.WriteFile(t.Context(), path, true, failOnError)
 			require.ErrorContains(t, err, "interpolated=false")
 
-			half, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
+			partFile, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
 			require.NoError(t, err)
-			_, err = half.WriteString("half of a ro")
+			_, err = partFile.WriteString("half of a ro")
 			require.NoError(t, err)
-			require.NoError(t, half.Close())
-			done, err := e.ToFile(t.Context(), path, true, noFault)
+			require.NoError(t, partFile.Close())
+			done, err := e.WriteFile(t.Context(), path, true, failOnError)
 			require.NoError(t, err)
-			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "of both runs")
+			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "the totals of both runs")
 			got, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))
-			require.Equal(t, []string{"out"}, entries(t, dir))
+			require.Equal(t, []string{"out"}, fileNames(t, dir))
 
-			done, err = e.ToFile(t.Context(), path, true, noFault)
-			require.NoError(t, err, "with nothing to resume it begins, and replaces the file once it is whole")
+			done, err = e.WriteFile(t.Context(), path, true, failOnError)
+			require.NoError(t, err, "without a part file, --resume starts a new export and replaces the complete file")
 			require.EqualValues(t, 1000, done.Rows)
 			require.NoError(t, os.Remove(path))
 		}
 
-		// Broken off before anything of it was whole.
+		// An export that was interrupted before its first batch starts again.
 		require.NoError(t, os.WriteFile(path+".part", []byte("link,user"), 0o600))
 		e := transfer.Export{Org: o, Format: transfer.CSV, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
-		_, err = e.ToFile(t.Context(), path, true, noFault)
+		_, err = e.WriteFile(t.Context(), path, true, failOnError)
 		require.NoError(t, err)
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.Equal(t, exported(t, o, transfer.CSV, store.ExportQuery{}), string(got))
+		require.Equal(t, exportText(t, o, transfer.CSV, store.ExportQuery{}), string(got))
 	})
 }
 
-func TestExport_worksWithoutItsState(t *testing.T) {
+func TestExport_worksWithoutStateFile(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, path := newOrg(t, db), filepath.Join(t.TempDir(), "out")
-	_, err := importing(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 450))
+	_, err := runImport(t, db, o, manyVideos(store.DateOf(db.Clock.Now()), 450))
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Join(path+".part-state", "in the way"), 0o700))
 	var failed []error
 	e := transfer.Export{Org: o, Format: transfer.CSV, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
-	done, err := e.ToFile(t.Context(), path, false, func(err error) { failed = append(failed, err) })
+	done, err := e.WriteFile(t.Context(), path, false, func(err error) { failed = append(failed, err) })
 	require.NoError(t, err)
 	require.EqualValues(t, 900, done.Rows)
-	require.Len(t, failed, 2, "once that it cannot be written, once that it cannot be removed")
+	require.Len(t, failed, 2, "one error for saving the state, one for removing it")
 }

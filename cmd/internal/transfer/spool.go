@@ -13,11 +13,12 @@ import (
 	"github.com/lanrat/extsort"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// group is a video with all that a file says of it.
-type group struct {
+// videoGroup is the data of one video from all its rows.
+type videoGroup struct {
 	Platform link.Platform
 	ID       string
 	Handle   string `json:",omitempty"`
@@ -26,34 +27,34 @@ type group struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	// Points are one a day, the oldest first; Lines are the rows that they are from, the last of each day.
-	Points []store.LoadPoint
+	// Points has at most one point for each day, oldest first. Lines has the line number of each point's last row.
+	Points []backfill.LoadPoint
 	Lines  []int
 }
 
-func (g *group) video() store.ImportVideo {
-	return store.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
+func (g *videoGroup) importVideo() backfill.ImportVideo {
+	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
 }
 
-// sortedAtOnce is how many rows are in memory at a time; the others are on disk.
-const sortedAtOnce = 20_000
+// sortChunkSize is the number of records that are sorted in memory. More records are sorted on disk.
+const sortChunkSize = 20_000
 
-// sorted gives all records that it gets into in by video and time, in memory of a bounded size. Close in when there are no
-// more, and read out to its end; then ask failed.
-func sorted(ctx context.Context, in <-chan record, dir string) (out <-chan record, failed <-chan error) {
+// sortRecords sorts the records of in by video and time, on disk if necessary. The caller must close in after the last record, read out
+// to its end and then receive the error from errs.
+func sortRecords(ctx context.Context, in <-chan record, dir string) (out <-chan record, errs <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }
-	sorter, out, failed := extsort.Generic(in, fromBytes, toBytes, func(a, b record) int {
+	sorter, out, errs := extsort.Generic(in, fromBytes, toBytes, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ID, b.ID), cmp.Compare(a.At, b.At), cmp.Compare(a.Line, b.Line))
-	}, &extsort.Config{ChunkSize: sortedAtOnce, NumWorkers: 2, ChanBuffSize: 1, SortedChanBuffSize: 1000, TempFilesDir: dir})
+	}, &extsort.Config{ChunkSize: sortChunkSize, NumWorkers: 2, ChanBuffSize: 1, SortedChanBuffSize: 1000, TempFilesDir: dir})
 	go sorter.Sort(ctx)
-	return out, failed
+	return out, errs
 }
 
-// add puts a row to its video. What a later row says of the video counts; so do the counts of a later one of the same day,
-// as with fetches. Two rows that disagree about the same moment cannot both be right: the second is refused.
-func (g *group) add(r record) error {
+// add adds a row to its video. The values of later rows replace those of earlier rows, and so do the counts of the same day. If two rows
+// have different counts for the same time, add returns an error for the second row.
+func (g *videoGroup) add(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
 	}
@@ -74,12 +75,12 @@ func (g *group) add(r record) error {
 	}
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines = append(g.Points, store.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
+		g.Points, g.Lines = append(g.Points, backfill.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
 		return nil
 	}
 	last := &g.Points[n-1]
-	if last.At == r.At && disagree(last.Counts, r.Counts) {
-		return fmt.Errorf("line %d has other counts of the same video and time", g.Lines[n-1])
+	if last.At == r.At && conflicting(last.Counts, r.Counts) {
+		return fmt.Errorf("line %d has other counts for the same video and time", g.Lines[n-1])
 	}
 	last.At, g.Lines[n-1] = r.At, r.Line
 	for _, c := range []struct{ to, from **int64 }{{&last.Views, &r.Counts.Views}, {&last.Likes, &r.Counts.Likes},
@@ -91,7 +92,8 @@ func (g *group) add(r record) error {
 	return nil
 }
 
-func disagree(a, b store.Counts) bool {
+// conflicting reports whether a and b have different values of the same count.
+func conflicting(a, b store.Counts) bool {
 	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
 		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
 			return true
@@ -100,14 +102,14 @@ func disagree(a, b store.Counts) bool {
 	return false
 }
 
-// spool keeps groups on disk, in the order of their keys, to be read as often as wanted.
+// spool is a temporary file with the video groups, in order. It can be read several times.
 type spool struct {
 	file   *os.File
-	groups int64
+	videos int64 // number of videos
 }
 
-// newSpool makes the groups of sorted records. bad is told of rows that cannot be.
-func newSpool(in <-chan record, dir string, bad func(line int, reason error) error) (_ *spool, err error) {
+// newSpool groups sorted records by video and writes the groups to a spool. It calls onBadRow for conflicting rows.
+func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {
 		return nil, err
@@ -120,12 +122,12 @@ func newSpool(in <-chan record, dir string, bad func(line int, reason error) err
 	}()
 	w := bufio.NewWriterSize(f, 1<<16)
 	encoder := json.NewEncoder(w)
-	var g *group
+	var g *videoGroup
 	flush := func() error {
 		if g == nil {
 			return nil
 		}
-		s.groups++
+		s.videos++
 		return encoder.Encode(g)
 	}
 	for r := range in {
@@ -133,10 +135,10 @@ func newSpool(in <-chan record, dir string, bad func(line int, reason error) err
 			if err := flush(); err != nil {
 				return nil, err
 			}
-			g = &group{Platform: r.Platform, ID: r.ID, Handle: r.Handle, Link: r.Link}
+			g = &videoGroup{Platform: r.Platform, ID: r.ID, Handle: r.Handle, Link: r.Link}
 		}
 		if reason := g.add(r); reason != nil {
-			if err := bad(r.Line, reason); err != nil {
+			if err := onBadRow(r.Line, reason); err != nil {
 				return nil, err
 			}
 		}
@@ -144,38 +146,39 @@ func newSpool(in <-chan record, dir string, bad func(line int, reason error) err
 	return s, errors.Join(flush(), w.Flush())
 }
 
-// each gives the groups in batches that fit into a transaction.
-func (s *spool) each(ctx context.Context, do func([]group) error) error {
+// eachBatch calls do with the groups, in batches that fit into a transaction.
+func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	d := json.NewDecoder(bufio.NewReaderSize(s.file, 1<<16))
-	var batch []group
+	var batch []videoGroup
 	points := 0
 	for {
-		var g group
+		var g videoGroup
 		err := d.Decode(&g)
-		ended := errors.Is(err, io.EOF)
-		if err != nil && !ended {
+		atEnd := errors.Is(err, io.EOF)
+		if err != nil && !atEnd {
 			return err
 		}
-		if len(batch) > 0 && (ended || len(batch) == videosAtOnce || points+len(g.Points) > pointsAtOnce) {
+		if len(batch) > 0 && (atEnd || len(batch) == maxBatchVideos || points+len(g.Points) > maxBatchPoints) {
 			if err := errors.Join(ctx.Err(), do(batch)); err != nil {
 				return err
 			}
 			batch, points = batch[:0], 0
 		}
-		if ended {
+		if atEnd {
 			return nil
 		}
 		batch, points = append(batch, g), points+len(g.Points)
 	}
 }
 
-// A batch: large enough to cost little a point, small enough to let others write in between.
+// The maximum size of a batch. Larger batches are more efficient, smaller ones block other writers for less time.
 const (
-	videosAtOnce = 200
-	pointsAtOnce = 20_000
+	maxBatchVideos = 200
+	maxBatchPoints = 20_000
 )
 
+// close closes and deletes the file.
 func (s *spool) close() error { return errors.Join(s.file.Close(), os.Remove(s.file.Name())) }

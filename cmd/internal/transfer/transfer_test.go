@@ -19,12 +19,13 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestMain(m *testing.M) {
-	// The properties here ask a database: 15 cases each, on two engines, unless the command line says otherwise.
+	// The property tests use a database, so they run only 15 cases by default.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}
@@ -40,11 +41,11 @@ func newOrg(t *testing.T, db *storetest.DB) *store.Org {
 }
 
 func noShortLinks(context.Context, link.Link) (link.Link, error) {
-	return link.Link{}, errors.New("nobody answers")
+	return link.Link{}, errors.New("cannot be resolved")
 }
 
-// importing is an import of a text; change may set more of it.
-func importing(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
+// runImport imports a text. Each function of change can modify the Import.
+func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
 	t.Helper()
 	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
 		Progress: func(transfer.Stage, int64, int64) {}}
@@ -54,21 +55,23 @@ func importing(t *testing.T, db *storetest.DB, o *store.Org, text string, change
 	return i.Run(t.Context())
 }
 
-func exported(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQuery) string {
+// exportText returns an export as text. If q.To is 0, it exports all days.
+func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQuery) string {
 	t.Helper()
 	if q.To == 0 {
 		q.To = store.DateOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 	}
 	var b bytes.Buffer
-	_, err := transfer.Export{Org: o, Format: f, Query: q, Progress: func(int64) {}}.To(t.Context(), &b)
+	_, err := transfer.Export{Org: o, Format: f, Query: q, Progress: func(int64) {}}.Write(t.Context(), &b)
 	require.NoError(t, err)
 	return b.String()
 }
 
-// sortedLines are the lines of an export, whose order is that in which the videos were added.
+// sortedLines returns the lines of an export in sorted order, to compare exports whose videos are in different order.
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
-func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
+// drawVideos draws random videos to import.
+func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 	count := rapid.Custom(func(rt *rapid.T) *int64 {
 		if rapid.IntRange(0, 3).Draw(rt, "unknown") == 0 {
 			return nil
@@ -77,32 +80,32 @@ func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
 	})
 	title := rapid.OneOf(rapid.SampledFrom([]string{"", "=1+1", "'=1+1", "''-", "@name \"quoted\", said", "two\nlines", "\ttab", "'plain", "＝wide", " blank ", "x;=HYPERLINK(1)", "a\tb\t'@c", "two\n- lines", `x;"=1"`}),
 		rapid.StringMatching(`[ -~àñ漢🎬\n\t;;'"=+@-]{0,20}`))
-	var out []store.ImportVideo
+	var out []backfill.ImportVideo
 	for n := range rapid.IntRange(1, 5).Draw(rt, "videos") {
 		l, err := link.Parse([]string{fmt.Sprintf("https://www.tiktok.com/@some.one/video/73012345%011d", n), fmt.Sprintf("https://www.youtube.com/shorts/dQw4w9WgX%d0", n),
 			fmt.Sprintf("https://www.instagram.com/reel/C0aaaaaaa%02d/", n), fmt.Sprintf("https://www.facebook.com/reel/11392477642%05d", n)}[n%4])
 		if err != nil {
 			rt.Fatal(err)
 		}
-		v := store.ImportVideo{Link: l, Title: title.Draw(rt, "title")}
+		v := backfill.ImportVideo{Link: l, Title: title.Draw(rt, "title")}
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
-		// Accounts without a handle, as sources name them.
+		// For accounts without a handle, sources use the id instead.
 		if id := map[link.Platform]string{link.Facebook: "100064550044307", link.YouTube: "UCLqxVugv74EIW3VWh2NOa3Q"}[l.Platform]; id != "" && rapid.Bool().Draw(rt, "by id") {
 			v.Username, v.AccountID = "", id
 		}
 		days := rapid.SliceOfNDistinct(rapid.Int32Range(0, 720), 0, 30, rapid.ID).Draw(rt, "days ago")
 		slices.Sort(days)
-		for _, ago := range slices.Backward(days) {
-			at := store.InstantOf((today - store.Date(ago)).Time()).Add(time.Duration(rapid.Int64Range(0, 11*int64(time.Hour)).Draw(rt, "time")))
-			p := store.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
+		for _, daysAgo := range slices.Backward(days) {
+			at := store.InstantOf((today - store.Date(daysAgo)).Time()).Add(time.Duration(rapid.Int64Range(0, 11*int64(time.Hour)).Draw(rt, "time")))
+			p := backfill.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
 				Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
-			if p.Counts != (store.Counts{}) { // without any count it is no point
+			if p.Counts != (store.Counts{}) { // a point needs at least one count
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date, which is told later, may be a day after the first point.
+		// The upload date becomes known later, and may be a day after the first point.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -111,53 +114,53 @@ func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
 	return out
 }
 
-func TestExport_comesBackByImport(t *testing.T) {
+func TestExport_canBeImportedUnchanged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		today := store.DateOf(db.Clock.Now())
 		rapid.Check(t, func(rt *rapid.T) {
 			from, to := newOrg(t, db), newOrg(t, db)
 			videos := drawVideos(rt, today)
-			brought := slices.Clone(videos)
-			for n := range brought {
-				brought[n].UploadedAt = nil
+			imported := slices.Clone(videos)
+			for n := range imported {
+				imported[n].UploadedAt = nil
 			}
-			_, err := from.Import(t.Context(), brought, false)
+			_, err := backfill.Import(t.Context(), from, imported, false)
 			require.NoError(rt, err)
-			for n := range brought {
-				brought[n].UploadedAt, brought[n].Points = videos[n].UploadedAt, nil
+			for n := range imported {
+				imported[n].UploadedAt, imported[n].Points = videos[n].UploadedAt, nil
 			}
-			_, err = from.Import(t.Context(), brought, false)
+			_, err = backfill.Import(t.Context(), from, imported, false)
 			require.NoError(rt, err)
 			f := rapid.SampledFrom([]transfer.Format{transfer.CSV, transfer.JSONLines}).Draw(rt, "format")
 			q := store.ExportQuery{Interpolated: rapid.Bool().Draw(rt, "interpolated")}
-			out := exported(t, from, f, q)
-			sum, err := importing(t, db, to, out)
+			out := exportText(t, from, f, q)
+			summary, err := runImport(t, db, to, out)
 			require.NoError(rt, err, out)
 			points := int64(0)
 			for _, v := range videos {
 				points += int64(len(v.Points))
 			}
-			require.LessOrEqual(rt, sum.Added+sum.Folded, points)
-			require.Zero(rt, sum.Unnamed+sum.Uncounted)
-			require.Equal(rt, int64(strings.Count(out, "true,")+strings.Count(out, `"interpolated":true`)) > 0, sum.Interpolated > 0)
-			require.Equal(rt, sortedLines(out), sortedLines(exported(t, to, f, q)))
+			require.LessOrEqual(rt, summary.Added+summary.Folded, points)
+			require.Zero(rt, summary.InvalidUsernames+summary.WithoutCounts)
+			require.Equal(rt, int64(strings.Count(out, "true,")+strings.Count(out, `"interpolated":true`)) > 0, summary.Interpolated > 0)
+			require.Equal(rt, sortedLines(out), sortedLines(exportText(t, to, f, q)))
 		})
 	})
 }
 
-// A day without any count is no point: another tracker's fetch failed then, so that its neighbours go on being known.
-func TestImport_takesNoPointFromARowWithoutCounts(t *testing.T) {
+// A row with a date but no counts adds no point, so that the day can be interpolated. Other trackers write such rows after a failed fetch.
+func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
 		sunday := (today - 200).Week() + 6
 		text := fmt.Sprintf("link,date,views,likes,title\n%[1]s,%[2]s,10,,\n%[1]s,%[3]s,,,\n%[1]s,%[4]s,20,,\n%[1]s,%[5]s,,,Late\n%[1]s,%[6]s,30,,\n%[1]s,%[7]s,,,\n",
-			watch, sunday-1, sunday, today-4, today-3, today-2, today)
-		sum, err := importing(t, db, o, text+"https://youtu.be/dQw4w9WgXcA,"+today.String()+",,,Named\n")
+			videoURL, sunday-1, sunday, today-4, today-3, today-2, today)
+		summary, err := runImport(t, db, o, text+"https://youtu.be/dQw4w9WgXcA,"+today.String()+",,,Named\n")
 		require.NoError(t, err)
-		require.Equal(t, transfer.Summary{Rows: 7, Uncounted: 4, Videos: 2, New: 2, Added: 3}, sum)
-		points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, sunday-1, today)
+		require.Equal(t, transfer.Summary{Rows: 7, WithoutCounts: 4, Videos: 2, New: 2, Added: 3}, summary)
+		points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, sunday-1, today)
 		require.NoError(t, err)
 		views := map[store.Date]int64{}
 		for _, p := range points {
@@ -165,15 +168,15 @@ func TestImport_takesNoPointFromARowWithoutCounts(t *testing.T) {
 			views[p.Day] = *p.Views
 		}
 		require.EqualValues(t, 10, views[sunday-1])
-		require.EqualValues(t, 25, views[today-3], "between its neighbours")
-		v, err := o.Video(t.Context(), store.VideoRef{Link: watched(t)})
+		require.EqualValues(t, 25, views[today-3], "interpolated between the neighbouring days")
+		v, err := o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
 		require.NoError(t, err)
 		require.Equal(t, "Late", v.Title)
 		require.Equal(t, store.InstantOf((today - 2).Time()), *v.LatestUpdatedAt)
 	})
 }
 
-func TestExport_ofARangeOfDays(t *testing.T) {
+func TestExport_limitsDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, today := newOrg(t, db), newOrg(t, db), store.DateOf(db.Clock.Now())
@@ -185,10 +188,10 @@ func TestExport_ofARangeOfDays(t *testing.T) {
 		}{{monday, 10}, {monday + 7, 80}, {today - 1, 500}, {today, 600}} {
 			rows += fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,%d\n", p.day, p.views)
 		}
-		_, err := importing(t, db, o, rows)
+		_, err := runImport(t, db, o, rows)
 		require.NoError(t, err)
 		days := func(q store.ExportQuery) (found []string) {
-			for line := range strings.Lines(exported(t, o, transfer.CSV, q)) {
+			for line := range strings.Lines(exportText(t, o, transfer.CSV, q)) {
 				cells := strings.Split(line, ",")
 				found = append(found, cells[5]+" "+cells[7]+" "+cells[12])
 			}
@@ -201,28 +204,28 @@ func TestExport_ofARangeOfDays(t *testing.T) {
 		require.Equal(t, []string{row(monday+5, 60, true), row(monday+6, 70, true), row(monday+7, 80, false)},
 			days(store.ExportQuery{From: monday + 5, To: monday + 7, Interpolated: true}))
 		require.Equal(t, []string{row(today-1, 500, false)}, days(store.ExportQuery{From: today - 5, To: today - 1}))
-		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "a video without points is there")
-		require.Equal(t, 1, strings.Count(exported(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "another organisation has none of it")
+		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "a video without points is exported too")
+		require.Equal(t, 1, strings.Count(exportText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "another organisation has no videos")
 
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watched(t)}}, true)
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: videoLink(t)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, days(store.ExportQuery{}))
 		require.Len(t, days(store.ExportQuery{IncludeRemoved: true}), 4)
 	})
 }
 
-const watch = "https://youtu.be/dQw4w9WgXcQ"
+const videoURL = "https://youtu.be/dQw4w9WgXcQ"
 
-// watched is the video that watch means.
-func watched(t *testing.T) link.Link {
+// videoLink returns the parsed videoURL.
+func videoLink(t *testing.T) link.Link {
 	t.Helper()
-	l, err := link.Parse(watch)
+	l, err := link.Parse(videoURL)
 	require.NoError(t, err)
 	return l
 }
 
-// More videos than are read at once come in one order, each once.
-func TestExport_walksAllVideos(t *testing.T) {
+// Each video is exported once, and the order is the same in each export.
+func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrg(t, db)
@@ -231,20 +234,20 @@ func TestExport_walksAllVideos(t *testing.T) {
 		for n := range 450 {
 			fmt.Fprintf(&rows, "https://www.tiktok.com/@a/video/73012345%011d,%s,%d\n", n, store.DateOf(db.Clock.Now()), n)
 		}
-		sum, err := importing(t, db, o, rows.String())
+		summary, err := runImport(t, db, o, rows.String())
 		require.NoError(t, err)
-		require.EqualValues(t, 450, sum.Added)
-		out := exported(t, o, transfer.JSONLines, store.ExportQuery{})
+		require.EqualValues(t, 450, summary.Added)
+		out := exportText(t, o, transfer.JSONLines, store.ExportQuery{})
 		require.Len(t, slices.Compact(sortedLines(out)), 450)
-		require.Equal(t, out, exported(t, o, transfer.JSONLines, store.ExportQuery{}))
+		require.Equal(t, out, exportText(t, o, transfer.JSONLines, store.ExportQuery{}))
 		page, err := o.Export(t.Context(), store.ExportQuery{Limit: 10, After: uuid.Max})
 		require.NoError(t, err)
 		require.Empty(t, page)
 	})
 }
 
-// A file of many rows of one video, in any order and with every day twice, is one history.
-func TestImport_sortsAndFolds(t *testing.T) {
+// A file may have a video's rows in any order, with several rows a day and with different links.
+func TestImport_sortsRowsAndMergesDays(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
@@ -252,41 +255,41 @@ func TestImport_sortsAndFolds(t *testing.T) {
 	for n := range 700 {
 		day := today - store.Date(n)
 		rows = append(rows, fmt.Sprintf(`{"url":"https://youtu.be/dQw4w9WgXcQ","measured_at":"%sT08:00:00Z","views":%d,"likes":7}`, day, 1000-n),
-			fmt.Sprintf(`{"url":"https://www.youtube.com/watch?v=dQw4w9WgXcQ","measured_at":"%sT09:30:00+01:00","views":%d}`, day, 1001-n))
+			fmt.Sprintf(`{"url":"https://www.youtube.com/videoURL?v=dQw4w9WgXcQ","measured_at":"%sT09:30:00+01:00","views":%d}`, day, 1001-n))
 	}
 	slices.Sort(rows[100:])
-	sum, err := importing(t, db, o, "["+strings.Join(rows, ",\n")+"]\n")
+	summary, err := runImport(t, db, o, "["+strings.Join(rows, ",\n")+"]\n")
 	require.NoError(t, err)
-	require.EqualValues(t, 1400, sum.Rows)
-	require.EqualValues(t, 1, sum.Videos)
-	require.EqualValues(t, 700, sum.Added+sum.Folded)
-	points, err := o.History(t.Context(), store.VideoRef{Link: watched(t)}, today-699, today)
+	require.EqualValues(t, 1400, summary.Rows)
+	require.EqualValues(t, 1, summary.Videos)
+	require.EqualValues(t, 700, summary.Added+summary.Folded)
+	points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, today-699, today)
 	require.NoError(t, err)
-	require.InDelta(t, 697, len(points), 3, "back to the first point that stands for a week")
+	require.InDelta(t, 697, len(points), 3, "older points are reduced to one a week")
 	for _, p := range points[:90] {
-		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "the later one of the day")
-		require.EqualValues(t, 7, *p.Likes, "where the later one is silent, the earlier one")
+		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "the later row of the day counts")
+		require.EqualValues(t, 7, *p.Likes, "a count that the later row does not have is kept")
 	}
 }
 
-// failing breaks off in the middle.
-type failing struct{ r io.Reader }
+// failingReader returns an error instead of io.EOF.
+type failingReader struct{ r io.Reader }
 
-func (f failing) Read(p []byte) (int, error) {
+func (f failingReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p[:min(len(p), 100)])
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the disk is gone")
+		err = errors.New("test read error")
 	}
 	return n, err
 }
 
-func TestImport_tellsOfAFileThatCannotBeRead(t *testing.T) {
+func TestImport_reportsReadErrors(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o := newOrg(t, db)
 	for _, text := range []string{"link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,5\n", `{"link":"https://youtu.be/dQw4w9WgXcQ"}` + "\n", "["} {
-		_, err := importing(t, db, o, "", func(i *transfer.Import) { i.In = failing{strings.NewReader(text)} })
-		require.ErrorContains(t, err, "the disk is gone")
+		_, err := runImport(t, db, o, "", func(i *transfer.Import) { i.In = failingReader{strings.NewReader(text)} })
+		require.ErrorContains(t, err, "test read error")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -11,17 +11,18 @@ import (
 	"unicode/utf8"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// record is a row that was understood: a video, and what was measured of it at a time.
+// record is a valid row: a video and, if the row has counts, the counts at a time.
 type record struct {
 	Line     int
 	Platform link.Platform
 	ID       string
 	Handle   string `json:",omitempty"`
 	Link     string // canonical
-	Measured bool   `json:",omitempty"` // false for a row that only names a video, as one without any count does
+	Measured bool   `json:",omitempty"` // whether the row has counts
 	At       store.Instant
 	Counts   store.Counts
 	Title    string `json:",omitempty"`
@@ -29,30 +30,30 @@ type record struct {
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
 
-	uncounted bool // it has a day, but no count
-	unnamed   bool // its username is none, and was left out
+	withoutCounts   bool // the row has a date but no counts
+	invalidUsername bool // the username was not valid and was dropped
 }
 
-// account is how a row names the author: by a folded username, or by the platform's own id.
+// account identifies the author of a video: by username in lower case, or by the platform's id of the account.
 type account struct {
 	Username  string `json:",omitempty"`
 	AccountID string `json:",omitempty"`
 }
 
-// values are the cells of a row by their meaning; "" where there is nothing.
+// values are the cells of a row by field. The value of a missing column is "".
 type values [fieldCount]string
 
-// errInterpolated leaves a row out that nobody measured.
+// errInterpolated reports that a row must be skipped because its counts are interpolated.
 var errInterpolated = errors.New("interpolated")
 
-// rows turns values into records.
-type rows struct {
+// rowParser converts values to records.
+type rowParser struct {
 	now     store.Instant
 	resolve func(context.Context, link.Link) (link.Link, error)
 }
 
-// record reads a row. Every error is about the row alone and says what is allowed.
-func (r rows) record(ctx context.Context, line int, v *values) (record, error) {
+// parse converts the values of a row to a record. Except for errors of resolve, an error describes what is wrong with the row.
+func (p rowParser) parse(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
 		if !utf8.ValidString(text) {
@@ -70,94 +71,94 @@ func (r rows) record(ctx context.Context, line int, v *values) (record, error) {
 		return out, errInterpolated
 	case "", "false", "0", "no":
 	default:
-		return out, fmt.Errorf("interpolated is %q; it must be true, false or empty", cut(v[fieldInterpolated]))
+		return out, fmt.Errorf("interpolated is %q; it must be true, false or empty", truncate(v[fieldInterpolated]))
 	}
-	if err := r.video(ctx, v, &out); err != nil {
+	if err := p.parseVideo(ctx, v, &out); err != nil {
 		return out, err
 	}
-	counted := false
+	hasCounts := false
 	for f, to := range map[field]**int64{fieldViews: &out.Counts.Views, fieldLikes: &out.Counts.Likes, fieldComments: &out.Counts.Comments,
 		fieldShares: &out.Counts.Shares, fieldBookmarks: &out.Counts.Bookmarks} {
-		n, err := count(v[f])
+		n, err := parseCount(v[f])
 		if err != nil {
 			return out, fmt.Errorf("%s is %w", f, err)
 		}
-		*to, counted = n, counted || n != nil
+		*to, hasCounts = n, hasCounts || n != nil
 	}
 	if v[fieldDate] == "" && v[fieldTime] == "" {
-		if counted {
-			return out, errors.New("there are counts, but neither date nor time: a count without its day means nothing")
+		if hasCounts {
+			return out, errors.New("the row has counts but neither date nor time")
 		}
 		return out, nil
 	}
-	out.Measured, out.uncounted = counted, !counted
-	return out, r.when(v, &out)
+	out.Measured, out.withoutCounts = hasCounts, !hasCounts
+	return out, p.parseTime(v, &out)
 }
 
-// when reads date and time. A date alone is the beginning of its day, so that what is fetched later on it counts as later.
-func (r rows) when(v *values, out *record) error {
-	at, err := instant(v[fieldDate])
+// parseTime parses date and time. A date without a time means the beginning of the day, so that every fetch of that day is later.
+func (p rowParser) parseTime(v *values, out *record) error {
+	at, err := parseInstant(v[fieldDate])
 	if v[fieldTime] != "" {
 		var date = at
 		if v[fieldDate] != "" && err != nil {
 			return fmt.Errorf("date is %w", err)
 		}
-		if at, err = instant(v[fieldTime]); err != nil {
+		if at, err = parseInstant(v[fieldTime]); err != nil {
 			return fmt.Errorf("time is %w", err)
 		}
 		if v[fieldDate] != "" && date.Day() != at.Day() {
-			return fmt.Errorf("date is %s, but time is on %s, UTC", date.Day(), at.Day())
+			return fmt.Errorf("date is %s, but time is on %s in UTC", date.Day(), at.Day())
 		}
 	} else if err != nil {
 		return fmt.Errorf("date is %w", err)
 	}
-	if at > r.now {
-		return fmt.Errorf("it was measured at %s, which is in the future", at.Time().Format(time.RFC3339))
+	if at > p.now {
+		return fmt.Errorf("the counts are of %s, which is in the future", at.Time().Format(time.RFC3339))
 	}
-	if out.Uploaded != nil && at.Day() < *out.Uploaded-store.UploadMargin {
-		return fmt.Errorf("it was measured on %s, before the video was uploaded on %s", at.Day(), *out.Uploaded)
+	if out.Uploaded != nil && at.Day() < *out.Uploaded-backfill.UploadMargin {
+		return fmt.Errorf("the counts are of %s, before the video was uploaded on %s", at.Day(), *out.Uploaded)
 	}
 	out.At = at
 	return nil
 }
 
-// video reads what a row says of the video itself.
-func (r rows) video(ctx context.Context, v *values, out *record) error {
+// parseVideo parses the fields that describe the video.
+func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error {
 	if v[fieldLink] == "" {
-		return errors.New("there is no link")
+		return errors.New("the row has no link")
 	}
 	l, err := link.Parse(v[fieldLink])
 	if err == nil && l.Kind == link.Short {
-		l, err = r.resolve(ctx, l)
+		l, err = p.resolve(ctx, l)
 	}
 	if err != nil {
-		return fmt.Errorf("link %q: %w", cut(v[fieldLink]), err)
+		return fmt.Errorf("link %q: %w", truncate(v[fieldLink]), err)
 	}
 	if l.Kind != link.Video {
-		return fmt.Errorf("link %q is that of an account; a video's is wanted", cut(v[fieldLink]))
+		return fmt.Errorf("link %q is the link of an account; it must be the link of a video", truncate(v[fieldLink]))
 	}
 	out.Platform, out.ID, out.Handle, out.Link = l.Platform, l.ID, l.Handle, l.Canonical
 	out.account = accountOf(l.Platform, v[fieldUsername])
-	out.unnamed = out.account == account{} && v[fieldUsername] != ""
+	out.invalidUsername = out.account == account{} && v[fieldUsername] != ""
 	out.Title = v[fieldTitle]
 	if text := v[fieldUploadedAt]; text != "" {
-		at, err := instant(text)
+		at, err := parseInstant(text)
 		if err != nil {
 			return fmt.Errorf("uploaded_at is %w", err)
 		}
-		if at > r.now {
+		if at > p.now {
 			return fmt.Errorf("uploaded_at is %s, which is in the future", at.Day())
 		}
 		day := at.Day()
 		out.Uploaded = &day
 	}
-	out.Length, err = length(v[fieldVideoLength])
+	out.Length, err = parseLength(v[fieldVideoLength])
 	return err
 }
 
-// accountOf reads a username: one of the form that the platform's handles have, or the account's own id where sources give
-// that for want of a handle, Facebook's digits and YouTube's UC…, in which case matters. Of anything else nothing is taken: the
-// numbers are right without, and the next fetch names the author.
+// accountOf parses a username. The text may be a valid handle or, for Facebook and YouTube, an account id, which sources use for accounts
+// without a handle. YouTube ids are case-sensitive. For any other text, such as a display name, accountOf returns the zero account: the
+// counts are still imported, and the next fetch sets the author.
 func accountOf(p link.Platform, text string) account {
 	if p == link.Facebook || p == link.YouTube {
 		if l, err := link.Parse(link.AccountIDURL(p, text)); err == nil && l.Kind == link.Account && l.ID == text {
@@ -172,51 +173,52 @@ func accountOf(p link.Platform, text string) account {
 	return account{Username: folded}
 }
 
-// mostCounted is beyond what anything on the platforms has been seen or liked.
-const mostCounted = 1_000_000_000_000
+// maxCount is the largest count that is accepted. No real count is nearly as large.
+const maxCount = 1_000_000_000_000
 
-// count reads a whole number; nothing is nil. ".0" is allowed, which is how some programs write a column of whole numbers
-// where one is missing; separators are not, since what they separate differs by country.
-func count(text string) (*int64, error) {
+// parseCount parses a count. An empty text gives nil. A suffix ".0" is allowed, because some programs write whole numbers that way if a
+// column has missing values. Thousands separators are not allowed, because their meaning depends on the country.
+func parseCount(text string) (*int64, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // nothing is known, which is no error
+		return nil, nil //nolint:nilnil // nil means an unknown count
 	}
 	digits := strings.TrimSuffix(text, ".0")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	switch {
 	case err == nil && digits[0] == '-', errors.Is(err, strconv.ErrRange) && digits[0] == '-':
-		return nil, fmt.Errorf("%q; a count is not negative", cut(text))
-	case errors.Is(err, strconv.ErrRange), err == nil && n > mostCounted:
-		return nil, fmt.Errorf("%q; a count is at most %d", cut(text), int64(mostCounted))
+		return nil, fmt.Errorf("%q; it must not be negative", truncate(text))
+	case errors.Is(err, strconv.ErrRange), err == nil && n > maxCount:
+		return nil, fmt.Errorf("%q; it must be at most %d", truncate(text), int64(maxCount))
 	case err != nil || digits[0] == '+':
-		return nil, fmt.Errorf("%q; a count is a whole number in digits alone, like 1234567, or empty where it is not known", cut(text))
+		return nil, fmt.Errorf("%q; it must be a whole number of digits only, like 1234567, or empty if it is unknown", truncate(text))
 	}
 	return &n, nil
 }
 
-// length reads seconds.
-func length(text string) (*string, error) {
+// parseLength parses a video's length in seconds. An empty text gives nil.
+func parseLength(text string) (*string, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // nothing is known, which is no error
+		return nil, nil //nolint:nilnil // nil means an unknown length
 	}
-	const longest = 1_000_000
+	const maxSeconds = 1_000_000
 	s, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(s) || s < 0 || s > longest {
-		return nil, fmt.Errorf("video_length is %q; it must be seconds, from 0 to %d", cut(text), longest)
+	if err != nil || math.IsNaN(s) || s < 0 || s > maxSeconds {
+		return nil, fmt.Errorf("video_length is %q; it must be a number of seconds from 0 to %d", truncate(text), maxSeconds)
 	}
 	out := strconv.FormatFloat(s, 'f', -1, 64)
 	return &out, nil
 }
 
-// The forms of a time; one without a zone is UTC.
-var timeForms = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 Z07:00",
+// timeFormats are the accepted formats. A time without a zone is in UTC.
+var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 Z07:00",
 	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04"}
 
-func instant(text string) (store.Instant, error) {
-	for _, form := range timeForms {
-		if t, err := time.Parse(form, text); err == nil && t.Year() > 1970 {
+// parseInstant parses a date or a time.
+func parseInstant(text string) (store.Instant, error) {
+	for _, format := range timeFormats {
+		if t, err := time.Parse(format, text); err == nil && t.Year() > 1970 {
 			return store.InstantOf(t), nil
 		}
 	}
-	return 0, fmt.Errorf("%q; it must be like 2026-01-31 or 2026-01-31T12:00:00Z", cut(text))
+	return 0, fmt.Errorf("%q; it must be like 2026-01-31 or 2026-01-31T12:00:00Z", truncate(text))
 }

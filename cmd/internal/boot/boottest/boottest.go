@@ -1,4 +1,4 @@
-// Package boottest runs programs in tests: in the test's own process, or as a process of their own.
+// Package boottest runs programs inside the test's process. Run runs a program to its end. Start runs it in the background.
 package boottest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// Output collects what a program writes and lets a test wait for a line of it.
+// Output collects the output of a program. A test can wait for a line with Await.
 type Output struct {
 	mu      sync.Mutex
 	text    strings.Builder
@@ -28,19 +28,20 @@ func NewOutput() *Output { return &Output{changed: make(chan struct{})} }
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wake()
+	o.notify()
 	return o.text.Write(p)
 }
 
-// End says that nothing more will come, so that nobody waits for it.
+// End marks the output as complete, so that Await fails instead of waiting for its timeout.
 func (o *Output) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
-	o.wake()
+	o.notify()
 }
 
-func (o *Output) wake() {
+// notify wakes up the goroutines in Await. The caller holds mu.
+func (o *Output) notify() {
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -51,40 +52,40 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Await returns the first whole line that holds all the parts, once it is there. It fails the test when the output ends
-// or the time is up without it.
-func (o *Output) Await(t testing.TB, within time.Duration, parts ...string) string {
+// Await waits for a complete line that contains all substrings and returns the first such line. If the output ends before, or after
+// timeout, Await fails the test.
+func (o *Output) Await(t testing.TB, timeout time.Duration, substrings ...string) string {
 	t.Helper()
-	timeout := time.NewTimer(within)
-	defer timeout.Stop()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	for {
 		o.mu.Lock()
 		text, changed, ended := o.text.String(), o.changed, o.ended
 		o.mu.Unlock()
 		for line := range strings.Lines(text) {
-			if strings.HasSuffix(line, "\n") && holdsAll(line, parts) {
+			if strings.HasSuffix(line, "\n") && containsAll(line, substrings) {
 				return strings.TrimSuffix(line, "\n")
 			}
 		}
-		require.False(t, ended, "the program ended without a line with %q:\n%s", parts, text)
+		require.False(t, ended, "the program ended without a line with %q:\n%s", substrings, text)
 		select {
 		case <-changed:
-		case <-timeout.C:
-			require.Fail(t, "no such line in time", "waited %s for a line with %q:\n%s", within, parts, text)
+		case <-timer.C:
+			require.Fail(t, "timed out waiting for a line", "waited %s for a line with %q:\n%s", timeout, substrings, text)
 		}
 	}
 }
 
-func holdsAll(line string, parts []string) bool {
-	for _, p := range parts {
-		if !strings.Contains(line, p) {
+func containsAll(line string, substrings []string) bool {
+	for _, s := range substrings {
+		if !strings.Contains(line, s) {
 			return false
 		}
 	}
 	return true
 }
 
-// Program is a program in this process.
+// Program is a program that runs in the test's process.
 type Program struct {
 	Stdout, Stderr *Output
 	stop           context.CancelFunc
@@ -92,14 +93,14 @@ type Program struct {
 	status         int
 }
 
-// Start runs a program with the arguments and nothing but env as its environment. It is stopped when the test ends.
+// Start runs a program in the background, with env as its whole environment. The program is stopped when the test ends.
 func Start(t testing.TB, run func(context.Context, boot.Process) error, stdin io.Reader, env map[string]string, args ...string) *Program {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	p := &Program{Stdout: NewOutput(), Stderr: NewOutput(), stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		p.status = boot.Status(ctx, boot.Process{Name: "program", Args: args, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
+		p.status = boot.Run(ctx, boot.Process{Name: "program", Args: args, Stdin: stdin, Stdout: p.Stdout, Stderr: p.Stderr,
 			Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run)
 		p.Stdout.End()
 		p.Stderr.End()
@@ -108,20 +109,20 @@ func Start(t testing.TB, run func(context.Context, boot.Process) error, stdin io
 	return p
 }
 
-// Stop tells the program to stop and returns its exit status.
+// Stop cancels the program's context, waits for the program to end and returns its exit status.
 func (p *Program) Stop() int {
 	p.stop()
 	<-p.done
 	return p.status
 }
 
-// Wait returns the program's exit status once it has ended by itself.
+// Wait waits for the program to end and returns its exit status.
 func (p *Program) Wait() int {
 	<-p.done
 	return p.status
 }
 
-// Run runs a program to its end.
+// Run runs a program to its end and returns its exit status and output.
 func Run(t testing.TB, run func(context.Context, boot.Process) error, stdin io.Reader, env map[string]string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	p := Start(t, run, stdin, env, args...)

@@ -1,0 +1,73 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// Database is the settings of the database.
+type Database struct {
+	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
+	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"How many collections an organisation may have, 1 or more."`
+	// StoreTimeout is store.Options.Timeout. Servers and collectors set it. The operator's commands leave it at 0, which means no limit.
+	StoreTimeout time.Duration `kong:"-"`
+}
+
+// Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so only MigrateAny
+// migrates it. Otherwise the operator runs `reeltally migrate`.
+type Migration int
+
+const (
+	// CreateSQLite creates the schema in a new SQLite file.
+	CreateSQLite Migration = iota
+	// MigrateSQLite also updates the schema of an older SQLite file.
+	MigrateSQLite
+	// MigrateAny also creates or updates the schema of a PostgreSQL database.
+	MigrateAny
+	// SkipSchemaCheck neither checks nor changes the schema.
+	SkipSchemaCheck
+)
+
+// Open opens the database and migrates it as m allows. If the schema is then not the one this program needs, Open returns a
+// *store.SchemaError, except with SkipSchemaCheck.
+func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
+	if d.MaxCollections < 0 {
+		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
+	}
+	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
+		MaxCollections: d.MaxCollections})
+	if err != nil {
+		return nil, err
+	}
+	if m == SkipSchemaCheck {
+		return st, nil
+	}
+	if err := prepareSchema(ctx, st, logger, m); err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return st, nil
+}
+
+// prepareSchema checks the schema and migrates it if m allows that.
+func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
+	err := st.CheckSchema(ctx)
+	var schema *store.SchemaError
+	switch {
+	case !errors.As(err, &schema), schema.Have > schema.Want, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
+		return err
+	}
+	applied, err := st.Migrate(ctx)
+	if err != nil {
+		// Another process may have migrated the database at the same time. In that case the schema is correct now.
+		if st.CheckSchema(ctx) == nil {
+			return nil
+		}
+		return err
+	}
+	logger.InfoContext(ctx, "schema migrated", "applied", applied)
+	return nil
+}

@@ -1,0 +1,45 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Service is a part of a program that runs concurrently with others. Run returns nil when its context ends. If Run returns earlier,
+// the whole program stops.
+type Service struct {
+	Name string
+	Run  func(context.Context) error
+}
+
+// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, in reverse order. List a
+// service before the services that use it. RunAll returns the errors of all services, joined.
+func RunAll(ctx context.Context, services ...Service) error {
+	type running struct {
+		stop func()
+		done chan error
+	}
+	// The services' contexts do not end with ctx, so that the services can be stopped in order.
+	base := context.WithoutCancel(ctx)
+	ended := make(chan struct{}, len(services))
+	started := make([]running, len(services))
+	for i, s := range services {
+		serviceCtx, stop := context.WithCancel(base)
+		started[i] = running{stop, make(chan error, 1)}
+		go func() {
+			started[i].done <- s.Run(serviceCtx)
+			ended <- struct{}{}
+		}()
+	}
+	select {
+	case <-ctx.Done():
+	case <-ended:
+	}
+	var errs []error
+	for _, s := range slices.Backward(started) {
+		s.stop()
+		errs = append(errs, <-s.done)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,63 @@
+package transfer
+
+import "strings"
+
+// formulaSigns are the characters with which a formula may begin. A spreadsheet evaluates a cell that begins with one.
+const formulaSigns = "=+-@＝＋－＠"
+
+// formulaSignsAtStart also has the white space that a spreadsheet may remove from the beginning of a text.
+const formulaSignsAtStart = formulaSigns + "\t\r\n"
+
+// cellSeparators start a new cell in a spreadsheet that splits lines at semicolons or tabs. Such a spreadsheet ignores the quotes
+// around the text, because its cell does not begin with a quote.
+const cellSeparators = ";\t\r\n"
+
+// cellQuotes are the quotes that a spreadsheet may remove before a formula.
+const cellQuotes = `'"`
+
+// escapeFormulas makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
+// separator, so that the formula is shown as text. unescapeFormulas returns the original text, even if the original has apostrophes.
+func escapeFormulas(text string) string {
+	return eachCell(text, func(cell string, isFormula bool) string {
+		if isFormula {
+			return "'" + cell
+		}
+		return cell
+	})
+}
+
+// unescapeFormulas reverses escapeFormulas.
+func unescapeFormulas(text string) string {
+	return eachCell(text, func(cell string, isFormula bool) string {
+		if isFormula {
+			return strings.TrimPrefix(cell, "'")
+		}
+		return cell
+	})
+}
+
+// eachCell splits a text into the parts that a spreadsheet may treat as cells, calls change for each part and joins the results. The
+// arguments of change are the part, including its final separator, and whether the part begins with a formula, apart from quotes.
+func eachCell(text string, change func(cell string, isFormula bool) string) string {
+	var out strings.Builder
+	signs := formulaSignsAtStart
+	for text != "" {
+		end := strings.IndexAny(text, cellSeparators) + 1
+		if end == 0 {
+			end = len(text)
+		}
+		rest := strings.TrimLeft(text[:end], cellQuotes)
+		out.WriteString(change(text[:end], rest != "" && strings.ContainsAny(signs, firstRune(rest))))
+		text, signs = text[end:], formulaSigns
+	}
+	return out.String()
+}
+
+func firstRune(s string) string {
+	for i := range s {
+		if i > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// probeFinding converts the result of a probe, a fetch of a video that does not exist, to a finding.
+func probeFinding(p collector.Probe) finding {
+	const accepted = "reachable, the credential is accepted"
+	check := "source " + p.Source
+	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)
+	if !p.RetryAt.IsZero() {
+		found += ", until " + formatTime(p.RetryAt)
+	}
+	switch p.Class {
+	case collector.OK, collector.Gone, collector.Missing, collector.Taken, collector.Unconfirmed, collector.Private, collector.Restricted:
+		return finding{check, stateOK, accepted, ""}
+	case collector.QuotaSpent, collector.RateLimited:
+		return finding{check, stateWarning, found, "Wait, or buy a larger quota."}
+	case collector.Unsupported:
+		switch {
+		case !p.Asked:
+			return finding{check, stateWarning, found, "The credential could not be checked."}
+		case p.Own:
+			return finding{check, stateOK, accepted + " for your own account or pages", ""}
+		}
+		return finding{check, stateWarning, "reachable, but refuses videos of other accounts: " + found,
+			"The credential may lack a permission. Without it, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, and the check uses them."}
+	case collector.AuthFailed:
+		return finding{check, stateBroken, found, "The credential is wrong, expired, or has no access to this API: see docs/sources.md."}
+	case collector.Temporary, collector.BadRequest:
+	}
+	if p.Asked {
+		return finding{check, stateWarning, found, "Run this command again later. If the finding stays, the source has changed its responses, and ReelTally cannot read them."}
+	}
+	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
+}
+
+// minShare is the denominator of the share of a platform's targets from which a problem is reported: one tenth. Problems of fewer
+// targets are normal.
+const minShare = 10
+
+// checkNumbers reports platforms with many missing or old numbers, and platforms without any recent numbers.
+func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
+	var out []finding
+	for _, p := range platforms {
+		check := "numbers of " + p.Platform
+		existing := p.Targets - p.Gone
+		var problems []string
+		addProblem := func(n, of int64, text string) bool {
+			if n == 0 || n*minShare < of {
+				return false
+			}
+			problems = append(problems, fmt.Sprintf("%d %s", n, text))
+			return true
+		}
+		failing := addProblem(p.Parked, existing, "are parked (they failed often and are fetched once a week)")
+		failing = addProblem(p.Failing, existing, "failed at the last fetch") || failing
+		addProblem(p.NeverFetched, p.Targets, "were requested more than 36h ago and never fetched")
+		addProblem(p.Stale, existing, "have numbers older than 48h")
+		if len(problems) == 0 {
+			out = append(out, finding{check, stateOK, fmt.Sprintf("%d of %d targets fetched within 36h", p.Fresh, existing), ""})
+			continue
+		}
+		f := finding{check, stateWarning, fmt.Sprintf("of %d targets, %s", p.Targets, strings.Join(problems, "; ")),
+			"See the source's check above and reeltally status: a collector, a source or budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
+		if p.Fresh == 0 {
+			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
+		}
+		if failing {
+			f.Advice = "See the source's check above and docs/sources.md: the credential may lack a permission, or no source supports such links. Parked targets are fetched once a week, and at once after a refresh."
+			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
+			if err != nil {
+				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
+			}
+			if reason != "" {
+				f.Found += "; an example: " + reason
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
