@@ -64,7 +64,7 @@ func TestDocs_executesRequests(t *testing.T) {
 	require.Contains(t, samples, `curl -sS "$REELTALLY_URL/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `os.environ["REELTALLY_URL"] + "/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `await fetch(process.env.REELTALLY_URL + "/videos?order_by=latest_views&limit=10"`)
-	b.picture("docs-samples")
+	b.screenshot("docs-samples")
 	var requested, status, response string
 	b.do(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
