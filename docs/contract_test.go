@@ -28,7 +28,7 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	for _, f := range all {
 		exists[f.name] = true
 	}
-	for _, page := range documents(t) {
+	for _, page := range append(documents(t), "../CONTRIBUTING.md") {
 		for _, m := range testName.FindAllStringSubmatch(read(t, page), -1) {
 			require.True(t, exists[m[1]], "docs/%s names %s, which is not a test", page, m[1])
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,7 +123,7 @@ func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 	}
 }
 
-// repositoryPath is a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
+// repositoryPath matches the path of a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 
 func TestDocuments_nameFilesThatExist(t *testing.T) {
@@ -138,5 +139,17 @@ func TestDocuments_nameFilesThatExist(t *testing.T) {
 			_, err := os.Stat(filepath.Join("..", m[1]))
 			require.NoError(t, err, "docs/%s names %s", page, m[1])
 		}
+	}
+}
+
+// runPattern matches the pattern of a -run flag in a recipe of the Makefile.
+var runPattern = regexp.MustCompile(`(?m)^\t.* -run '?(\^?Test\w*\$?)\$?`)
+
+func TestMakefile_runsTestsThatExist(t *testing.T) {
+	t.Parallel()
+	all, _ := tests()
+	for _, m := range runPattern.FindAllStringSubmatch(read(t, "../Makefile"), -1) {
+		pattern := regexp.MustCompile(m[1])
+		require.True(t, slices.ContainsFunc(all, func(f testFunc) bool { return pattern.MatchString(f.name) }), "the Makefile runs %s, which is not a test", m[1])
 	}
 }

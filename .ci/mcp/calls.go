@@ -7,7 +7,7 @@ type call struct {
 	saves     map[string]string // name → path in the structured content
 }
 
-// calls calls every tool, in an order in which earlier calls provide the values for later ones.
+// calls has at least one call of every tool, in an order in which earlier calls provide the values for later ones.
 var calls = []call{
 	{tool: "authenticate"},
 	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, saves: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},

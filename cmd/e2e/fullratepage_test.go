@@ -26,27 +26,27 @@ func (r *fullRateRun) page() string {
 
 `+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
 allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests of 500 new links, or of 500 links with 2 MiB
-together, by turns; pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new one.
-Meanwhile %d other organisations ask 60 times a second together: for one video, for 100 videos, and to track a video. In the first minute they are alone.
+together, in turn; pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new one.
+Meanwhile %d other organisations ask 60 times a second together: for one video, for 100 videos, and to track a video. In the first minute, only they call.
 
-Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. The organisation had %s videos before.
+Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. At the start, the organisation had %s videos.
 
 ![Memory of the server, size of the database, and latency of other organisations](full-rate.svg)
 
-| What | Seen |
+| What | Result |
 |---|---|
-| requests of the organisation | %s sent, %s left out because %d were under way |
+| requests of the organisation | %s sent, %s not sent because %d were already open |
 | processor time, mean over the run | server %.2f cores, PostgreSQL %.2f cores |
 | memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
 | database | %.0f MiB before, %.0f MiB at half time, %.0f MiB at the end: %.1f MiB a minute |
-| idempotency keys, a part of it | %.1f MiB at half time, %.1f MiB at the end: %.2f MiB a minute in the second half |
+| idempotency keys, included in it | %.1f MiB at half time, %.1f MiB at the end: %.2f MiB a minute in the second half |
 `, len(r.limits), minutes, thousands(allowed), honestOrganisations, thousands(r.videos), thousands(sent), thousands(skipped), maxInFlight,
 		r.server.Seconds()/r.length.Seconds(), r.database.Seconds()/r.length.Seconds(),
 		mebibytes(first.resident), mebibytes(r.most(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
 		mebibytes(first.database), mebibytes(half.database), mebibytes(last.database), mebibytes(last.database-first.database)/minutes,
 		mebibytes(half.keys), mebibytes(last.keys), mebibytes(last.keys-half.keys)/(minutes/2))
 	for kind := range honestKinds {
-		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms meanwhile |\n", honestKinds[kind],
+		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms in the first minute; p50 %.1f ms and p99 %.1f ms after it |\n", honestKinds[kind],
 			inMilliseconds(percentile(r.between(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.between(-r.alone, 0), kind, 99)),
 			inMilliseconds(percentile(r.between(0, r.length), kind, 50)), inMilliseconds(percentile(r.between(0, r.length), kind, 99)))
 	}
@@ -59,7 +59,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 // growth writes which tables of the database grew, and by how much.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
-## What grows
+## Growth of the tables
 
 | Table | Before, MiB | After, MiB | MiB a minute | GiB a day at this rate |
 |---|--:|--:|--:|--:|
@@ -100,7 +100,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
 
 // operations writes a table of the requests that were sent.
 func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
-	b.WriteString("\n## What was sent\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
+	b.WriteString("\n## Requests\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
 		all := make([]timing, len(o.duration))

@@ -26,23 +26,23 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 	fmt.Fprintf(&b, `# Hostile requests
 
 `+"`make hostile-requests`"+` writes this page. It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
-%s of processor time or %d MiB of memory. `+"`make test`"+` does the same with less data and one run of each.
+%s of processor time or %d MiB of memory. `+"`make check`"+` does the same with less data and one run of each.
 The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`"+`.
 
-## How it is measured
+## Method
 
 - The hostile organisation is premium. It has %s videos with %d days of history, %d collections that each contain every account, and ten
   collections, each below the one before, with 1,000 videos each. Rate limits are on.
-- Each run of a case has a server process of its own, which has answered a few honest requests. Each case runs %d times; the worst
+- Each run of a case starts a server process, which first answers a few ordinary requests. Each case runs %d times; the worst
   numbers count.
-- Server and PostgreSQL are the user and system time of their processes, from before the request until both are idle again. Work
-  that goes on after the caller has hung up is counted. PostgreSQL includes all of its processes. Nothing is subtracted.
-- Memory is the peak resident size of the server (VmHWM, set back through clear_refs) less what it held before. Memory that the Go
-  runtime held without using it counts as free before the request.
-- A case of several requests is held to the bounds as a whole.
-- Cases with * answer with up to 5,000 rows. They are measured and not held to the bounds.
-- Before is the same measurement of commit be8cd07: server and PostgreSQL in ms, and memory. It was measured once, on a busy machine,
-  where processor time is up to twice that of an idle one. Cells with ≈ multiply what one request cost. Empty cells were not measured then.
+- The columns Server and PostgreSQL show the user and system time of the processes, from before the request until both are idle again. Work
+  that continues after the caller has closed the connection is included. PostgreSQL includes all of its processes.
+- Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the size before the request. Memory that the Go
+  runtime had reserved but not used counts as free.
+- For a case of several requests, the limits apply to the sum.
+- Cases with * answer with up to 5,000 rows. They are measured, but the limits do not apply to them.
+- The column Before shows the same measurement for commit be8cd07: server and PostgreSQL in ms, and memory. It was made once, on a busy machine,
+  where processor times are up to twice as long. Values with ≈ are those of one request, multiplied. Empty cells were not measured.
 
 ## The requests
 
@@ -74,13 +74,13 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
-## Honest callers meanwhile
+## Other callers at the same time
 
 %d other organisations ask 20 times a second for one video, for a list of 100 videos, and to track a video: 60 requests a second. They are measured
-alone and while the hostile organisation sends the cases without *, one after the other, up to %d a second. There are %d windows of %s of each, by turns.
-Client, server and PostgreSQL share one machine.
+without and with the hostile organisation, which sends the cases without *, one after the other, up to %d a second. There are %d windows of %s of each, by turns.
+Clients, server and PostgreSQL share one machine.
 
-| Request | p50 alone, ms | p50 meanwhile, ms | p99 alone, ms | p99 meanwhile, ms |
+| Request | p50 without hostile requests, ms | p50 with hostile requests, ms | p99 without hostile requests, ms | p99 with hostile requests, ms |
 |---|--:|--:|--:|--:|
 `, honestOrganisations, time.Second/hostileInterval, size.windows, size.window)
 	for kind := -1; kind < len(honestKinds); kind++ {
@@ -107,7 +107,7 @@ Client, server and PostgreSQL share one machine.
 		}
 	}
 	fmt.Fprintf(&b, `
-The median p99 of the windows is %.1f ms alone and %.1f ms meanwhile: **%.2f times**. Of %s honest requests, those not answered with 200: %s.
+The median p99 of the windows is %.1f ms alone and %.1f ms meanwhile: **%.2f times**. Of %s ordinary requests, those not answered with 200: %s.
 The hostile organisation sent %s requests, of which %s were refused by a rate limit.
 `, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
 		thousands(len(honest.alone)+len(honest.during)), cmp.Or(counts(honest.failed), "none"), thousands(hostile), thousands(limited))

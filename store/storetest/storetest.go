@@ -39,7 +39,7 @@ var Engines = []string{"sqlite", "postgres"}
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("skipped by -short; make check runs this test")
+		t.Skip("skipped by -short; make check runs this test") //nolint:forbidigo // make check runs without -short and fails if a test is skipped
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // listVideos is the CSS selector of the section of the operation listVideos.
@@ -36,6 +37,7 @@ func (b *tab) execute(operation string) {
 
 func TestDocs_executesRequests(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 	i := start(t)
 	id := i.track(t, link)
@@ -57,6 +59,12 @@ func TestDocs_executesRequests(t *testing.T) {
 
 	b.authorise(i.token)
 	b.execute(listVideos)
+	var samples string
+	b.do(chromedp.Text(listVideos+".opblock-description", &samples), chromedp.ScrollIntoView(listVideos+".opblock-description"))
+	require.Contains(t, samples, `curl -sS "$REELTALLY_URL/videos?order_by=latest_views&limit=10"`)
+	require.Contains(t, samples, `os.environ["REELTALLY_URL"] + "/videos?order_by=latest_views&limit=10"`)
+	require.Contains(t, samples, `await fetch(process.env.REELTALLY_URL + "/videos?order_by=latest_views&limit=10"`)
+	b.screenshot("docs-samples")
 	var requested, status, response string
 	b.do(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
@@ -77,6 +85,7 @@ func TestDocs_executesRequests(t *testing.T) {
 
 func TestDocs_worksBehindProxy(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	i := start(t)
 	target, err := url.Parse(i.url)
 	require.NoError(t, err)
@@ -97,6 +106,7 @@ func TestDocs_worksBehindProxy(t *testing.T) {
 
 func TestDocs_showsSandboxNotice(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	i := start(t, func(o *server.Options) { o.Sandbox = true })
 	b := open(t)
 	var sandbox string
@@ -109,6 +119,7 @@ func TestDocs_showsSandboxNotice(t *testing.T) {
 
 func TestDocs_followsSystemColours(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	i := start(t)
 	b := open(t)
 	const background = `getComputedStyle(document.documentElement).backgroundColor`
