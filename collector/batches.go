@@ -6,11 +6,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // atOnce makes a call for each batch, several at a time. If a call panics, atOnce returns the panic as an error.
-func (c *Collector) atOnce(ctx context.Context, batches [][]store.Target, call func([]store.Target) error) error {
+func (c *Collector) atOnce(ctx context.Context, batches [][]queue.Target, call func([]queue.Target) error) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var errs []error
@@ -31,13 +31,13 @@ func (c *Collector) atOnce(ctx context.Context, batches [][]store.Target, call f
 
 // batches parts targets into calls. Targets of which a source takes as many at once go together, so that one that needs
 // a call of its own does not split up the others.
-func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
+func (c *Collector) batches(s Source, targets []queue.Target) [][]queue.Target {
 	type together struct {
 		size  int
 		group string
 	}
 	var order []together
-	parts := map[together][]store.Target{}
+	parts := map[together][]queue.Target{}
 	for _, t := range targets {
 		size, _ := s.Serves(ask(t, c.now()))
 		key := together{size: c.batchSize(s, t, size)}
@@ -49,7 +49,7 @@ func (c *Collector) batches(s Source, targets []store.Target) [][]store.Target {
 		}
 		parts[key] = append(parts[key], t)
 	}
-	var out [][]store.Target
+	var out [][]queue.Target
 	for _, key := range order {
 		out = slices.AppendSeq(out, slices.Chunk(parts[key], key.size))
 	}

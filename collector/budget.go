@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // way is a source that may be asked now.
@@ -30,7 +31,7 @@ func bucketKey(s Source, bucket string) string {
 
 // open returns the sources that may be asked now, in order.
 func (c *Collector) open(ctx context.Context) (ways, error) {
-	pauses, err := c.store.Pauses(ctx)
+	pauses, err := c.store.Queue.Pauses(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +172,10 @@ func (c *Collector) takeUnits(ctx context.Context, key, window string, units, li
 		units, least = limit, (limit+1)/2
 	}
 	for range 3 { // others take and give back meanwhile
-		if ok, err := c.store.ReserveQuota(ctx, key, window, units, limit); ok || err != nil {
+		if ok, err := c.store.Queue.ReserveQuota(ctx, key, window, units, limit); ok || err != nil {
 			return units, enough, err
 		}
-		used, err := c.store.QuotaUsed(ctx, key, window)
+		used, err := c.store.Queue.QuotaUsed(ctx, key, window)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -215,16 +216,16 @@ func (a *answer) putOff(later time.Time) {
 
 // pauseSpent pauses a budget of which nothing is left until its window ends, unless units came back meanwhile.
 func (c *Collector) pauseSpent(ctx context.Context, key, window string, limit int64, ends time.Time) error {
-	err := c.store.PauseSource(ctx, store.Pause{Source: key, Class: string(QuotaSpent),
+	err := c.store.Queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(QuotaSpent),
 		Detail: "our own count has reached the limit", BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err
 	}
 	// Who gives back first returns the units and then lifts the pause, so that one of the two sees the other.
-	if used, err := c.store.QuotaUsed(ctx, key, window); err != nil || used >= limit {
+	if used, err := c.store.Queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
 	}
-	return c.store.LiftPause(ctx, key)
+	return c.store.Queue.LiftPause(ctx, key)
 }
 
 // spend has a source asked, and gives back what it did not spend of its reservation, also when it failed.
@@ -250,9 +251,9 @@ func (c *Collector) giveBack(ctx context.Context, r reservation) error {
 		if p.key == "" || p.call.Units <= 0 {
 			continue
 		}
-		err := c.store.ReturnQuota(ctx, p.key, p.window, p.call.Units)
+		err := c.store.Queue.ReturnQuota(ctx, p.key, p.window, p.call.Units)
 		if err == nil && p.limited {
-			err = c.store.LiftPause(ctx, p.key)
+			err = c.store.Queue.LiftPause(ctx, p.key)
 		}
 		errs = append(errs, err)
 	}
@@ -264,7 +265,7 @@ func (c *Collector) giveBack(ctx context.Context, r reservation) error {
 func (c *Collector) forget(ctx context.Context, budget, window string) error {
 	last, _ := c.windows.Swap(budget, window)
 	if before, known := last.(string); known && before < window {
-		return c.store.ForgetQuota(ctx, budget, before)
+		return c.store.Queue.ForgetQuota(ctx, budget, before)
 	}
 	return nil
 }
@@ -291,7 +292,7 @@ func (c *Collector) answered(ctx context.Context, w way, r reservation, began ti
 		if bucket != "" && !slices.ContainsFunc(r.parts, func(p part) bool { return p.call.Bucket == bucket }) {
 			continue
 		}
-		resumed, err := c.store.ResumeSource(ctx, bucketKey(w.source, bucket), store.InstantOf(began))
+		resumed, err := c.store.Queue.ResumeSource(ctx, bucketKey(w.source, bucket), store.InstantOf(began))
 		if err != nil {
 			return err
 		}
@@ -304,16 +305,16 @@ func (c *Collector) answered(ctx context.Context, w way, r reservation, began ti
 
 // resume forgets that credentials were refused: a collector that starts may have been given others.
 func (c *Collector) resume(ctx context.Context) error {
-	pauses, err := c.store.Pauses(ctx)
+	pauses, err := c.store.Queue.Pauses(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range c.sources {
-		if err := c.store.ForgetRefusals(ctx, s.Name()); err != nil {
+		if err := c.store.Queue.ForgetRefusals(ctx, s.Name()); err != nil {
 			return err
 		}
 		if p, known := pauses[s.Name()]; known && p.Class == string(AuthFailed) {
-			if _, err := c.store.ResumeSource(ctx, s.Name(), p.BlockedUntil); err != nil {
+			if _, err := c.store.Queue.ResumeSource(ctx, s.Name(), p.BlockedUntil); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -68,7 +69,7 @@ func (b *budgeting) track(handle string) {
 	require.NoError(b, err)
 	l, err := link.Parse("https://www.tiktok.com/@" + handle)
 	require.NoError(b, err)
-	_, err = b.db.Org(o.ID).TrackAccounts(b.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	_, err = b.db.Org(o.ID).TrackAccounts(b.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(b, err)
 }
 
@@ -95,7 +96,7 @@ func (b *budgeting) use(units int64) {
 	require.True(b, ok)
 }
 
-func (b *budgeting) pauses() map[string]store.Pause {
+func (b *budgeting) pauses() map[string]queue.Pause {
 	b.Helper()
 	p, err := b.db.Pauses(b.Context())
 	require.NoError(b, err)
@@ -296,7 +297,7 @@ func TestPause_isNotEndedByAnAnswerFromBeforeIt(t *testing.T) {
 		b.track("mira.cooks")
 		now := func() store.Instant { return store.InstantOf(db.Clock.Now()) }
 		pause := func(d time.Duration) {
-			require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "spender", Class: string(RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
+			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
 		}
 		pause(-time.Minute)
 		b.spends = func(ctx context.Context, plan []Call) error {

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // How far turns have to be spaced out for a day's calls to fit the budgets: what the targets in the queue would cost is
@@ -70,7 +70,7 @@ func (c *Collector) replan(ctx context.Context) error {
 	supply := c.supply(now)
 	var stretches map[group]stretch
 	if len(supply) > 0 { // else nothing is limited
-		demand, err := c.store.Demand(ctx)
+		demand, err := c.store.Queue.Demand(ctx)
 		if err != nil {
 			return err
 		}
@@ -105,13 +105,13 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 // need is what a group asks for.
 type need struct {
 	group   group
-	targets []store.Demand
+	targets []queue.Demand
 	// counts and details are the ways to ask for one target, in the order in which they are tried: units by budget.
 	// Details are asked for once in detailsDays.
 	counts, details []map[string]float64
 }
 
-func (c *Collector) needs(demand []store.Demand, now time.Time) []need {
+func (c *Collector) needs(demand []queue.Demand, now time.Time) []need {
 	var needs []need
 	for _, d := range demand {
 		g := group{d.Platform, Kind(d.Kind)}

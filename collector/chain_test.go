@@ -22,7 +22,7 @@ import (
 func (w *world) display() collector.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}}), Tokens: w.db.Store, Now: w.db.Clock.Now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
 	return d
 }

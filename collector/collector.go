@@ -22,7 +22,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Options say what a collector works with.
@@ -67,12 +69,13 @@ const (
 
 // laneWeights say how often a lane is served first when all have something due. An empty lane gives way, so that nobody
 // waits for nothing, and nobody starves.
-var laneWeights = map[store.Lane]int{store.LaneInteractive: 50, store.LanePremium: 30, store.LaneBasic: 15, store.LaneFree: 5}
+var laneWeights = map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector is one process's collecting. Several may work on one database.
 type Collector struct {
 	id      uuid.UUID
 	store   *store.Store
+	writer  *ingest.Writer
 	sources []Source
 	windows sync.Map // the window of each budget that was last spent from
 	large   sync.Map // and the one in which it was last said that a call is too large
@@ -99,7 +102,7 @@ func New(o Options) (*Collector, error) {
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so that nothing could be collected")
 	}
-	c := &Collector{id: store.NewID(), store: o.Store, sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
+	c := &Collector{id: store.NewID(), store: o.Store, writer: ingest.New(o.Store), sources: o.Sources, now: o.Now, log: o.Logger, workers: o.Workers, poll: o.Poll,
 		beats: o.Heartbeat, panics: o.Panicked}
 	for _, s := range o.Sources {
 		c.patience = max(c.patience, s.Patience())
@@ -121,7 +124,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if err := c.resume(ctx); err != nil {
 		return err
 	}
-	if _, err := c.store.Heartbeat(ctx, c.id, deadAfter); err != nil {
+	if _, err := c.store.Queue.Heartbeat(ctx, c.id, deadAfter); err != nil {
 		return err
 	}
 	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.names())
@@ -144,7 +147,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	// The work is over, and so is ctx; what is still held goes back at once.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := c.store.Retire(closing, c.id); err != nil {
+	if err := c.store.Queue.Retire(closing, c.id); err != nil {
 		return err
 	}
 	c.log.InfoContext(closing, "stopped collecting", "collector", c.id)
@@ -187,7 +190,7 @@ func (c *Collector) beat(ctx context.Context) {
 func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
-	return c.store.Heartbeat(ctx, c.id, deadAfter)
+	return c.store.Queue.Heartbeat(ctx, c.id, deadAfter)
 }
 
 // work claims and fetches targets of one platform and kind until ctx ends.
@@ -235,10 +238,10 @@ func (c *Collector) round(ctx context.Context, p link.Platform, k Kind, h *hands
 
 // claimRound claims the targets of a round. The claim is empty if nothing is due or if all sources are paused. claimRound also returns
 // the sources to ask and how long their calls may take.
-func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, most int) (claim store.Claim, sources ways, within time.Duration, err error) {
+func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, most int) (claim queue.Claim, sources ways, within time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	lanes, err := c.store.DueLanes(ctx, p, string(k))
+	lanes, err := c.store.Queue.DueLanes(ctx, p, string(k))
 	if err != nil || len(lanes) == 0 {
 		return claim, nil, 0, err
 	}
@@ -247,11 +250,11 @@ func (c *Collector) claimRound(ctx context.Context, p link.Platform, k Kind, mos
 		return claim, nil, 0, err
 	}
 	held, within := c.times(k)
-	request := store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
+	request := queue.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: draw(lanes), Limit: max(batch, most/batch*batch), Lease: held}
 	if batch > 1 {
 		request.Ahead = fillAhead
 	}
-	claim, err = c.store.Claim(ctx, request)
+	claim, err = c.store.Queue.Claim(ctx, request)
 	return claim, sources, within, err
 }
 
@@ -275,22 +278,22 @@ func (c *Collector) times(k Kind) (held, within time.Duration) {
 }
 
 // draw returns lanes in a random order in which lanes with a greater weight tend to come first.
-func draw(lanes []store.Lane) []store.Lane {
-	left, order := slices.Clone(lanes), make([]store.Lane, 0, len(lanes))
+func draw(lanes []queue.Lane) []queue.Lane {
+	left, order := slices.Clone(lanes), make([]queue.Lane, 0, len(lanes))
 	for len(left) > 0 {
 		sum := 0
 		for _, l := range left {
 			sum += laneWeights[l]
 		}
 		n := rand.IntN(sum) //nolint:gosec // chance, not secrecy
-		at := slices.IndexFunc(left, func(l store.Lane) bool { n -= laneWeights[l]; return n < 0 })
+		at := slices.IndexFunc(left, func(l queue.Lane) bool { n -= laneWeights[l]; return n < 0 })
 		order, left = append(order, left[at]), slices.Delete(left, at, at+1)
 	}
 	return order
 }
 
 // collect fetches all targets of a claim. It stops its calls after within.
-func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, within time.Duration) error {
+func (c *Collector) collect(ctx context.Context, claim queue.Claim, ways ways, within time.Duration) error {
 	// Cancelling stops calls, but what was answered is still written.
 	calls, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -311,36 +314,36 @@ func (c *Collector) collect(ctx context.Context, claim store.Claim, ways ways, w
 }
 
 // putOff gives those of a claim's targets back whose turn has not come, and returns the others.
-func (c *Collector) putOff(ctx context.Context, claim store.Claim) ([]store.Target, error) {
-	var early []store.Outcome
-	due := slices.DeleteFunc(slices.Clone(claim.Targets), func(t store.Target) bool {
+func (c *Collector) putOff(ctx context.Context, claim queue.Claim) ([]queue.Target, error) {
+	var early []ingest.Outcome
+	due := slices.DeleteFunc(slices.Clone(claim.Targets), func(t queue.Target) bool {
 		next, due := c.plan.of(t.Platform, Kind(t.Kind)).due(t, c.now())
 		if !due {
-			early = append(early, store.Outcome{Target: t, NextAt: store.InstantOf(next), Pace: t.Pace, State: t.State})
+			early = append(early, ingest.Outcome{Target: t, NextAt: store.InstantOf(next), Pace: t.Pace, State: t.State})
 		}
 		return !due
 	})
-	return due, c.store.Acknowledge(ctx, claim, claim.At, early)
+	return due, c.writer.Acknowledge(ctx, claim, claim.At, early)
 }
 
 // outcome is outcome with the stretch that is in force.
-func (c *Collector) outcome(t store.Target, r Result, source string, now time.Time) store.Outcome {
+func (c *Collector) outcome(t queue.Target, r Result, source string, now time.Time) ingest.Outcome {
 	return outcome(t, r, source, c.plan.of(t.Platform, Kind(t.Kind)), now)
 }
 
 // answer is what became of a batch.
 type answer struct {
-	at      time.Time              // when the source was asked
-	done    []store.Outcome        // to be written
-	lacking []lacking              // to be written once another source has said what this one does not know
-	found   []store.AccountOutcome // of accounts, to be written
-	open    []store.Target         // not answered, since the source could not be asked: to go back
-	later   map[string]time.Time   // until when those of them wait, by external id, for which a budget has too few units left
-	refused []store.Outcome        // this source cannot answer: to be written unless another can
-	failed  []store.Outcome        // the call failed, maybe by their fault: the same
-	next    []store.Target         // not found under one handle; to be asked for under the next
+	at      time.Time               // when the source was asked
+	done    []ingest.Outcome        // to be written
+	lacking []lacking               // to be written once another source has said what this one does not know
+	found   []ingest.AccountOutcome // of accounts, to be written
+	open    []queue.Target          // not answered, since the source could not be asked: to go back
+	later   map[string]time.Time    // until when those of them wait, by external id, for which a budget has too few units left
+	refused []ingest.Outcome        // this source cannot answer: to be written unless another can
+	failed  []ingest.Outcome        // the call failed, maybe by their fault: the same
+	next    []queue.Target          // not found under one handle; to be asked for under the next
 	// unanswered are the targets of a later call that failed with failure.
-	unanswered []store.Target
+	unanswered []queue.Target
 	failure    *Failure
 	divide     *Failure // the call was refused and must be repeated for each half of the batch; no other field is set
 	paused     bool     // this failure has paused the source
@@ -350,7 +353,7 @@ type answer struct {
 // fetch asks one source for targets, in as many calls as needed, and writes each answer at once. A video that is not found under one
 // handle is asked for under the next. The fields done and next of the returned answer are empty. The sources in behind may fill in
 // fields that this source does not know.
-func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way, behind ways, targets []store.Target) (answer, error) {
+func (c *Collector) fetch(ctx, writing context.Context, claim queue.Claim, w way, behind ways, targets []queue.Target) (answer, error) {
 	var mu sync.Mutex
 	var errs []error
 	all := answer{later: map[string]time.Time{}}
@@ -358,7 +361,7 @@ func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way
 	for next := targets; len(next) > 0; {
 		round := next
 		next = nil
-		errs = append(errs, c.atOnce(writing, c.batches(w.source, round), func(batch []store.Target) error {
+		errs = append(errs, c.atOnce(writing, c.batches(w.source, round), func(batch []queue.Target) error {
 			a, err := c.handle(ctx, writing, claim, w, behind, batch, searches)
 			mu.Lock()
 			defer mu.Unlock()
@@ -374,7 +377,7 @@ func (c *Collector) fetch(ctx, writing context.Context, claim store.Claim, w way
 // The next fetch continues with the other handles.
 func (c *Collector) endSearches(a answer, all searches, w way) answer {
 	now := c.now()
-	a.open = slices.DeleteFunc(a.open, func(t store.Target) bool {
+	a.open = slices.DeleteFunc(a.open, func(t queue.Target) bool {
 		r, ok := all[t.ExternalID].stopped(ask(t, now))
 		if ok {
 			delete(a.later, t.ExternalID)
@@ -389,7 +392,7 @@ func (c *Collector) endSearches(a answer, all searches, w way) answer {
 }
 
 // call makes one call for one batch.
-func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.Target, searches searches) (answer, error) {
+func (c *Collector) call(ctx context.Context, w way, behind ways, batch []queue.Target, searches searches) (answer, error) {
 	a := answer{at: c.now()}
 	asked := make([]Target, len(batch))
 	for i, t := range batch {
@@ -441,7 +444,7 @@ func (c *Collector) call(ctx context.Context, w way, behind ways, batch []store.
 			if o.Suspect != nil {
 				r.Account = nil
 			}
-			a.found = append(a.found, store.AccountOutcome{Outcome: o, Account: r.Account})
+			a.found = append(a.found, ingest.AccountOutcome{Outcome: o, Account: r.Account})
 		case o.Facts != nil && asked[i].NeedDetails && lacks(o.Facts) && behind.batch(asked[i]) > 0:
 			a.lacking = append(a.lacking, lacking{o, a.at})
 		default:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // A source may know a video's numbers and not its length, say. What it lacks is then asked of the next source, whenever
@@ -13,7 +15,7 @@ import (
 
 // lacking is an outcome whose facts another source may complete.
 type lacking struct {
-	outcome store.Outcome
+	outcome ingest.Outcome
 	at      time.Time // when the counts were asked for
 }
 
@@ -42,13 +44,13 @@ func take[T any](to **T, from *T) {
 }
 
 // complete asks a source for what outcomes lack, and writes them: completed or, where it cannot say, as they are.
-func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w way, outcomes []lacking) error {
+func (c *Collector) complete(ctx, writing context.Context, claim queue.Claim, w way, outcomes []lacking) error {
 	byID := map[string]lacking{}
-	targets := make([]store.Target, len(outcomes))
+	targets := make([]queue.Target, len(outcomes))
 	for i, l := range outcomes {
 		targets[i], byID[l.outcome.Target.ExternalID] = l.outcome.Target, l
 	}
-	return c.atOnce(writing, c.batches(w.source, targets), func(batch []store.Target) error {
+	return c.atOnce(writing, c.batches(w.source, targets), func(batch []queue.Target) error {
 		results, err := c.askDetails(ctx, writing, w, batch)
 		asked := make([]lacking, len(batch))
 		for i, t := range batch {
@@ -64,7 +66,7 @@ func (c *Collector) complete(ctx, writing context.Context, claim store.Claim, w 
 
 // askDetails asks for a batch. If the batch is refused whole or its call panics, it asks for each half. A result without facts means
 // that the source has no answer; the target has its counts already and is not marked as failed.
-func (c *Collector) askDetails(ctx, writing context.Context, w way, batch []store.Target) ([]Result, error) {
+func (c *Collector) askDetails(ctx, writing context.Context, w way, batch []queue.Target) ([]Result, error) {
 	var results []Result
 	a := answer{}
 	err := c.safely(writing, func() (err error) {
@@ -91,7 +93,7 @@ func (c *Collector) askDetails(ctx, writing context.Context, w way, batch []stor
 }
 
 // callForDetails makes one call. It returns no results and no error if the source could not be asked.
-func (c *Collector) callForDetails(ctx context.Context, w way, batch []store.Target) ([]Result, answer, error) {
+func (c *Collector) callForDetails(ctx context.Context, w way, batch []queue.Target) ([]Result, answer, error) {
 	began := c.now()
 	asked := make([]Target, len(batch))
 	for i, t := range batch {
@@ -116,14 +118,14 @@ func (c *Collector) callForDetails(ctx context.Context, w way, batch []store.Tar
 }
 
 // write acknowledges outcomes as they are.
-func (c *Collector) write(ctx context.Context, claim store.Claim, outcomes []lacking) error {
-	byTime := map[time.Time][]store.Outcome{}
+func (c *Collector) write(ctx context.Context, claim queue.Claim, outcomes []lacking) error {
+	byTime := map[time.Time][]ingest.Outcome{}
 	for _, l := range outcomes {
 		byTime[l.at] = append(byTime[l.at], l.outcome)
 	}
 	var errs []error
 	for at, together := range byTime {
-		errs = append(errs, c.store.Acknowledge(ctx, claim, store.InstantOf(at), together))
+		errs = append(errs, c.writer.Acknowledge(ctx, claim, store.InstantOf(at), together))
 	}
 	return errors.Join(errs...)
 }

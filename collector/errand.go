@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // A claim's targets go from source to source until one has answered. Before each, they part (strands): nobody waits for another
@@ -18,16 +20,16 @@ import (
 
 // errand is a target on this way, and what the sources that were asked have said.
 type errand struct {
-	target  store.Target
-	open    bool           // the next source is to be asked
-	lacking *lacking       // a source has answered, and the next ones may complete it; it is not open
-	failed  *store.Outcome // the last call for it failed
-	refused *store.Outcome // the last source that answered can never answer for it
-	later   time.Time      // a source waits until then for units of its budget; the zero time when none does
+	target  queue.Target
+	open    bool            // the next source is to be asked
+	lacking *lacking        // a source has answered, and the next ones may complete it; it is not open
+	failed  *ingest.Outcome // the last call for it failed
+	refused *ingest.Outcome // the last source that answered can never answer for it
+	later   time.Time       // a source waits until then for units of its budget; the zero time when none does
 }
 
 // refuse records that a source can never answer for the target. It keeps the handles that all sources have tried so far.
-func (e *errand) refuse(o *store.Outcome) {
+func (e *errand) refuse(o *ingest.Outcome) {
 	if e.refused != nil {
 		o.TriedHandles = append(o.TriedHandles, e.refused.TriedHandles...)
 	}
@@ -36,7 +38,7 @@ func (e *errand) refuse(o *store.Outcome) {
 }
 
 // errands returns an open errand for each target.
-func errands(targets []store.Target) []errand {
+func errands(targets []queue.Target) []errand {
 	out := make([]errand, len(targets))
 	for i, t := range targets {
 		out[i] = errand{target: t, open: true}
@@ -74,7 +76,7 @@ func (c *Collector) strands(ways ways, all []errand) [][]errand {
 }
 
 // alone says whether the first source that can be asked for a target takes no others in the same call.
-func (c *Collector) alone(ways ways, t store.Target) bool {
+func (c *Collector) alone(ways ways, t queue.Target) bool {
 	for _, w := range ways {
 		if size, ok := w.source.Serves(ask(t, c.now())); ok {
 			_, grouped := w.source.(Grouped)
@@ -85,7 +87,7 @@ func (c *Collector) alone(ways ways, t store.Target) bool {
 }
 
 // pursue has the sources asked in their order, and acknowledges each answer as it comes.
-func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, ways ways, all []errand) error {
+func (c *Collector) pursue(calls, writing context.Context, claim queue.Claim, ways ways, all []errand) error {
 	if len(ways) == 0 {
 		return c.settle(writing, claim, all)
 	}
@@ -105,9 +107,9 @@ func (c *Collector) pursue(calls, writing context.Context, claim store.Claim, wa
 }
 
 // consult asks one source, and returns the errands that are not done.
-func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w way, behind ways, strand []errand) ([]errand, error) {
+func (c *Collector) consult(calls, writing context.Context, claim queue.Claim, w way, behind ways, strand []errand) ([]errand, error) {
 	var left []errand
-	var wanted []store.Target
+	var wanted []queue.Target
 	var unfinished []lacking
 	asked := map[string]errand{}
 	for _, e := range strand {
@@ -151,19 +153,19 @@ func (c *Collector) consult(calls, writing context.Context, claim store.Claim, w
 		if e.refused != nil {
 			o.TriedHandles = append(o.TriedHandles, e.refused.TriedHandles...)
 		}
-		e.failed, e.open = &o, o.Target.Lane == store.LaneInteractive // who waits is told what the next source knows
+		e.failed, e.open = &o, o.Target.Lane == queue.LaneInteractive // who waits is told what the next source knows
 		left = append(left, e)
 	}
 	return left, errors.Join(err, incomplete)
 }
 
 // settle ends errands that no source is left for: what was said is written. What no source could be asked for now goes back.
-func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand) error {
+func (c *Collector) settle(ctx context.Context, claim queue.Claim, all []errand) error {
 	var unfinished []lacking
-	var failed []store.Outcome
-	var back []store.Target
-	later := map[time.Time][]store.Target{}
-	refused := map[string]store.Outcome{} // by external id
+	var failed []ingest.Outcome
+	var back []queue.Target
+	later := map[time.Time][]queue.Target{}
+	refused := map[string]ingest.Outcome{} // by external id
 	for _, e := range all {
 		switch id := e.target.ExternalID; {
 		case e.lacking != nil:
@@ -191,9 +193,9 @@ func (c *Collector) settle(ctx context.Context, claim store.Claim, all []errand)
 // release ends the claim of targets that no source could be asked for: of some, until when they wait for a budget. The others are due
 // again at once where a source may be asked for them now, else when the first pause ends: claimed again and again meanwhile, they would
 // keep the database busy with nothing.
-func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []store.Target, later map[time.Time][]store.Target) error {
+func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []queue.Target, later map[time.Time][]queue.Target) error {
 	if len(targets) > 0 {
-		pauses, err := c.store.Pauses(ctx)
+		pauses, err := c.store.Queue.Pauses(ctx)
 		if err != nil {
 			return err
 		}
@@ -209,7 +211,7 @@ func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []stor
 	}
 	var errs []error
 	for at, together := range later {
-		errs = append(errs, c.store.Release(ctx, store.Claim{Token: token, Targets: together}, at))
+		errs = append(errs, c.store.Queue.Release(ctx, queue.Claim{Token: token, Targets: together}, at))
 	}
 	return errors.Join(errs...)
 }
@@ -218,7 +220,7 @@ func (c *Collector) release(ctx context.Context, token uuid.UUID, targets []stor
 const pausedAtMost = 5 * time.Minute
 
 // askable is when a source may be asked for a target, at most pausedAtMost from now; now when one may be already.
-func (c *Collector) askable(t Target, pauses map[string]store.Pause, now store.Instant) store.Instant {
+func (c *Collector) askable(t Target, pauses map[string]queue.Pause, now store.Instant) store.Instant {
 	soonest := now.Add(pausedAtMost)
 	for _, s := range c.sources {
 		if _, ok := s.Serves(t); !ok {
@@ -237,7 +239,7 @@ func (c *Collector) askable(t Target, pauses map[string]store.Pause, now store.I
 }
 
 // served says whether any source, paused or not, can ask for a target.
-func (c *Collector) served(t store.Target) bool {
+func (c *Collector) served(t queue.Target) bool {
 	return slices.ContainsFunc(c.sources, func(s Source) bool {
 		_, ok := s.Serves(ask(t, c.now()))
 		return ok
@@ -245,11 +247,11 @@ func (c *Collector) served(t store.Target) bool {
 }
 
 // awaitPaused lets what was refused, but could still be answered by a source that is paused, wait for that one.
-func (c *Collector) awaitPaused(ctx context.Context, refused map[string]store.Outcome) error {
+func (c *Collector) awaitPaused(ctx context.Context, refused map[string]ingest.Outcome) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	pauses, err := c.store.Pauses(ctx)
+	pauses, err := c.store.Queue.Pauses(ctx)
 	if err != nil {
 		return err
 	}

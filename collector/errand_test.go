@@ -10,17 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestStrands_keepOrganisationsApart(t *testing.T) {
 	t.Parallel()
 	a, b := store.NewID(), store.NewID()
-	target := func(id string, org uuid.UUID, lane store.Lane) store.Target {
-		return store.Target{ExternalID: id, Organisation: org, Lane: lane}
+	target := func(id string, org uuid.UUID, lane queue.Lane) queue.Target {
+		return queue.Target{ExternalID: id, Organisation: org, Lane: lane}
 	}
-	targets := []store.Target{target("1", a, store.LaneInteractive), target("2", b, store.LaneBasic), target("3", a, store.LaneInteractive),
-		target("4", b, store.LaneInteractive), target("5", a, store.LanePremium)}
+	targets := []queue.Target{target("1", a, queue.LaneInteractive), target("2", b, queue.LaneBasic), target("3", a, queue.LaneInteractive),
+		target("4", b, queue.LaneInteractive), target("5", a, queue.LanePremium)}
 	ids := func(strands [][]errand) (out [][]string) {
 		for _, strand := range strands {
 			var of []string
@@ -44,11 +46,11 @@ func TestStrands_keepOrganisationsApart(t *testing.T) {
 func TestAwaitPaused_countsNoRefusal(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	c := &Collector{store: db.Store, now: db.Clock.Now, sources: []Source{takes(1)}}
+	c := &Collector{store: db.Store, writer: db.Writer, now: db.Clock.Now, sources: []Source{takes(1)}}
 	until := store.InstantOf(db.Clock.Now().Add(time.Hour))
-	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "takes", Class: string(RateLimited), Strikes: 1, BlockedUntil: until}))
-	target := store.Target{ExternalID: "1", RefusedAs: gone, Refusals: 1}
-	refused := map[string]store.Outcome{"1": outcome(target, Result{Class: Missing}, "first", 0, db.Clock.Now())}
+	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "takes", Class: string(RateLimited), Strikes: 1, BlockedUntil: until}))
+	target := queue.Target{ExternalID: "1", RefusedAs: gone, Refusals: 1}
+	refused := map[string]ingest.Outcome{"1": outcome(target, Result{Class: Missing}, "first", 0, db.Clock.Now())}
 	require.Equal(t, 2, refused["1"].Refusals)
 	require.NoError(t, c.awaitPaused(t.Context(), refused))
 	require.Equal(t, 1, refused["1"].Refusals)

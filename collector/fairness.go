@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Fairness between organisations, where somebody waits. The queue serves them by turns (store/turns.go), so that who comes new
+// Fairness between organisations, where somebody waits. The queue serves them by turns (store/queue/fairqueue.go), so that who comes new
 // comes next. That is not enough where sources are slow: all workers may be busy with one organisation's links for long. So
 //
 //   - while all workers are busy, what an organisation waits for that has nothing in hand is claimed besides (welcome);
@@ -34,7 +34,7 @@ type hands struct {
 func newHands(workers int) *hands { return &hands{workers: workers, served: map[uuid.UUID]int{}} }
 
 // take notes that a claim is being worked on, by a worker or besides; what it returns notes the end.
-func (h *hands) take(targets []store.Target, worker bool) (give func()) {
+func (h *hands) take(targets []queue.Target, worker bool) (give func()) {
 	count := func(n int) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -64,8 +64,8 @@ func (h *hands) full() (served []uuid.UUID, full bool) {
 }
 
 // waits is the organisation that waits for a target; none for what is due by the schedule.
-func waits(t store.Target) uuid.UUID {
-	if t.Lane == store.LaneInteractive {
+func waits(t queue.Target) uuid.UUID {
+	if t.Lane == queue.LaneInteractive {
 		return t.Organisation
 	}
 	return uuid.Nil
@@ -101,7 +101,7 @@ func (c *Collector) welcome(ctx context.Context, p link.Platform, k Kind, h *han
 
 // admit claims once for organisations that are not being served, and returns the work on it; nil when there are none.
 func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands, served []uuid.UUID) (work func() error, err error) {
-	waiting, err := c.store.Newcomers(ctx, p, string(k), served, mostAdmitted)
+	waiting, err := c.store.Queue.Newcomers(ctx, p, string(k), served, mostAdmitted)
 	if err != nil || len(waiting) == 0 {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands
 		organisations[w.ExternalID], ids = w.Organisation, append(ids, w.ExternalID)
 	}
 	held, within := c.times(k)
-	claim, err := c.store.Claim(ctx, store.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: []store.Lane{store.LaneInteractive},
+	claim, err := c.store.Queue.Claim(ctx, queue.ClaimRequest{Collector: c.id, Platform: p, Kind: string(k), Lanes: []queue.Lane{queue.LaneInteractive},
 		Only: ids, Limit: len(ids), Lease: held})
 	if err != nil || len(claim.Targets) == 0 {
 		return nil, err
@@ -134,7 +134,7 @@ func (c *Collector) admit(ctx context.Context, p link.Platform, k Kind, h *hands
 type askingKey struct{}
 
 // askingFor tells a source's Slots who waits for a call: of several, the one with the fewest targets in it.
-func askingFor(ctx context.Context, batch []store.Target) context.Context {
+func askingFor(ctx context.Context, batch []queue.Target) context.Context {
 	count := map[uuid.UUID]int{}
 	for _, t := range batch {
 		count[waits(t)]++

@@ -27,6 +27,7 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -169,7 +170,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	}
 	client := fetch.New(fetch.Options{Timeout: slowMotion * timeout, Transport: w.wire})
 	tt, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast, Now: db.Clock.Now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast.Queue, Now: db.Clock.Now})
 	require.NoError(t, err)
 	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: sandbox.InstagramToken,
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: db.Clock.Now})
@@ -252,7 +253,7 @@ func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error)
 			return nil, err
 		}
 	}
-	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: store.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
+	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
 // waited is what became of a single link.

@@ -3,7 +3,8 @@ package collector
 import (
 	"slices"
 
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Some sources find a video only through its account. The handle in a caller's link may be wrong, by mistake or on purpose, and all
@@ -19,7 +20,7 @@ type search struct {
 // searches are the searches of one source, by external id.
 type searches map[string]*search
 
-func newSearches(targets []store.Target) searches {
+func newSearches(targets []queue.Target) searches {
 	all := make(searches, len(targets))
 	for _, t := range targets {
 		all[t.ExternalID] = &search{}
@@ -29,7 +30,7 @@ func newSearches(targets []store.Target) searches {
 
 // under evaluates the result r of asking for a video under one handle. If the source did not find the video and other handles are
 // claimed, next is the target with the next handle. Otherwise next is nil and the result is final.
-func (s *search) under(source Source, t store.Target, asked Target, r Result) (final Result, next *store.Target) {
+func (s *search) under(source Source, t queue.Target, asked Target, r Result) (final Result, next *queue.Target) {
 	by, ok := source.(HandleAsker)
 	if asked.Kind != KindVideo || r.Class == OK || !ok || !by.AsksByHandle(asked) {
 		return r, nil
@@ -76,7 +77,7 @@ func (s *search) stopped(t Target) (Result, bool) {
 }
 
 // noted adds the handles under which the source did not find the video to the outcome.
-func (s *search) noted(o store.Outcome) store.Outcome {
+func (s *search) noted(o ingest.Outcome) ingest.Outcome {
 	o.TriedHandles = append(o.TriedHandles, s.tried...)
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -45,7 +46,7 @@ func (c *claims) tracks(l string) tenant {
 	tn := tenant{org: c.db.Org(o.ID)}
 	parsed, err := link.Parse(l)
 	require.NoError(c.t, err)
-	out, err := tn.org.Track(c.t.Context(), store.TrackRequest{Links: []link.Link{parsed}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	out, err := tn.org.Track(c.t.Context(), store.TrackRequest{Links: []link.Link{parsed}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(c.t, err)
 	tn.tracked = out[0]
 	return tn
@@ -305,7 +306,7 @@ func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
 			db.Clock.Advance(time.Minute)
 			_, err := tn.org.StopVideos(t.Context(), []store.VideoRef{{ID: tn.tracked.VideoID}}, true)
 			require.NoError(t, err)
-			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 			require.NoError(t, err)
 			_, err = c.collector.Round(t.Context(), link.Instagram, collector.KindVideo)
 			require.NoError(t, err)

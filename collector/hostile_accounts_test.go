@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -143,7 +144,7 @@ func (r *accountTurn) trackAccount(which int) {
 	r.t.Helper()
 	l, err := link.Parse(link.AccountURL(r.lane.platform, r.handles[which]))
 	require.NoError(r.t, err)
-	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(r.t, err)
 	r.refs[which] = store.AccountRef{ID: out[0].AccountID}
 }
@@ -269,7 +270,7 @@ func (r *accountTurn) heal(which []int) {
 			if fetched > broken {
 				break
 			}
-			pauses, err := r.fast.Pauses(r.t.Context())
+			pauses, err := r.fast.Queue.Pauses(r.t.Context())
 			require.NoError(r.t, err)
 			for _, p := range pauses {
 				next = max(next, p.BlockedUntil)

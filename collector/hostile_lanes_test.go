@@ -79,7 +79,7 @@ func youtubeSource(h *hostile) collector.Source {
 
 func (h *hostile) displaySource() collector.Source {
 	s, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: h.client, Tokens: h.fast, Now: h.db.Clock.Now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: h.client, Tokens: h.fast.Queue, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -101,7 +102,7 @@ func (r *turn) track(which ...int) {
 		require.NoError(r.t, err)
 		links[i] = l
 	}
-	_, err := r.org.Track(r.t.Context(), store.TrackRequest{Links: links, Lane: store.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	_, err := r.org.Track(r.t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(r.t, err)
 }
 
@@ -255,7 +256,7 @@ func (r *turn) heal() {
 		if next == 0 {
 			break
 		}
-		pauses, err := r.fast.Pauses(r.t.Context())
+		pauses, err := r.fast.Queue.Pauses(r.t.Context())
 		require.NoError(r.t, err)
 		for _, p := range pauses {
 			next = max(next, p.BlockedUntil)

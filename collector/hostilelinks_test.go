@@ -174,7 +174,7 @@ func (w *world) atHome(client *fetch.Client) []collector.Source {
 	yt, err := youtube.New(youtube.Options{APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now})
 	require.NoError(w.t, err)
 	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: w.db.Store, Now: now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: w.db.Queue, Now: now})
 	require.NoError(w.t, err)
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // The states of a target in the queue.
@@ -18,8 +20,8 @@ const weekly = 7 * 24 * time.Hour
 
 // outcome turns a source's answer for one target into what is written and when the target is due again, given how far
 // turns are spaced out.
-func outcome(t store.Target, r Result, source string, spaced stretch, now time.Time) store.Outcome {
-	o := store.Outcome{Target: t, Source: source, State: active, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
+func outcome(t queue.Target, r Result, source string, spaced stretch, now time.Time) ingest.Outcome {
+	o := ingest.Outcome{Target: t, Source: source, State: active, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	if r.Sandbox {
 		o.Source = "sandbox"
 	}
@@ -95,7 +97,7 @@ const lagAtMost = 10 * 24 * time.Hour
 
 // isOlder says whether the facts of a source that lags are from before the last ones written. Once these are older than
 // any lag, fewer views are what they are.
-func isOlder(t store.Target, f *Facts, now time.Time) bool {
+func isOlder(t queue.Target, f *Facts, now time.Time) bool {
 	return t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < lagAtMost
 }
 
@@ -112,7 +114,7 @@ func wantedOf(r Result) *Facts {
 
 // ask returns the query for a claimed target. If no source has confirmed the handle of a video, the query has the first claimed
 // handle.
-func ask(t store.Target, now time.Time) Target {
+func ask(t queue.Target, now time.Time) Target {
 	asked := Target{Platform: t.Platform, Kind: Kind(t.Kind), ExternalID: t.ExternalID, Handle: t.Handle, Link: t.Link, Depth: t.Depth,
 		NeedDetails: needsDetails(t, now), Again: t.Attempts > 0}
 	if t.Handle == "" && len(t.Handles) > 0 {

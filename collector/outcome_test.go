@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
@@ -16,9 +18,9 @@ func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 	text := func(s string) *string { return &s }
 	views := int64(7)
 	facts := Facts{Views: &views, Title: text("A title"), Username: text("somebody"), AccountID: text("42"), AccountName: text("Somebody")}
-	claimed := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675"}
+	claimed := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675"}
 
-	of := func(details bool) store.Outcome {
+	of := func(details bool) ingest.Outcome {
 		given := facts
 		return outcome(claimed, Result{Target: Target{NeedDetails: details}, Class: OK, Facts: &given}, "vendor", 0, now)
 	}
@@ -34,8 +36,8 @@ func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
-	claimed := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
-	of := func(views int64, lags bool, fetched time.Time) store.Outcome {
+	claimed := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
+	of := func(views int64, lags bool, fetched time.Time) ingest.Outcome {
 		claimed.FetchedAt = new(store.InstantOf(fetched))
 		return outcome(claimed, Result{Class: OK, Facts: &Facts{Views: &views}, Lags: lags}, "research", 0, now)
 	}
@@ -63,8 +65,8 @@ func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
 		{Gone, Private, goneConfirmed, gone, goneWaits},
 		{Private, Gone, refusedParked, parked, refusedWaits},
 	} {
-		target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", State: active}
-		answer := func(class Class) (store.Outcome, time.Duration) {
+		target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "7106594312292453675", State: active}
+		answer := func(class Class) (ingest.Outcome, time.Duration) {
 			o := outcome(target, Result{Class: class}, "vendor", 0, someDay)
 			target.Attempts, target.RefusedAs, target.Refusals, target.State = o.Attempts, o.RefusedAs, o.Refusals, o.State
 			return o, o.NextAt.Time().Sub(someDay)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // picture draws the days of a simulation: what was spent, how old the numbers were, and how well the schedule was kept.
@@ -30,11 +30,11 @@ func (s *simulation) picture() string {
 		{"TikTok", "#069", "", calls("tiktok")}, {"Instagram", "#936", "", calls("instagram")},
 		{"", "#936", "4 4", of(func(d simulatedDay) float64 { return float64(d.limits["instagram"]) })},
 	})
-	age := func(lane store.Lane) []float64 {
+	age := func(lane queue.Lane) []float64 {
 		return of(func(d simulatedDay) float64 { return d.age[lane].p95.Hours() })
 	}
 	panel(&b, 330, "Age in hours of Instagram's numbers at midnight, 95th percentile", []line{
-		{"premium", "#069", "", age(store.LanePremium)}, {"basic", "#e80", "", age(store.LaneBasic)}, {"free", "#c00", "", age(store.LaneFree)},
+		{"premium", "#069", "", age(queue.LanePremium)}, {"basic", "#e80", "", age(queue.LaneBasic)}, {"free", "#c00", "", age(queue.LaneFree)},
 	})
 	panel(&b, 610, "Fetches not within 5 % of their schedule, in percent", []line{
 		{"all platforms", "#c00", "", of(func(d simulatedDay) float64 { return 100 * float64(d.late) / float64(max(1, d.fetches)) })},

@@ -56,7 +56,7 @@ func (c *Collector) Probe(ctx context.Context, s Source) (Probe, error) {
 func (c *Collector) probe(ctx context.Context, s Source, t Target) (Probe, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Patience())
 	defer cancel()
-	pauses, err := c.store.Pauses(ctx)
+	pauses, err := c.store.Queue.Pauses(ctx)
 	if err != nil {
 		return Probe{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -147,7 +148,7 @@ func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
 	}
 	require.Len(t, c.bad, bad)
 	require.NotEmpty(t, c.good)
-	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
 	if h.lane.counting { // a call that gets only counts is made only for videos that were fetched before
 		c.rounds()
@@ -181,7 +182,7 @@ func (c *crowd) fresh(ids []string) []string {
 // paused returns the class of each pause, by the name of the paused source or budget.
 func (c *crowd) paused() map[string]string {
 	c.t.Helper()
-	pauses, err := c.fast.Pauses(c.t.Context())
+	pauses, err := c.fast.Queue.Pauses(c.t.Context())
 	require.NoError(c.t, err)
 	out := map[string]string{}
 	for name, p := range pauses {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // A failed call may be caused by its target only: a vendor answers 403 for an age-restricted video, or a token may not read one page.
@@ -61,15 +63,15 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 
 // handle asks a source for a batch and writes the answer. If the batch is refused whole, or if its handling panics, handle processes
 // each half separately. In the end, each target that is the cause is alone in its call.
-func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w way, behind ways, batch []store.Target, searches searches) (answer, error) {
+func (c *Collector) handle(ctx, writing context.Context, claim queue.Claim, w way, behind ways, batch []queue.Target, searches searches) (answer, error) {
 	var a answer
 	err := c.safely(writing, func() error {
 		var err error
 		if a, err = c.call(ctx, w, behind, batch, searches); err != nil {
 			return err
 		}
-		return errors.Join(c.store.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
-			c.store.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
+		return errors.Join(c.writer.Acknowledge(writing, claim, store.InstantOf(a.at), a.done),
+			c.writer.AcknowledgeAccounts(writing, claim, store.InstantOf(a.at), a.found))
 	}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch))
 	if p, ok := errors.AsType[*panicked](err); ok {
 		a, err = c.failed(writing, w, batch, &Failure{Class: Temporary, Detail: p.Error(), Cause: p})
@@ -85,7 +87,7 @@ func (c *Collector) handle(ctx, writing context.Context, claim store.Claim, w wa
 		return a, err
 	}
 	var errs []error
-	for _, half := range [][]store.Target{batch[:len(batch)/2], batch[len(batch)/2:]} {
+	for _, half := range [][]queue.Target{batch[:len(batch)/2], batch[len(batch)/2:]} {
 		if a.paused {
 			a.open = append(a.open, half...)
 			continue
@@ -111,7 +113,7 @@ func (a *answer) add(b answer) {
 	a.paused, a.late = a.paused || b.paused, a.late || b.late
 }
 
-func idsOf(batch []store.Target) []string {
+func idsOf(batch []queue.Target) []string {
 	ids := make([]string, len(batch))
 	for i, t := range batch {
 		ids[i] = t.ExternalID
@@ -130,14 +132,14 @@ func subject(s Source, t Target) string {
 }
 
 // divisible returns true if a batch has more than one subject. Then one half of it may get a good answer.
-func (c *Collector) divisible(s Source, batch []store.Target) bool {
+func (c *Collector) divisible(s Source, batch []queue.Target) bool {
 	first := subject(s, ask(batch[0], c.now()))
-	return slices.ContainsFunc(batch[1:], func(t store.Target) bool { return subject(s, ask(t, c.now())) != first })
+	return slices.ContainsFunc(batch[1:], func(t queue.Target) bool { return subject(s, ask(t, c.now())) != first })
 }
 
 // failed handles a call without an answer. If the failure concerns the source, it pauses the source, or one of its budgets, for all
 // collectors. The targets go back unchanged, or with one more attempt if they may be the cause.
-func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *Failure) (answer, error) {
+func (c *Collector) failed(ctx context.Context, w way, batch []queue.Target, f *Failure) (answer, error) {
 	now := c.now()
 	a := answer{at: now}
 	if errors.Is(f, ErrUnpaid) { // no call was made, so this says nothing about the source
@@ -180,13 +182,13 @@ func (c *Collector) failed(ctx context.Context, w way, batch []store.Target, f *
 		return a, nil
 	}
 	c.log.WarnContext(ctx, "source failed", attrs...)
-	return a, c.store.PauseSource(ctx, store.Pause{Source: bucketKey(w.source, f.Bucket), Class: string(f.Class), Detail: f.Detail,
+	return a, c.store.Queue.PauseSource(ctx, queue.Pause{Source: bucketKey(w.source, f.Bucket), Class: string(f.Class), Detail: f.Detail,
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
 // failures returns the outcomes of a failed call for its targets.
-func (c *Collector) failures(w way, batch []store.Target, f *Failure, now time.Time) []store.Outcome {
-	outcomes := make([]store.Outcome, len(batch))
+func (c *Collector) failures(w way, batch []queue.Target, f *Failure, now time.Time) []ingest.Outcome {
+	outcomes := make([]ingest.Outcome, len(batch))
 	for i, t := range batch {
 		outcomes[i] = c.outcome(t, Result{Class: f.Class, Detail: f.Detail}, w.source.Name(), now)
 	}
@@ -225,25 +227,25 @@ const (
 
 // refusedEnough counts a refusal whose target may be the cause, and returns whether the refusals in a row concern the source. It does
 // not count the refusal of a divisible batch, because it is unknown which target is the cause.
-func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Target, f *Failure) (verdict, error) {
+func (c *Collector) refusedEnough(ctx context.Context, w way, batch []queue.Target, f *Failure) (verdict, error) {
 	key := bucketKey(w.source, f.Bucket)
-	enough := func(r store.Refusals) bool {
+	enough := func(r queue.Refusals) bool {
 		if f.Class == AuthFailed {
 			return r.Targets > 1 && r.Calls >= toleratedRefusals
 		}
 		return r.Targets > 1 && r.Calls >= toleratedFailures
 	}
 	if !errors.Is(f, ErrNoAnswer) && c.divisible(w.source, batch) {
-		known, err := c.store.Refusals(ctx)
+		known, err := c.store.Queue.Refusals(ctx)
 		if err != nil {
 			return no, err
 		}
-		if slices.ContainsFunc(known, func(r store.Refusals) bool { return r.Source == key && r.Class == string(f.Class) && enough(r) }) {
+		if slices.ContainsFunc(known, func(r queue.Refusals) bool { return r.Source == key && r.Class == string(f.Class) && enough(r) }) {
 			return yes, nil
 		}
 		return undecided, nil
 	}
-	r, err := c.store.NoteRefusal(ctx, key, string(f.Class), subject(w.source, ask(batch[0], c.now())))
+	r, err := c.store.Queue.NoteRefusal(ctx, key, string(f.Class), subject(w.source, ask(batch[0], c.now())))
 	if err != nil {
 		return no, err
 	}
@@ -256,7 +258,7 @@ func (c *Collector) refusedEnough(ctx context.Context, w way, batch []store.Targ
 
 // learnRefusals reads which sources have refusals on record, so that their next good answer resets the count.
 func (c *Collector) learnRefusals(ctx context.Context) error {
-	known, err := c.store.Refusals(ctx)
+	known, err := c.store.Queue.Refusals(ctx)
 	for _, r := range known {
 		c.refusals.Store(r.Source, true)
 	}
@@ -268,12 +270,12 @@ func (c *Collector) forgetRefusals(ctx context.Context, key string) error {
 	if _, known := c.refusals.LoadAndDelete(key); !known {
 		return nil
 	}
-	return c.store.ForgetRefusals(ctx, key)
+	return c.store.Queue.ForgetRefusals(ctx, key)
 }
 
 // abandon counts a failure for each target of a claim whose work ended in a panic outside of a batch.
-func (c *Collector) abandon(ctx context.Context, claim store.Claim, p *panicked) error {
-	outcomes := make([]store.Outcome, len(claim.Targets))
+func (c *Collector) abandon(ctx context.Context, claim queue.Claim, p *panicked) error {
+	outcomes := make([]ingest.Outcome, len(claim.Targets))
 	for i, t := range claim.Targets {
 		outcomes[i] = c.outcome(t, Result{Class: Temporary, Detail: p.Error()}, "", c.now())
 	}
@@ -284,7 +286,7 @@ func (c *Collector) abandon(ctx context.Context, claim store.Claim, p *panicked)
 // of half the size next time. This finds the one target that a source cannot answer in time.
 
 // noteUnanswered remembers the size of a batch that got no answer.
-func (c *Collector) noteUnanswered(s Source, batch []store.Target) {
+func (c *Collector) noteUnanswered(s Source, batch []queue.Target) {
 	for _, t := range batch {
 		if len(batch) > 1 {
 			c.unanswered.Store(unansweredKey(s, t), len(batch)/2)
@@ -293,13 +295,13 @@ func (c *Collector) noteUnanswered(s Source, batch []store.Target) {
 }
 
 // batchSize returns how many targets may be asked for together with t. size is how many the source takes in one call.
-func (c *Collector) batchSize(s Source, t store.Target, size int) int {
+func (c *Collector) batchSize(s Source, t queue.Target, size int) int {
 	if most, ok := c.unanswered.LoadAndDelete(unansweredKey(s, t)); ok {
 		return max(1, min(size, most.(int)))
 	}
 	return max(1, size)
 }
 
-func unansweredKey(s Source, t store.Target) string {
+func unansweredKey(s Source, t queue.Target) string {
 	return fmt.Sprintf("%s/%s/%s/%s", s.Name(), t.Platform, t.Kind, t.ExternalID)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -117,7 +118,7 @@ func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
 		links[i], err = link.Parse("https://www.tiktok.com/@some.body/video/" + id)
 		require.NoError(t, err)
 	}
-	_, err = s.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LanePremium, Immediate: videos, Enqueue: videos})
+	_, err = s.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: videos, Enqueue: videos})
 	require.NoError(t, err)
 	return s
 }
@@ -361,8 +362,8 @@ func TestSafely_returnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s := newScript(t, db, 1, 1)
-	batches := [][]store.Target{{{ExternalID: "a"}}, {{ExternalID: "b"}}}
-	err := s.atOnce(t.Context(), batches, func(batch []store.Target) error {
+	batches := [][]queue.Target{{{ExternalID: "a"}}, {{ExternalID: "b"}}}
+	err := s.atOnce(t.Context(), batches, func(batch []queue.Target) error {
 		if batch[0].ExternalID == "a" {
 			panic("broken")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // When a target is asked for again. All of it is pure: the time comes in, a time goes out.
@@ -35,12 +36,12 @@ const (
 )
 
 // paceOf says how a video's numbers move, from what was known of them before and what a source says now.
-func paceOf(t store.Target, f *Facts, now time.Time) store.Pace {
+func paceOf(t queue.Target, f *Facts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < youngAge {
-		return store.PaceFast
+		return queue.PaceFast
 	}
 	if f.Views == nil || t.Views == nil || t.FetchedAt == nil {
-		return store.PaceSteady
+		return queue.PaceSteady
 	}
 	span := now.Sub(t.FetchedAt.Time())
 	if span < growthSpan {
@@ -50,18 +51,18 @@ func paceOf(t store.Target, f *Facts, now time.Time) store.Pace {
 	growth := perDay / max(1, float64(*t.Views))
 	switch {
 	case growth >= movingGrowth && perDay >= movingViews:
-		return store.PaceFast
+		return queue.PaceFast
 	case growth < stillGrowth && f.UploadedAt != nil && now.Sub(*f.UploadedAt) >= stillAge:
-		return store.PaceStill
+		return queue.PaceStill
 	}
-	return store.PaceSteady
+	return queue.PaceSteady
 }
 
 // stretch is how far the turns of a platform's targets are spaced out: 0 not at all, to stretchMost.
 type stretch float64
 
 // lowestFirst are the lanes in the order in which they give way.
-var lowestFirst = []store.Lane{store.LaneFree, store.LaneBasic, store.LanePremium}
+var lowestFirst = []queue.Lane{queue.LaneFree, queue.LaneBasic, queue.LanePremium}
 
 // The stages of a lane, in this order.
 const (
@@ -74,7 +75,7 @@ const (
 var stretchMost = stretch(stages * len(lowestFirst))
 
 // share is how far a stage of a lane has gone, 0 to 1.
-func (s stretch) share(stage int, lane store.Lane) float64 {
+func (s stretch) share(stage int, lane queue.Lane) float64 {
 	at := slices.Index(lowestFirst, lane)
 	if at < 0 {
 		at = len(lowestFirst) - 1 // somebody waits
@@ -83,30 +84,30 @@ func (s stretch) share(stage int, lane store.Lane) float64 {
 }
 
 // days returns the mean number of days between two days on which a target is asked for, 1 to longestDays.
-func (s stretch) days(lane store.Lane, pace store.Pace) float64 {
+func (s stretch) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
-	if pace == store.PaceStill {
+	if pace == queue.PaceStill {
 		stage = stageStill
 	}
 	return 1 + (longestDays-1)*s.share(stage, lane)
 }
 
 // turns returns the mean number of turns on such a day.
-func (s stretch) turns(lane store.Lane, pace store.Pace) float64 {
-	if pace != store.PaceFast {
+func (s stretch) turns(lane queue.Lane, pace queue.Pace) float64 {
+	if pace != queue.PaceFast {
 		return 1
 	}
 	return fastTurns - (fastTurns-1)*s.share(stageFast, lane)
 }
 
 // perDay is how often a day a target is asked for.
-func (s stretch) perDay(lane store.Lane, pace store.Pace) float64 {
+func (s stretch) perDay(lane queue.Lane, pace queue.Pace) float64 {
 	return s.turns(lane, pace) / s.days(lane, pace)
 }
 
 // next returns the next turn after a fetch that succeeded. The turns of a day begin with the target's second of the day and
 // are spread evenly from there, so that a turn that comes late does not move those after it.
-func (s stretch) next(t store.Target, pace store.Pace, now time.Time) time.Time {
+func (s stretch) next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), s.days(t.BaseLane, pace)
 	day := today + 1
 	for turnsBy(t, day, every) == turnsBy(t, today, every) {
@@ -130,12 +131,12 @@ func (s stretch) next(t store.Target, pace store.Pace, now time.Time) time.Time 
 	return next
 }
 
-func slotOn(t store.Target, day store.Date) time.Time {
-	return day.Time().Add(store.SlotOf(t.Platform, t.ExternalID))
+func slotOn(t queue.Target, day store.Date) time.Time {
+	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 
 // slotAround returns the target's second of a day that is nearest to a wait of days.
-func slotAround(t store.Target, wait time.Duration, now time.Time) time.Time {
+func slotAround(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	earliest := now.Add(wait - 12*time.Hour)
 	if slot := slotOn(t, store.DateOf(earliest)); !slot.Before(earliest) {
 		return slot
@@ -145,7 +146,7 @@ func slotAround(t store.Target, wait time.Duration, now time.Time) time.Time {
 
 // after returns when a wait is over. Waits of days end in the target's second of the day, shorter ones by chance a little
 // earlier or later.
-func after(t store.Target, wait time.Duration, now time.Time) time.Time {
+func after(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait >= 24*time.Hour {
 		return slotAround(t, wait, now)
 	}
@@ -154,8 +155,8 @@ func after(t store.Target, wait time.Duration, now time.Time) time.Time {
 
 // due says whether a claimed target's turn has come as far as turns are spaced out now, which may be farther than when it
 // was planned; if not, next is when it comes. What somebody waits for, and what failed or is doubted, is due.
-func (s stretch) due(t store.Target, now time.Time) (next time.Time, due bool) {
-	if s == 0 || t.Lane == store.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
+func (s stretch) due(t queue.Target, now time.Time) (next time.Time, due bool) {
+	if s == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
 	}
 	next = s.next(t, t.Pace, t.FetchedAt.Time())
@@ -164,27 +165,27 @@ func (s stretch) due(t store.Target, now time.Time) (next time.Time, due bool) {
 
 // turnsBy counts a target's days of turn up to a day, of which there is one in every so many. Each target has its own by
 // hash, so that each day has as many.
-func turnsBy(t store.Target, day store.Date, every float64) float64 {
+func turnsBy(t queue.Target, day store.Date, every float64) float64 {
 	return math.Floor((float64(day) + share(t, "day")*every) / every)
 }
 
 // needsDetails says whether title, account and the like are asked for again: with the first turn on one day in detailsDays.
 // Targets whose turns are near each other have the same day, since a call that asks for details costs more, whether for one
 // target or for all.
-func needsDetails(t store.Target, now time.Time) bool {
+func needsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsBy(t, now) > detailsBy(t, t.DetailsAt.Time())
 }
 
 // detailsBy counts the times that a target's details were due.
-func detailsBy(t store.Target, at time.Time) int64 {
+func detailsBy(t queue.Target, at time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // a turn may come before its time
-	slot := int64(store.SlotOf(t.Platform, t.ExternalID) / time.Second)
+	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // of the days
 	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
 // share is a target's place in [0, 1) by hash: another for each purpose.
-func share(t store.Target, purpose string) float64 {
+func share(t queue.Target, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + string(t.Platform) + "/" + t.ExternalID))
 	return float64(h.Sum64()%1024) / 1024
@@ -204,7 +205,7 @@ const refusedParked = 4
 const parkedAfter = 12
 
 // nextRetry returns the next turn of a target that failed for the given time in a row.
-func nextRetry(t store.Target, failures int, now time.Time) time.Time {
+func nextRetry(t queue.Target, failures int, now time.Time) time.Time {
 	if failures >= parkedAfter {
 		return after(t, 24*time.Hour, now)
 	}

@@ -11,21 +11,22 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 var (
-	anyLane = rapid.SampledFrom([]store.Lane{store.LanePremium, store.LaneBasic, store.LaneFree})
-	anyPace = rapid.SampledFrom([]store.Pace{store.PaceSteady, store.PaceFast, store.PaceStill})
+	anyLane = rapid.SampledFrom([]queue.Lane{queue.LanePremium, queue.LaneBasic, queue.LaneFree})
+	anyPace = rapid.SampledFrom([]queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill})
 	someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 )
 
-func drawTarget(t *rapid.T) store.Target {
-	return store.Target{Platform: link.YouTube, Kind: string(KindVideo), BaseLane: anyLane.Draw(t, "lane"),
+func drawTarget(t *rapid.T) queue.Target {
+	return queue.Target{Platform: link.YouTube, Kind: string(KindVideo), BaseLane: anyLane.Draw(t, "lane"),
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
 // turnsIn follows a target's schedule for so many days, each turn fetched with up to the delay given.
-func turnsIn(t *rapid.T, s stretch, target store.Target, pace store.Pace, days int, delay time.Duration) []time.Time {
+func turnsIn(t *rapid.T, s stretch, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	turns := []time.Time{}
 	for {
@@ -47,7 +48,7 @@ func TestSchedule_asksEachDayWhileTheBudgetAllows(t *testing.T) {
 			days[store.DateOf(at)]++
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
-			if pace == store.PaceFast {
+			if pace == queue.PaceFast {
 				require.InDelta(rt, fastTurns, days[day], 1, "%s", day)
 			} else {
 				require.Equal(rt, 1, days[day], "%s", day)
@@ -77,7 +78,7 @@ func TestSchedule_asksAsOftenAsItCounts(t *testing.T) {
 		const targets, days = 400, 21
 		n, most := 0, s.perDay(lane, pace)*1.1
 		for i := range targets {
-			target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
+			target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
 			n += len(turnsIn(rt, s, target, pace, days, 0))
 		}
 		require.LessOrEqual(rt, float64(n)/targets/days, most)
@@ -89,14 +90,14 @@ func TestSchedule_aTurnThatComesLateMovesNoOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := drawTarget(rt)
-		punctual := turnsIn(rt, 0, target, store.PaceFast, 5, 0)
-		late := turnsIn(rt, 0, target, store.PaceFast, 5, 2*time.Hour)
+		punctual := turnsIn(rt, 0, target, queue.PaceFast, 5, 0)
+		late := turnsIn(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
 		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first may come too soon after the one before
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
 		early := punctual[2].Add(-fillAhead)
-		require.Equal(rt, punctual[3], stretch(0).next(target, store.PaceFast, early), "what was asked for early is not asked for again in its turn")
+		require.Equal(rt, punctual[3], stretch(0).next(target, queue.PaceFast, early), "what was asked for early is not asked for again in its turn")
 	})
 }
 
@@ -106,9 +107,9 @@ func TestDetails_areAskedForOnceAWeekAndTogether(t *testing.T) {
 	onDay := map[store.Date]int{}
 	hours := map[time.Time][2]int{} // turns without and with details
 	for i := range targets {
-		target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
+		target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0
-		for now := stretch(0).next(target, store.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = stretch(0).next(target, store.PaceSteady, now) {
+		for now := stretch(0).next(target, queue.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = stretch(0).next(target, queue.PaceSteady, now) {
 			of := hours[now.Truncate(time.Hour)]
 			if needsDetails(target, now) {
 				target.DetailsAt = new(store.InstantOf(now))
@@ -132,7 +133,7 @@ func TestDetails_areAskedForOnceAWeekAndTogether(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, mixed, 2*days, "of the hours of a day, those in which the window of details begins and ends")
-	require.True(t, needsDetails(store.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
+	require.True(t, needsDetails(queue.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
 }
 
 func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
@@ -141,7 +142,7 @@ func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
 		less := stretch(rapid.Float64Range(0, float64(stretchMost)).Draw(rt, "less"))
 		more := less + stretch(rapid.Float64Range(0, float64(stretchMost-less)).Draw(rt, "more"))
 		for _, lane := range lowestFirst {
-			for _, pace := range []store.Pace{store.PaceFast, store.PaceSteady, store.PaceStill} {
+			for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceStill} {
 				require.GreaterOrEqual(rt, less.perDay(lane, pace), more.perDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
@@ -158,8 +159,8 @@ func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
 			}
 		}
 	})
-	require.InDelta(t, 7, stretchMost.days(store.LanePremium, store.PaceFast), 0)
-	require.InDelta(t, 1, stretch(0).days(store.LaneFree, store.PaceStill), 0)
+	require.InDelta(t, 7, stretchMost.days(queue.LanePremium, queue.PaceFast), 0)
+	require.InDelta(t, 1, stretch(0).days(queue.LaneFree, queue.PaceStill), 0)
 }
 
 func TestPace_isHowTheNumbersMove(t *testing.T) {
@@ -169,26 +170,26 @@ func TestPace_isHowTheNumbersMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		before *int64
 		at     *store.Instant
-		known  store.Pace
+		known  queue.Pace
 		now    *int64
 		upload *time.Time
-		want   store.Pace
+		want   queue.Pace
 	}{
-		"young":                          {nil, nil, 0, new(int64(1)), uploaded(2), store.PaceFast},
-		"seen for the first time":        {nil, nil, 0, new(int64(1)), uploaded(200), store.PaceSteady},
-		"old and still":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), store.PaceStill},
-		"not old enough to be still":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), store.PaceSteady},
-		"of unknown age":                 {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, store.PaceSteady},
-		"old and growing":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), store.PaceSteady},
-		"old and moving again":           {new(int64(100_000)), ago(24 * time.Hour), store.PaceStill, new(int64(110_000)), uploaded(300), store.PaceFast},
-		"moving in six hours":            {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), store.PaceFast},
-		"the same growth in a week":      {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), store.PaceStill},
-		"falling is moving":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), store.PaceFast},
-		"a few views are no movement":    {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), store.PaceSteady},
-		"too soon after the last to say": {new(int64(100_000)), ago(time.Minute), store.PaceStill, new(int64(100_100)), uploaded(300), store.PaceStill},
-		"views are hidden":               {new(int64(100_000)), ago(24 * time.Hour), store.PaceFast, nil, uploaded(300), store.PaceSteady},
+		"young":                          {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
+		"seen for the first time":        {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
+		"old and still":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceStill},
+		"not old enough to be still":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
+		"of unknown age":                 {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
+		"old and growing":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
+		"old and moving again":           {new(int64(100_000)), ago(24 * time.Hour), queue.PaceStill, new(int64(110_000)), uploaded(300), queue.PaceFast},
+		"moving in six hours":            {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
+		"the same growth in a week":      {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceStill},
+		"falling is moving":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
+		"a few views are no movement":    {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
+		"too soon after the last to say": {new(int64(100_000)), ago(time.Minute), queue.PaceStill, new(int64(100_100)), uploaded(300), queue.PaceStill},
+		"views are hidden":               {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
-		got := paceOf(store.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &Facts{Views: c.now, UploadedAt: c.upload}, someDay)
+		got := paceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &Facts{Views: c.now, UploadedAt: c.upload}, someDay)
 		require.Equal(t, c.want, got, name)
 	}
 }
@@ -196,7 +197,7 @@ func TestPace_isHowTheNumbersMove(t *testing.T) {
 func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Private, Restricted} {
-		target := store.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "1", Pace: store.PaceFast}
+		target := queue.Target{Platform: link.TikTok, Kind: string(KindVideo), ExternalID: "1", Pace: queue.PaceFast}
 		for n := 1; n <= 6; n++ {
 			o := outcome(target, Result{Class: class}, "vendor", 0, someDay)
 			wait := o.NextAt.Time().Sub(someDay)
@@ -207,8 +208,8 @@ func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
 				require.Equal(t, parked, o.State)
 				require.InDelta(t, 7*24, wait.Hours(), 12)
 			}
-			require.Equal(t, store.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in its own second of the day")
-			require.Equal(t, store.PaceFast, o.Pace)
+			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in its own second of the day")
+			require.Equal(t, queue.PaceFast, o.Pace)
 			target.Attempts, target.RefusedAs, target.Refusals = o.Attempts, o.RefusedAs, o.Refusals
 		}
 		back := outcome(target, Result{Class: OK, Facts: &Facts{Views: new(int64(5))}}, "vendor", 0, someDay)
@@ -224,8 +225,8 @@ func drawNeeds(t *rapid.T) []need {
 	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
 		needs[i] = need{group: group{p, KindVideo}, counts: ways[i], details: ways[i]}
 		for _, lane := range lowestFirst {
-			for _, pace := range []store.Pace{store.PaceSteady, store.PaceFast, store.PaceStill} {
-				needs[i].targets = append(needs[i].targets, store.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
+			for _, pace := range []queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill} {
+				needs[i].targets = append(needs[i].targets, queue.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
 			}
 		}
 	}
@@ -287,12 +288,12 @@ func TestDue_putsOffWhatWasPlannedBeforeTheBudgetWasShort(t *testing.T) {
 		if !due {
 			require.Equal(rt, want, next)
 		}
-		for name, change := range map[string]func(*store.Target){
-			"somebody waits":    func(t *store.Target) { t.Lane = store.LaneInteractive },
-			"somebody joined":   func(t *store.Target) { t.RequestedAt = fetched + 1 },
-			"it failed":         func(t *store.Target) { t.Attempts = 1 },
-			"it is doubted":     func(t *store.Target) { t.Suspect = new("0 views") },
-			"it has no numbers": func(t *store.Target) { t.FetchedAt = nil },
+		for name, change := range map[string]func(*queue.Target){
+			"somebody waits":    func(t *queue.Target) { t.Lane = queue.LaneInteractive },
+			"somebody joined":   func(t *queue.Target) { t.RequestedAt = fetched + 1 },
+			"it failed":         func(t *queue.Target) { t.Attempts = 1 },
+			"it is doubted":     func(t *queue.Target) { t.Suspect = new("0 views") },
+			"it has no numbers": func(t *queue.Target) { t.FetchedAt = nil },
 		} {
 			other := target
 			change(&other)

@@ -28,6 +28,7 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -54,7 +55,7 @@ type simulation struct {
 	box       *sandbox.Sandbox
 	client    *fetch.Client
 	orgs      []*store.Org
-	lanes     []store.Lane
+	lanes     []queue.Lane
 	dice      *rand.Rand
 	// pacific is where YouTube's day begins.
 	pacific *time.Location
@@ -86,7 +87,7 @@ type simulatedDay struct {
 	limits        map[string]int64
 	fetches, late int
 	worst         float64                 // the largest deviation, as a share of the wait
-	age           map[store.Lane]quantile // of the numbers as the day ended
+	age           map[queue.Lane]quantile // of the numbers as the day ended
 	stretch       float64                 // of Instagram, which has the short budget
 }
 
@@ -301,9 +302,9 @@ func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 }
 
 // ages are how old the numbers of a lane's videos are.
-func (s *simulation) ages() map[store.Lane]quantile {
+func (s *simulation) ages() map[queue.Lane]quantile {
 	s.t.Helper()
-	ages := map[store.Lane][]time.Duration{}
+	ages := map[queue.Lane][]time.Duration{}
 	rows := storetest.Column[string](s.t, s.db, "SELECT base_lane || ' ' || fetched_at FROM fetch_targets WHERE fetched_at IS NOT NULL AND state = 'active' AND source = 'instagram'")
 	for _, row := range rows {
 		lane, fetched, _ := strings.Cut(row, " ")
@@ -311,9 +312,9 @@ func (s *simulation) ages() map[store.Lane]quantile {
 		require.NoError(s.t, err)
 		at, err := strconv.ParseInt(fetched, 10, 64)
 		require.NoError(s.t, err)
-		ages[store.Lane(l)] = append(ages[store.Lane(l)], s.clock.Now().Sub(store.Instant(at).Time()))
+		ages[queue.Lane(l)] = append(ages[queue.Lane(l)], s.clock.Now().Sub(store.Instant(at).Time()))
 	}
-	out := map[store.Lane]quantile{}
+	out := map[queue.Lane]quantile{}
 	for lane, a := range ages {
 		slices.Sort(a)
 		out[lane] = quantile{a[len(a)/2], a[len(a)*95/100]}
@@ -395,6 +396,6 @@ func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 	require.Positive(t, fetches)
 	require.Zero(t, late, "of %d fetches", fetches)
 	require.Positive(t, s.days[shortTo-1].stretch, "turns are spaced out while the budget is short")
-	require.LessOrEqual(t, s.days[shortTo-1].age[store.LanePremium].p95, 26*time.Hour, "the best lane goes on as before")
-	require.Greater(t, s.days[shortTo-1].age[store.LaneFree].p95, 26*time.Hour, "the lowest lane gives way")
+	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the best lane goes on as before")
+	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the lowest lane gives way")
 }

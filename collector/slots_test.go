@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // asking is the context of a call that an organisation waits for.
 func asking(ctx context.Context, org uuid.UUID) context.Context {
-	return askingFor(ctx, []store.Target{{Lane: store.LaneInteractive, Organisation: org}})
+	return askingFor(ctx, []queue.Target{{Lane: queue.LaneInteractive, Organisation: org}})
 }
 
 func TestSlots_keepTheLastForWhoHasNone(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -85,10 +86,10 @@ const (
 )
 
 // Facts are what a source said of a video. A nil pointer means that it did not say: never zero, never empty.
-type Facts = store.VideoFacts
+type Facts = ingest.VideoFacts
 
 // AccountFacts are what a source said of an account, and its newest videos.
-type AccountFacts = store.AccountFacts
+type AccountFacts = ingest.AccountFacts
 
 // Result is the outcome for one target of a batch.
 type Result struct {

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // whose passes an answer for an account on unless it is, or may be, of somebody else who has the handle now.
-func whose(t store.Target, asked Target, r Result, now time.Time) Result {
+func whose(t queue.Target, asked Target, r Result, now time.Time) Result {
 	switch {
 	case r.Account == nil:
 	case asked.IsStranger(r.Account):
@@ -22,13 +23,13 @@ func whose(t store.Target, asked Target, r Result, now time.Time) Result {
 }
 
 // acknowledge writes what no source could answer.
-func (c *Collector) acknowledge(ctx context.Context, claim store.Claim, outcomes []store.Outcome) error {
-	var lost []store.AccountOutcome
-	outcomes = slices.DeleteFunc(outcomes, func(o store.Outcome) bool {
+func (c *Collector) acknowledge(ctx context.Context, claim queue.Claim, outcomes []ingest.Outcome) error {
+	var lost []ingest.AccountOutcome
+	outcomes = slices.DeleteFunc(outcomes, func(o ingest.Outcome) bool {
 		if o.HandleLost {
-			lost = append(lost, store.AccountOutcome{Outcome: o})
+			lost = append(lost, ingest.AccountOutcome{Outcome: o})
 		}
 		return o.HandleLost
 	})
-	return errors.Join(c.store.Acknowledge(ctx, claim, claim.At, outcomes), c.store.AcknowledgeAccounts(ctx, claim, claim.At, lost))
+	return errors.Join(c.writer.Acknowledge(ctx, claim, claim.At, outcomes), c.writer.AcknowledgeAccounts(ctx, claim, claim.At, lost))
 }

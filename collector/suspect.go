@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // A number that is hardly possible is a suspect, not a fact: it is held back until the source has repeated it for a
@@ -39,7 +39,7 @@ const (
 const anothers = "the views of another video"
 
 // doubt says why facts are not to be believed at once; "" when they are.
-func doubt(t store.Target, f *Facts, now time.Time) string {
+func doubt(t queue.Target, f *Facts, now time.Time) string {
 	if f.Views == nil {
 		return ""
 	}
@@ -65,7 +65,7 @@ func doubt(t store.Target, f *Facts, now time.Time) string {
 }
 
 // doubtAccount is doubt for an account.
-func doubtAccount(t store.Target, a *AccountFacts) string {
+func doubtAccount(t queue.Target, a *AccountFacts) string {
 	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
 		return "followers fell to less than a hundredth"
 	}
@@ -74,7 +74,7 @@ func doubtAccount(t store.Target, a *AccountFacts) string {
 
 // compare doubts the results of a batch whose views are another's: two videos have changed places, or one has the numbers
 // of a neighbour. Of videos that were never measured nothing can be told.
-func compare(batch []store.Target, results []Result) {
+func compare(batch []queue.Target, results []Result) {
 	type pair struct{ was, is int64 }
 	views := make(map[int]pair, len(batch))
 	for i, r := range results {
@@ -110,7 +110,7 @@ func compare(batch []store.Target, results []Result) {
 func follows(is, was int64) bool { return is >= was && float64(is) <= grown*float64(was) }
 
 // weigh decides on the facts of a result: nil when they may be written, else the suspicion with which the target goes on.
-func weigh(t store.Target, r Result, now time.Time) *suspicion {
+func weigh(t queue.Target, r Result, now time.Time) *suspicion {
 	var before suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
 		before = suspicion{}

@@ -8,24 +8,25 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 var suspectedAt = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-func known(views int64) store.Target {
-	return store.Target{Platform: link.TikTok, Kind: string(KindVideo), Views: &views, FetchedAt: new(store.InstantOf(suspectedAt.Add(-24 * time.Hour)))}
+func known(views int64) queue.Target {
+	return queue.Target{Platform: link.TikTok, Kind: string(KindVideo), Views: &views, FetchedAt: new(store.InstantOf(suspectedAt.Add(-24 * time.Hour)))}
 }
 
 func TestSuspect_doubtsWhatIsHardlyPossible(t *testing.T) {
 	t.Parallel()
 	old := suspectedAt.Add(-100 * time.Hour)
 	for why, c := range map[string]struct {
-		was   store.Target
+		was   queue.Target
 		facts Facts
 	}{
 		"views fell to less than a hundredth":  {known(5), Facts{Views: new(int64(0))}},
-		"no views though the video is not new": {store.Target{}, Facts{Views: new(int64(0)), UploadedAt: &old}},
-		"more likes than views":                {store.Target{}, Facts{Views: new(int64(0)), Likes: new(int64(10)), UploadedAt: &suspectedAt}},
+		"no views though the video is not new": {queue.Target{}, Facts{Views: new(int64(0)), UploadedAt: &old}},
+		"more likes than views":                {queue.Target{}, Facts{Views: new(int64(0)), Likes: new(int64(10)), UploadedAt: &suspectedAt}},
 		"more comments than views":             {known(100), Facts{Views: new(int64(100)), Comments: new(int64(101))}},
 		"more shares than views":               {known(100), Facts{Views: new(int64(100)), Shares: new(int64(101))}},
 		"more bookmarks than views":            {known(100), Facts{Views: new(int64(100)), Bookmarks: new(int64(101))}},
@@ -37,7 +38,7 @@ func TestSuspect_doubtsWhatIsHardlyPossible(t *testing.T) {
 	for _, truth := range []Facts{
 		{}, {Likes: new(int64(0))}, {Views: new(int64(12_000))}, {Views: new(int64(0)), Likes: new(int64(9)), UploadedAt: &suspectedAt}, {Views: new(int64(50)), Likes: new(int64(50))},
 	} {
-		require.Empty(t, doubt(store.Target{}, &truth, suspectedAt))
+		require.Empty(t, doubt(queue.Target{}, &truth, suspectedAt))
 	}
 }
 
@@ -56,7 +57,7 @@ func TestSuspect_seesThatVideosHaveChangedPlaces(t *testing.T) {
 		"two that are small":      {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
 		"two have gone viral":     {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
-		batch, results := make([]store.Target, len(c.was)), make([]Result, len(c.was))
+		batch, results := make([]queue.Target, len(c.was)), make([]Result, len(c.was))
 		for i := range c.was {
 			batch[i], results[i] = known(c.was[i]), Result{Class: OK, Facts: &Facts{Views: &c.is[i]}}
 		}
@@ -92,6 +93,6 @@ func TestSuspect_doubtsThatFollowersAreGone(t *testing.T) {
 	require.NotNil(t, of(0))
 	require.NotNil(t, of(49))
 	require.Nil(t, of(50))
-	require.Nil(t, weigh(store.Target{}, Result{Class: OK, Account: &AccountFacts{Followers: new(int64(0))}}, suspectedAt))
+	require.Nil(t, weigh(queue.Target{}, Result{Class: OK, Account: &AccountFacts{Followers: new(int64(0))}}, suspectedAt))
 	require.Nil(t, weigh(known(5_000), Result{Class: OK, Account: &AccountFacts{}}, suspectedAt))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Upkeep is work that one collector does for all, claimed as a job. Once a day it rolls points up into weeks and drops old points.
@@ -51,7 +52,7 @@ func (c *Collector) keepUp(ctx context.Context) error {
 
 // doJob runs a job if it is due. The job returns when it will be due next.
 func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
-	lease, ok, err := c.store.ClaimJob(ctx, name, upkeepLease)
+	lease, ok, err := c.store.Queue.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {
 		return err
 	}
@@ -59,7 +60,7 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 	if err != nil {
 		next = c.now().Add(upkeepRetry)
 	}
-	if errors.Is(err, store.ErrLeaseLost) {
+	if errors.Is(err, queue.ErrLeaseLost) {
 		return err
 	}
 	// A collector that is stopping gives the job back all the same.
@@ -68,7 +69,7 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 
 func (c *Collector) applyRetention(ctx context.Context, alive func() error) (time.Time, error) {
 	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
-	done, err := c.store.ApplyRetention(ctx, alive)
+	done, err := c.writer.ApplyRetention(ctx, alive)
 	if len(done.Busy) > 0 {
 		next = c.now().Add(upkeepRetry)
 	}
@@ -77,13 +78,13 @@ func (c *Collector) applyRetention(ctx context.Context, alive func() error) (tim
 	if err != nil {
 		return next, err
 	}
-	orphans, err := c.store.DeleteOrphans(ctx, alive)
+	orphans, err := c.store.Queue.DeleteOrphans(ctx, alive)
 	c.logDeleted(ctx, orphans)
 	return next, err
 }
 
 func (c *Collector) deleteExpired(ctx context.Context, alive func() error) (time.Time, error) {
-	deleted, err := c.store.DeleteExpired(ctx, alive)
+	deleted, err := c.writer.DeleteExpired(ctx, alive)
 	c.logDeleted(ctx, deleted)
 	return c.now().Add(expiryEvery), err
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -20,8 +22,8 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 		id := w.track("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
 		for n := range 21 {
 			at := store.InstantOf(long.AddDate(0, 0, n))
-			require.NoError(t, db.Acknowledge(t.Context(), store.Claim{}, at, []store.Outcome{{Source: "test", State: "active", NextAt: at,
-				Target: store.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &store.VideoFacts{Views: new(int64(1000 + n))}}}))
+			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: "test", State: "active", NextAt: at,
+				Target: queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &ingest.VideoFacts{Views: new(int64(1000 + n))}}}))
 		}
 		old := long.Format(time.DateOnly)
 		ok, err := db.ReserveQuota(t.Context(), "youtube/stats", old, 3, 10)

@@ -30,15 +30,15 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	}
 	for _, page := range documents(t) {
 		for _, m := range testName.FindAllStringSubmatch(read(t, page), -1) {
-			require.True(t, exists[m[1]], "docs/%s names %s, which is no test", page, m[1])
+			require.True(t, exists[m[1]], "docs/%s names %s, which is not a test", page, m[1])
 		}
 	}
 }
 
-// lastPoint is that of the checklist.
+// lastPoint is the number of the last point in contract.md.
 const lastPoint = 33
 
-func TestContract_everyPointNamesWhatShowsIt(t *testing.T) {
+func TestContract_everyPointNamesATest(t *testing.T) {
 	t.Parallel()
 	point := 0
 	for line := range strings.Lines(read(t, "contract.md")) {
@@ -56,8 +56,8 @@ func TestContract_everyPointNamesWhatShowsIt(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// A document that no other leads to is read by nobody.
-func TestDocuments_areLinkedAndTheirLinksLeadSomewhere(t *testing.T) {
+// TestDocuments_areLinkedAndTheirLinksExist checks that README.md links every document, and that every link has a target.
+func TestDocuments_areLinkedAndTheirLinksExist(t *testing.T) {
 	t.Parallel()
 	linked := map[string]bool{}
 	for _, page := range append(documents(t), "../README.md") {
@@ -71,6 +71,6 @@ func TestDocuments_areLinkedAndTheirLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	for _, page := range documents(t) {
-		require.True(t, linked[filepath.Join("..", "docs", page)], "README.md does not lead to docs/%s", page)
+		require.True(t, linked[filepath.Join("..", "docs", page)], "README.md does not link docs/%s", page)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-// row is a requirement of the specification, or the heading of the section of its rows when the id has no dash.
+// row is a requirement of the specification. If the id has no dash, it is the heading of a section.
 type row struct{ id, statement string }
 
 func (r row) isHeading() bool { return !strings.Contains(r.id, "-") }
@@ -30,19 +30,18 @@ func specRows(t *testing.T) []row {
 	require.NoError(t, err)
 	rows, seen := make([]row, 0, len(lines)), map[string]bool{}
 	for _, l := range lines[1:] {
-		require.False(t, seen[l[0]], "row %s stands twice", l[0])
+		require.False(t, seen[l[0]], "row %s occurs twice", l[0])
 		seen[l[0]] = true
 		rows = append(rows, row{l[0], l[1]})
 	}
 	return rows
 }
 
-const coverageIntro = `# What shows that the specification holds
+const coverageIntro = `# Requirements and their tests
 
-Made by ` + "`go test ./docs -update`" + `; CI fails when it is not what the tests say, or when a row has no test. The rows are the requirements of
-sections 2 to 8 of the specification (section 6 has none), in ` + "`docs/testdata/spec_rows.csv`" + `. Where the specification leaves
-something open, "not shown" and the decision's place stand in the row. A test says in a line above itself which rows it shows:
-` + "`// Spec: 4.2-07, 4.2-08`" + `.
+` + "`go test ./docs -update`" + ` writes this page. A test fails if the page is out of date, or if a requirement has no test. The requirements are those of sections
+2 to 8 of the specification (section 6 has none), in ` + "`docs/testdata/spec_rows.csv`" + `. A row says so if the specification leaves something open. A comment above
+each test names the rows that it shows: ` + "`// Spec: 4.2-07, 4.2-08`" + `.
 `
 
 func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
@@ -56,7 +55,7 @@ func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
 	for _, f := range all {
 		for _, id := range f.rows {
 			if !known[id] {
-				faults = append(faults, fmt.Sprintf("%s: %s shows %q, which is no row of the specification", f.file, f.name, id))
+				faults = append(faults, fmt.Sprintf("%s: %s names %q, which is not a row of the specification", f.file, f.name, id))
 			}
 			if slices.ContainsFunc(shownBy[id], func(other testFunc) bool { return other.file == f.file && other.name == f.name }) {
 				faults = append(faults, fmt.Sprintf("%s: %s names %s twice", f.file, f.name, id))
@@ -72,7 +71,7 @@ func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
 			continue
 		}
 		if len(shownBy[r.id]) == 0 {
-			faults = append(faults, fmt.Sprintf("no test shows %s: %s", r.id, r.statement))
+			faults = append(faults, fmt.Sprintf("%s has no test: %s", r.id, r.statement))
 		}
 		var names []string
 		for _, f := range shownBy[r.id] {
@@ -83,17 +82,18 @@ func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
 	}
 	require.Empty(t, faults, strings.Join(faults, "\n"))
 	out.WriteString(declaredAnswers(t))
-	isMade(t, "coverage.md", out.String())
+	requireGenerated(t, "coverage.md", out.String())
 }
 
-// declaredAnswers lists what the contract declares. That each pair is seen in a test, TestMain of the server asks.
+// declaredAnswers lists the operations of the contract with the status codes that they declare. TestMain of the server's tests checks that each
+// of them occurs in a test.
 func declaredAnswers(t *testing.T) string {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	require.NoError(t, err)
 	var out strings.Builder
-	out.WriteString("\n## Operations and their answers\n\nEvery exchange of the server's tests is held against the contract: request, status, headers, body. A run of\n" +
-		"them fails in `TestMain` ([server/harness_test.go](../server/harness_test.go)) when one of these answers was in none of them.\n\n" +
+	out.WriteString("\n## Operations and their answers\n\nThe server's tests compare every request and response with the contract: status, headers, body. If one of these answers\n" +
+		"did not occur in a test run, the run fails in `TestMain` ([server/harness_test.go](../server/harness_test.go)).\n\n" +
 		"| Operation | Request | Answers |\n| --- | --- | --- |\n")
 	var lines []string
 	for at, item := range doc.Paths.Map() {

@@ -1,6 +1,6 @@
-// Package docs has no code of its own: its tests make the documents beside it, or hold them true.
+// Package docs contains only tests. They check the documents in this folder and write the generated ones:
 //
 //	go test ./docs -update
 //
-// writes anew those that are made: coverage.md and errors.md.
+// writes coverage.md, errors.md and history.svg.
 package docs

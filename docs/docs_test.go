@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,19 +17,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the documents that are made, instead of comparing them")
+var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
-// isMade requires a document to be what it is made as, or makes it so.
-func isMade(t *testing.T, name, want string) {
+// requireGenerated requires a document to equal want. With -update, it writes the document first.
+func requireGenerated(t *testing.T, name, want string) {
 	t.Helper()
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(want), 0o600))
 	}
-	is, ought := strings.Split(read(t, name), "\n"), strings.Split(want, "\n")
-	for i := range min(len(is), len(ought)) {
-		require.Equal(t, ought[i], is[i], "line %d of docs/%s, which is made: go test ./docs -update", i+1, name)
+	got, expected := strings.Split(read(t, name), "\n"), strings.Split(want, "\n")
+	for i := range min(len(got), len(expected)) {
+		require.Equal(t, expected[i], got[i], "line %d of docs/%s is out of date; run go test ./docs -update", i+1, name)
 	}
-	require.Len(t, is, len(ought), "docs/%s is made: go test ./docs -update", name)
+	require.Len(t, got, len(expected), "docs/%s is out of date; run go test ./docs -update", name)
 }
 
 func read(t *testing.T, name string) string {
@@ -38,17 +39,17 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// testFunc is a test of the repository.
+// testFunc is a test function of the repository.
 type testFunc struct {
 	file string // from the root of the repository, with slashes
 	name string
-	rows []string // of the specification, which it says that it shows
+	rows []string // ids of the requirements that its Spec comment names
 }
 
-// marker is the line above a test that says which rows of the specification it shows.
+// marker matches the comment above a test that names rows of the specification.
 var marker = regexp.MustCompile(`^// Spec:\s*(.*)$`)
 
-// tests are all test functions and fuzz targets of the repository, and whatever is wrong with their markers.
+// tests returns all test functions and fuzz targets of the repository, and the faults in their Spec comments.
 var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -88,7 +89,7 @@ func testsOf(path string) (found []testFunc, faults []string, err error) {
 	}
 	for _, g := range file.Comments {
 		if !above[g] && len(rowsIn(g)) > 0 {
-			faults = append(faults, files.Position(g.Pos()).String()+": a Spec line that stands above no test")
+			faults = append(faults, files.Position(g.Pos()).String()+": a Spec line that is not above a test")
 		}
 	}
 	return found, faults, nil
@@ -106,4 +107,36 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 		}
 	}
 	return rows
+}
+
+// hop is a row of the table in architecture.md: a step, a file and a function.
+var hop = regexp.MustCompile("(?m)^\\| (\\d) \\| `([^`]+)` \\| `([^`]+)` \\|")
+
+func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
+	t.Parallel()
+	hops := hop.FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	require.Len(t, hops, 8)
+	for i, h := range hops {
+		require.Equal(t, fmt.Sprint(i+1), h[1])
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+h[3]+`\(`, read(t, filepath.Join("..", h[2])), "function %s of %s", h[3], h[2])
+	}
+}
+
+// repositoryPath is a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
+var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
+
+func TestDocuments_nameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	pages := append(documents(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md")
+	for _, folder := range []string{"decisions", "evidence"} {
+		more, err := filepath.Glob(folder + "/*.md")
+		require.NoError(t, err)
+		pages = append(pages, more...)
+	}
+	for _, page := range pages {
+		for _, m := range repositoryPath.FindAllStringSubmatch(read(t, page), -1) {
+			_, err := os.Stat(filepath.Join("..", m[1]))
+			require.NoError(t, err, "docs/%s names %s", page, m[1])
+		}
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileLinks_areCounted holds the numbers of evidence/hostile-links.md to the table of links.
+// TestHostileLinks_areCounted compares the numbers in evidence/hostile-links.md with links.txt.
 func TestHostileLinks_areCounted(t *testing.T) {
 	t.Parallel()
 	total, counts := 0, map[string]*[3]int{}
@@ -18,11 +18,11 @@ func TestHostileLinks_areCounted(t *testing.T) {
 			continue
 		}
 		total++
-		for way, word := range words[:3] {
+		for column, word := range words[:3] {
 			if counts[word] == nil {
 				counts[word] = &[3]int{}
 			}
-			counts[word][way]++
+			counts[word][column]++
 		}
 	}
 	said := read(t, "evidence/hostile-links.md")

@@ -4,6 +4,5 @@
 // Go code does not need before the code is generated. The contract that servers serve is complete.
 package gen
 
-//go:generate go run ../.ci/samples ../openapi.yaml
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml
 //go:generate go tool oapi-codegen -config client/config.yaml ../openapi.yaml

@@ -2,7 +2,7 @@ package outbound
 
 import "syscall"
 
-// Control is the check that the system's dial to a host goes through.
+// Control calls the check that runs before the system connects to a host.
 func Control(host string, reach Reach, network, address string, c syscall.RawConn) error {
 	return target{host: host, reach: reach}.control(network, address, c)
 }

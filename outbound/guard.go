@@ -1,6 +1,8 @@
-// Package outbound is the one home of safety for requests to other machines. Who asks says which hosts and ports it
-// means; nothing else is dialled, and of these only addresses that such a host may stand for, decided on the address
-// that is dialled, so that no answer of a platform and none of a name server can lead anywhere else.
+// Package outbound restricts which machines this program connects to.
+//
+// A Guard is a dialer that allows only the hosts and ports that its user configured. It checks the IP address immediately before the
+// connection, so that neither a redirect nor a name server can lead to another machine. NewTransport returns an HTTP transport with a
+// Guard. Start reading in Guard.DialContext; public.go decides which addresses are public.
 package outbound
 
 import (
@@ -16,43 +18,43 @@ import (
 )
 
 const (
-	// maxHeaderBytes is the most that an answer's header may have.
+	// maxHeaderBytes is the maximum size of the headers of a response.
 	maxHeaderBytes = 64 << 10
-	// connectTime is how long a connection may take to come about, over all addresses of the host: the transport of
-	// net/http dials on when the request has given up.
-	connectTime = 10 * time.Second
-	// patience is how long an address is waited for while there are others.
-	patience = 3 * time.Second
+	// connectTimeout is the time limit for connecting to a host, over all of its addresses. It is needed because the transport of net/http
+	// continues to dial after the request was cancelled.
+	connectTimeout = 10 * time.Second
+	// addressTimeout is the time limit for connecting to an address while there are other addresses to try.
+	addressTimeout = 3 * time.Second
 )
 
-// Reach says how far a connection to a host and port may go.
+// Reach is the set of IP addresses that a host may resolve to.
 type Reach int
 
 const (
-	// Nowhere is for whatever nobody has named.
+	// Nowhere refuses all addresses. It is for hosts that are not configured.
 	Nowhere Reach = iota
-	// Public is for hosts of the internet: they are reached at public addresses alone.
+	// Public allows public addresses only. It is for hosts on the internet.
 	Public
-	// Operated is for hosts that the operator named: they may as well stand for this machine or one of a private
-	// network, and for a special address only where the operator wrote the address itself.
+	// Operated also allows loopback and private addresses. It is for hosts that the operator configured. A special address is allowed
+	// only if the operator configured the address itself instead of a name.
 	Operated
 )
 
-// Guard dials what it is told to, and nothing else; the zero value dials nothing. It must not be changed after its
-// first use and may be used by many goroutines.
+// Guard dials only the allowed hosts. The zero value allows none. A Guard must not be changed after its first use. It is safe for concurrent
+// use.
 type Guard struct {
-	// Reach says of an address, "host:port" in lower case as it was asked for, how far it may go. nil is Nowhere.
+	// Reach returns the reach of a "host:port" in lower case. If Reach is nil, the reach is Nowhere.
 	Reach func(address string) Reach
-	// Lookup finds the addresses of a host; nil asks the system's resolver. [net.Resolver.LookupNetIP] fits.
+	// Lookup returns the addresses of a host. If it is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// Dial connects to an address that passed, written as "ip:port"; nil dials it.
+	// Dial connects to an allowed "ip:port". If it is nil, a [net.Dialer] is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// RefusedError says that a connection was not made because it is not allowed.
+// RefusedError is the error of a connection that is not allowed.
 type RefusedError struct {
-	Host string     // as it was asked for, with its port when that was the reason
-	Addr netip.Addr // the address it stands for; invalid when host or port were refused
+	Host string     // as requested; with the port if host or port are not allowed
+	Addr netip.Addr // the refused address of the host; invalid if host or port are not allowed
 	Why  string
 }
 
@@ -63,7 +65,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("connection to %s refused: %s is %s", e.Host, e.Addr, e.Why)
 }
 
-// AddressOf is the "host:port" that a URL of http or https is dialled at, in lower case.
+// AddressOf returns the "host:port" of an http or https URL, in lower case.
 func AddressOf(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -76,8 +78,8 @@ func AddressOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// DialContext connects to the first address of the host that passes and answers. When none passes, the error is a
-// [*RefusedError]. It fits [http.Transport.DialContext].
+// DialContext connects to the first address of the host that is allowed and answers. If no address is allowed, the error is a
+// [*RefusedError]. It can be used as [http.Transport.DialContext].
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -88,9 +90,9 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 		reach = g.Reach(strings.ToLower(address))
 	}
 	if reach == Nowhere {
-		return nil, &RefusedError{Host: address, Why: "it is not among the hosts and ports that may be asked"}
+		return nil, &RefusedError{Host: address, Why: "this host and port are not allowed"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	addrs, err := g.lookup(ctx, host)
 	if err != nil {
@@ -115,7 +117,7 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return nil, refused
 }
 
-// lookup returns at least one address.
+// lookup returns the addresses of a host, at least one.
 func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
@@ -132,17 +134,17 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 	}
 	for i := range addrs {
-		// The resolver hands out A records in this form.
+		// The resolver returns IPv4 addresses in IPv6 form.
 		addrs[i] = addrs[i].Unmap()
 	}
 	return addrs, nil
 }
 
-// dial connects to an address that passed. One that is silent must not use up the time of those that are left.
+// dial connects to an allowed address. Unless it is the last one, it has only addressTimeout, so that time is left for the others.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, addressTimeout)
 		defer cancel()
 	}
 	if g.Dial != nil {
@@ -152,33 +154,32 @@ func (g *Guard) dial(ctx context.Context, t target, network, address string, las
 	return d.DialContext(ctx, network, address)
 }
 
-// target is a host on its way to a connection.
+// target is a host that is being connected to.
 type target struct {
 	host  string
 	reach Reach
 }
 
-// control is the second look, at the address that the system is about to connect to.
+// control checks the address again immediately before the system connects to it.
 func (t target) control(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &RefusedError{Host: t.host, Why: fmt.Sprintf("%q is no address", address)}
+		return &RefusedError{Host: t.host, Why: fmt.Sprintf("%q is not an IP address", address)}
 	}
 	return t.check(addr.Addr())
 }
 
-// check refuses an address that the host may not stand for.
+// check returns a *RefusedError if the host may not resolve to addr.
 func (t target) check(addr netip.Addr) error {
-	why := whyNotPublic(addr)
+	why := nonPublicReason(addr)
 	if why == "" || t.reach == Operated && (isLocal(addr) || t.host == addr.String()) {
 		return nil
 	}
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// NewTransport returns a transport that reaches public addresses only. It uses no proxy, whatever the environment
-// says: a proxy would look names up and dial for us. The caller follows redirects by itself, with
-// [http.ErrUseLastResponse].
+// NewTransport returns a transport that dials with g. It ignores the proxy settings of the environment, because a proxy would connect
+// without the checks of g. The caller must handle redirects itself, with [http.ErrUseLastResponse].
 func NewTransport(g *Guard) *http.Transport {
 	return &http.Transport{
 		Proxy:                  nil,

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestIsPublic_knowsTheInternetFromTheRest(t *testing.T) {
+func TestIsPublic_distinguishesPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
 		"1.1.1.1", "8.8.8.8", "93.184.215.14", "100.63.255.255", "100.128.0.1", "11.0.0.1", "172.15.255.255", "172.32.0.1", "192.167.255.255", "192.169.0.1",
@@ -47,7 +47,7 @@ func TestIsPublic_knowsTheInternetFromTheRest(t *testing.T) {
 	require.False(t, outbound.IsPublic(netip.Addr{}))
 }
 
-func TestIsPublic_isNeverTrueOfALocalAddressInDisguise(t *testing.T) {
+func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 	t.Parallel()
 	local := []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
@@ -68,13 +68,13 @@ func TestIsPublic_isNeverTrueOfALocalAddressInDisguise(t *testing.T) {
 		for _, head := range [][]byte{
 			{}, // ::a.b.c.d
 			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // mapped
-			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // translated of old
-			{0, 0x64, 0xff, 0x9b},                            // translated
+			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // nat64Prefix of old
+			{0, 0x64, 0xff, 0x9b},                            // nat64Prefix
 			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
 			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
 			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
 			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
-			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // translated, local use
+			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // nat64Prefix, local use
 			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
 			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
 			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
@@ -190,7 +190,7 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 	}
 }
 
-func TestGuard_passesOnWhatTheResolverSays(t *testing.T) {
+func TestGuard_returnsErrorsOfTheResolver(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no name server")
 	g := &outbound.Guard{Reach: anywhere, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, broken }}
@@ -207,7 +207,7 @@ func TestGuard_passesOnWhatTheResolverSays(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestGuard_looksAgainAtWhatTheSystemDials(t *testing.T) {
+func TestGuard_checksTheAddressThatTheSystemDials(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewCanary(t)
 	_, err := (&outbound.Guard{Reach: anywhere}).DialContext(t.Context(), "tcp", listener.Address())
@@ -221,7 +221,7 @@ func TestGuard_looksAgainAtWhatTheSystemDials(t *testing.T) {
 	require.NoError(t, outbound.Control("vm.tiktok.com", outbound.Public, "tcp4", "93.184.215.14:443", nil))
 }
 
-func TestGuard_dialsNothingThatNobodyNamed(t *testing.T) {
+func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	t.Parallel()
 	var r recorder
 	lookup, asked := answers(addrs("93.184.215.14"))
@@ -233,13 +233,13 @@ func TestGuard_dialsNothingThatNobodyNamed(t *testing.T) {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError
 		require.ErrorAs(t, err, &refused, name)
-		require.EqualError(t, err, "connection to example.com:443 refused: it is not among the hosts and ports that may be asked")
+		require.EqualError(t, err, "connection to example.com:443 refused: this host and port are not allowed")
 	}
 	require.Empty(t, r.dialed)
 	require.Zero(t, asked.Load(), "it is not even looked up")
 }
 
-func TestGuard_dialsWhatTheOperatorNamed(t *testing.T) {
+func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewCanary(t)
 	conn, err := (&outbound.Guard{Reach: operated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
@@ -264,7 +264,7 @@ func TestGuard_dialsWhatTheOperatorNamed(t *testing.T) {
 	}
 }
 
-func TestAddressOf_namesHostAndPort(t *testing.T) {
+func TestAddressOf_returnsHostAndPort(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		"http://Sandbox:9090/x": "sandbox:9090", "http://sandbox": "sandbox:80", "https://Example.COM/": "example.com:443", "https://[::1]/": "[::1]:443",

@@ -2,18 +2,18 @@ package outbound
 
 import "net/netip"
 
-// IsPublic reports whether addr is an ordinary address of the internet: not of this machine, its networks or its
-// cloud, not multicast, reserved or for documentation, and not an IPv6 form of an IPv4 address that is.
-func IsPublic(addr netip.Addr) bool { return whyNotPublic(addr) == "" }
+// IsPublic returns true if addr is an ordinary address on the internet. It is not if it belongs to this machine, a private network or a
+// cloud's metadata service, or is multicast, reserved or for documentation, or is an IPv6 form of such an IPv4 address.
+func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 
-// special lists the ranges that the checks of netip leave open, after the registries of special-purpose addresses.
-var special = [...]struct {
+// specialRanges lists the ranges of the registries of special-purpose addresses that netip has no check for.
+var specialRanges = [...]struct {
 	prefix netip.Prefix
 	why    string
 }{
 	{netip.MustParsePrefix("0.0.0.0/8"), "of this network"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"}, // also the metadata address of one cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), "a cloud's own"},    // in a public range, but answers inside Azure only
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"},    // also the metadata service of one cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), "internal to a cloud"}, // in a public range, but only reachable inside Azure
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "reserved"},
@@ -21,27 +21,27 @@ var special = [...]struct {
 	{netip.MustParsePrefix("198.51.100.0/24"), "for documentation"},
 	{netip.MustParsePrefix("203.0.113.0/24"), "for documentation"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
-	{netip.MustParsePrefix("2001::/23"), "reserved"}, // Teredo is one of them: it carries an IPv4 address
+	{netip.MustParsePrefix("2001::/23"), "reserved"}, // contains Teredo, which embeds IPv4 addresses
 	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
 	{netip.MustParsePrefix("2002::/16"), "an IPv4 address in IPv6"},
 	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
 }
 
 var (
-	// globalUnicast is all of IPv6 that is given out.
+	// globalUnicast is the range of all assigned public IPv6 addresses.
 	globalUnicast = netip.MustParsePrefix("2000::/3")
-	// translated is where a network without IPv4 shows the IPv4 internet: the last four bytes are the address.
-	translated = netip.MustParsePrefix("64:ff9b::/96")
+	// nat64Prefix is the range of NAT64 (RFC 6052). The last four bytes are an IPv4 address.
+	nat64Prefix = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// metadata are the addresses in private ranges at which clouds hand out a machine's credentials.
-var metadata = [...]netip.Prefix{
+// metadataRanges are the private ranges of metadata services, which return the credentials of a machine.
+var metadataRanges = [...]netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd00:c1::/32"), netip.MustParsePrefix("fd20:ce::/32"),
 }
 
-// isLocal reports whether addr is of this machine or of a private network, as a machine beside this one has it.
+// isLocal returns true for loopback and private addresses, except those of metadata services.
 func isLocal(addr netip.Addr) bool {
-	for _, prefix := range metadata {
+	for _, prefix := range metadataRanges {
 		if prefix.Contains(addr) {
 			return false
 		}
@@ -49,11 +49,11 @@ func isLocal(addr netip.Addr) bool {
 	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
 }
 
-// whyNotPublic completes the sentence "the address is …"; "" for a public one.
-func whyNotPublic(addr netip.Addr) string {
+// nonPublicReason completes the sentence "the address is …". It returns "" if the address is public.
+func nonPublicReason(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():
-		return "no address"
+		return "invalid"
 	case addr.Zone() != "":
 		return "bound to one interface"
 	case addr.Is4In6():
@@ -64,17 +64,17 @@ func whyNotPublic(addr netip.Addr) string {
 		return "this machine's own"
 	case addr.IsPrivate():
 		return "private"
-	case addr.IsLinkLocalUnicast(): // also the metadata address of most clouds
+	case addr.IsLinkLocalUnicast(): // also the metadata service of most clouds
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"
-	case translated.Contains(addr):
+	case nat64Prefix.Contains(addr):
 		bytes := addr.As16()
-		return whyNotPublic(netip.AddrFrom4([4]byte(bytes[12:])))
+		return nonPublicReason(netip.AddrFrom4([4]byte(bytes[12:])))
 	case addr.Is6() && !globalUnicast.Contains(addr):
 		return "reserved"
 	}
-	for _, s := range special {
+	for _, s := range specialRanges {
 		if s.prefix.Contains(addr) {
 			return s.why
 		}

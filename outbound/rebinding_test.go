@@ -81,8 +81,8 @@ func (s *sockets) dialer(r *net.Resolver) *net.Dialer {
 	}}
 }
 
-// TestGuard_isNotReboundByANameServer resolves and dials 10,000 times against a name server that changes its mind.
-func TestGuard_isNotReboundByANameServer(t *testing.T) {
+// TestGuard_refusesDNSRebinding resolves and dials 10,000 times against a name server that changes its mind.
+func TestGuard_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 10_000
 	server, canary := rebinder(t), outboundtest.NewCanary(t)
@@ -120,9 +120,9 @@ func TestGuard_isNotReboundByANameServer(t *testing.T) {
 	}
 }
 
-// TestRebinding_reachesWhoLooksTwice shows that the name server and the canary do their work: whoever checks the answer and
+// TestRebinding_reachesADialerThatLooksUpTwice shows that the name server and the canary do their work: whoever checks the answer and
 // then dials the name is led inside.
-func TestRebinding_reachesWhoLooksTwice(t *testing.T) {
+func TestRebinding_reachesADialerThatLooksUpTwice(t *testing.T) {
 	t.Parallel()
 	server, canary := rebinder(t), outboundtest.NewCanary(t)
 	var system sockets
@@ -142,9 +142,9 @@ func TestRebinding_reachesWhoLooksTwice(t *testing.T) {
 	require.Positive(t, canary.Visits(t))
 }
 
-// TestGuard_letsNoHostileLinkPast hands every host of the table to guards that may reach any name, so that addresses alone
+// TestGuard_refusesEveryHostileLink hands every host of the table to guards that may reach any name, so that addresses alone
 // decide.
-func TestGuard_letsNoHostileLinkPast(t *testing.T) {
+func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()
 	world := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)
 	guard := &outbound.Guard{Reach: anywhere, Lookup: world.Lookup, Dial: world.Dial}

@@ -12,7 +12,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
@@ -37,8 +39,8 @@ func members(from, to int) []string {
 func (a *app) dueAccounts() int {
 	a.t.Helper()
 	n := 0
-	for _, lane := range store.Lanes {
-		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "account", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Hour})
+	for _, lane := range queue.Lanes {
+		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "account", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Hour})
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}
@@ -46,7 +48,7 @@ func (a *app) dueAccounts() int {
 }
 
 // Spec: 4-08
-func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
+func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -103,11 +105,11 @@ func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
 		t.Run("so do its id and its handle, once that is known", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
 			c.follow(byID)
-			a.fetchProfiles(func(target store.Target) store.AccountFacts {
+			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
 				if target.Platform != link.YouTube {
-					return store.AccountFacts{}
+					return ingest.AccountFacts{}
 				}
-				return store.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
+				return ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
 			})
 			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).is(http.StatusOK)
 			before := c.statistics("accounts")
@@ -139,7 +141,7 @@ func TestBulkTrackAccounts_answersForEachLink(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_putsAllIntoTheLabels(t *testing.T) {
+func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -156,7 +158,7 @@ func TestBulkTrackAccounts_putsAllIntoTheLabels(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
+func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -174,7 +176,7 @@ func TestBulkTrackAccounts_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -202,7 +204,7 @@ func TestBulkTrackAccounts_withoutASubscriptionFetchesThePreviewAlone(t *testing
 	})
 }
 
-func TestBulkTrackAccounts_bounds(t *testing.T) {
+func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -283,8 +285,8 @@ func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
 		const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/c/Someone"
 		for _, sent := range [][]string{{byID}, {byHandle}, {byHandle, byID}} {
 			id := c.follow(byID)
-			a.fetchProfiles(func(store.Target) store.AccountFacts {
-				return store.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
+				return ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
 			})
 			got := c.stopAccounts(http.StatusOK, sent...)
 			require.Equal(t, client.StopSummary{Total: 1, Succeeded: 1}, got.Summary)
@@ -294,7 +296,7 @@ func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
 	})
 }
 
-func TestBulkStopAccounts_bounds(t *testing.T) {
+func TestBulkStopAccounts_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

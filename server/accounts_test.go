@@ -14,7 +14,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const accountLink = "https://www.tiktok.com/@northwind.studio"
@@ -44,10 +46,10 @@ func handles(accounts []client.Account) string {
 }
 
 // posted are the facts of an account with videos of a series.
-func posted(a *app, id string, followers int64, videos ...int) store.AccountFacts {
-	f := store.AccountFacts{ID: &id, Followers: &followers, Listed: true}
+func posted(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
+	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
-		f.Videos = append(f.Videos, store.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n),
+		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n),
 			UploadedAt: new(store.InstantOf(a.Clock.Now().AddDate(0, 0, -i-1)))})
 	}
 	return f
@@ -76,15 +78,15 @@ func TestAccount_afterAFetch(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		made := c.followed(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
-		a.fetchProfiles(func(store.Target) store.AccountFacts {
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 			f := posted(a, "42", 51200, 1, 2, 3)
 			f.Following, f.Bio, f.ProfileLink, f.Private = new(int64(0)), new("Handmade & 👩🏽‍🚀"), new("northwind.example"), new(true)
 			return f
 		})
 		checked := a.Clock.Now()
-		a.fetch(func(target store.Target) store.VideoFacts {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
 			n := int64(target.ExternalID[len(target.ExternalID)-1] - '1')
-			return store.VideoFacts{Views: new(100 * n), Likes: new(n), Comments: new(int64(1)), UploadedAt: new(january(10 + int(n)))}
+			return ingest.VideoFacts{Views: new(100 * n), Likes: new(n), Comments: new(int64(1)), UploadedAt: new(january(10 + int(n)))}
 		})
 		got := c.account(made.AccountID.String())
 		require.Equal(t, int64(51200), *got.LatestFollowersCount)
@@ -108,7 +110,7 @@ func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.follow(accountLink).String()
-	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Listed: true} })
+	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Listed: true} })
 	require.True(t, c.account(id).Empty)
 }
 
@@ -140,7 +142,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 	})
 }
 
-func TestAccount_ofAVideoAloneIsReadableAndNotListed(t *testing.T) {
+func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -188,9 +190,9 @@ func guild(t *testing.T, a *app) *caller {
 	for n, raw := range []string{"https://www.tiktok.com/@cora", "https://www.tiktok.com/@anna", "https://www.tiktok.com/@bert", "https://www.tiktok.com/@dora"} {
 		body := map[string]any{"link": raw, "collection_names": []string{map[int]string{0: "Even", 1: "Odd, so"}[n%2]}}
 		c.followed(body)
-		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, fmt.Sprint(n), int64(10*(n%3)), n) })
-		a.fetch(func(store.Target) store.VideoFacts {
-			return store.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, fmt.Sprint(n), int64(10*(n%3)), n) })
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
 		})
 	}
 	c.follow("https://www.instagram.com/emil/")
@@ -198,7 +200,7 @@ func guild(t *testing.T, a *app) *caller {
 }
 
 // Spec: 4-05
-func TestAccounts_areOrdered(t *testing.T) {
+func TestListAccounts_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -238,7 +240,7 @@ func TestAccounts_areOrdered(t *testing.T) {
 }
 
 // Spec: 4-05
-func TestAccounts_areFiltered(t *testing.T) {
+func TestListAccounts_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -271,7 +273,7 @@ func TestAccounts_areFiltered(t *testing.T) {
 }
 
 // Spec: 4-05
-func TestAccounts_areAnArrayOrAPage(t *testing.T) {
+func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -298,7 +300,7 @@ func TestAccounts_areAnArrayOrAPage(t *testing.T) {
 	})
 }
 
-func TestAccounts_refuseWhatMakesNoSense(t *testing.T) {
+func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := guild(t, a)
@@ -331,7 +333,7 @@ func TestAccounts_refuseWhatMakesNoSense(t *testing.T) {
 	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "the limit may differ")
 }
 
-func TestAccounts_ofTheLowerTiersAreOneMasked(t *testing.T) {
+func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := guild(t, a)
@@ -356,17 +358,17 @@ func (c *caller) accountVideos(ref, query string) []client.Video {
 }
 
 // Spec: 4.2-29, 4.2-30, 4.2-33
-func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
+func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.follow(accountLink).String()
-		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3) })
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", 1, 1, 2, 3) })
 		own := c.track(numbered(4))
 		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
-		a.fetch(func(target store.Target) store.VideoFacts {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
 			n := int(target.ExternalID[len(target.ExternalID)-1] - '0')
-			f := store.VideoFacts{Views: new(int64(10 * (n % 3)))}
+			f := ingest.VideoFacts{Views: new(int64(10 * (n % 3)))}
 			if target.Platform == link.TikTok && n < 4 {
 				f.UploadedAt = new(january(10 + n))
 			}
@@ -426,7 +428,7 @@ func TestAccountVideos_listsWhatTheAccountPosted(t *testing.T) {
 }
 
 // Spec: 4.2-30, 4.2-31, 4.2-32, 8-09
-func TestAccountVideos_refuseWhatMakesNoSense(t *testing.T) {
+func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

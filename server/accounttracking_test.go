@@ -14,6 +14,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Spec: 4-06
@@ -43,7 +45,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 }
 
 // listing is how many videos the platform lists of the account, and which day each was uploaded: one a day, the newest yesterday.
-func listing(a *app, n int) store.AccountFacts {
+func listing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
 		numbers[i] = n - i
@@ -52,7 +54,7 @@ func listing(a *app, n int) store.AccountFacts {
 }
 
 // Spec: 4-06
-func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
+func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
 		each(t, func(t *testing.T, a *app) {
@@ -62,19 +64,19 @@ func TestTrackAccount_followsItsVideosAsItsTypeSays(t *testing.T) {
 				body["tracking_type"] = kind
 			}
 			c.followed(body)
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return listing(a, 220) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return listing(a, 220) })
 			require.Len(t, c.accountVideos(accountLink, ""), found, kind)
 			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
 
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return listing(a, 221) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return listing(a, 221) })
 			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and what is uploaded later", kind)
 		})
 	}
 }
 
-func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
+func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -96,7 +98,7 @@ func TestTrackAccount_putsTheAccountIntoCollections(t *testing.T) {
 	})
 }
 
-func TestTrackAccount_refusesWhatIsNoAccount(t *testing.T) {
+func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -195,7 +197,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 		} {
 			made := c.followed(map[string]any{"link": accountLink})
 			require.Nil(t, made.Error)
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", int64(n), 1) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", int64(n), 1) })
 			a.fetch(views(5))
 			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).is(http.StatusOK)).Message)
 
@@ -213,13 +215,13 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 }
 
 // Spec: 4-07
-func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
+func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(numbered(4))
 		id := c.followed(map[string]any{"link": accountLink}).AccountID.String()
-		a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
 		c.track(numbered(3)) // found, and then asked for by itself
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
@@ -234,7 +236,7 @@ func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
 		t.Run("tracked again, it takes up those that were found through it", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			c.followed(map[string]any{"link": accountLink})
-			a.fetchProfiles(func(store.Target) store.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
+			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return posted(a, "42", 1, 1, 2, 3, 4) })
 			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the one that had been asked for by itself")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
@@ -242,7 +244,7 @@ func TestStopAccount_stopsTheVideosThatWereFoundThroughItAlone(t *testing.T) {
 	})
 }
 
-func TestStopAccount_refusesWhatItDoesNotKnow(t *testing.T) {
+func TestStopAccount_refusesUntrackedAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

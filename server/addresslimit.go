@@ -47,8 +47,7 @@ type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded has the time until which an address is over a limit. Until then the rate store, which may be a Redis that all servers share,
-	// is not asked.
+	// exceeded maps an address to the time until which it is over a limit. Until then the rate store is not called.
 	exceeded *lru.Cache[string, time.Time]
 }
 

@@ -64,7 +64,7 @@ func (a *app) targets() int {
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]
 }
 
-func TestAtOnce_aLinkIsTrackedOnce(t *testing.T) {
+func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -85,7 +85,7 @@ func TestAtOnce_aLinkIsTrackedOnce(t *testing.T) {
 	})
 }
 
-func TestAtOnce_manyLinksAreTrackedOnceEach(t *testing.T) {
+func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -106,7 +106,7 @@ func TestAtOnce_manyLinksAreTrackedOnceEach(t *testing.T) {
 	})
 }
 
-func TestAtOnce_anAccountIsTrackedOnce(t *testing.T) {
+func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -136,7 +136,7 @@ func TestAtOnce_anAccountIsTrackedOnce(t *testing.T) {
 }
 
 // A POST of a collection makes one each time: two collections may bear one name. Who must not make two sends an Idempotency-Key.
-func TestAtOnce_eachPostMakesACollection(t *testing.T) {
+func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -148,7 +148,7 @@ func TestAtOnce_eachPostMakesACollection(t *testing.T) {
 	})
 }
 
-func TestAtOnce_membersAreAddedOnce(t *testing.T) {
+func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -168,7 +168,7 @@ func TestAtOnce_membersAreAddedOnce(t *testing.T) {
 	})
 }
 
-func TestAtOnce_trackingStopsOnce(t *testing.T) {
+func TestConcurrent_requestsStopTrackingOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -12,12 +12,12 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Caller is who asks, as one operation sees them.
+// Caller is the authenticated sender of a request.
 type Caller struct {
 	store.Identity
-	// Org is the caller's data, and nobody else's.
+	// Org gives access to the data of the caller's organisation only.
 	Org *store.Org
-	// View is what the operation may show them.
+	// View is what the operation may show to the caller.
 	View View
 
 	facts tierFacts
@@ -25,16 +25,16 @@ type Caller struct {
 
 type callerKey struct{}
 
-// CallerFrom returns the caller of a request. It panics outside of an operation of the contract: there the middleware is
-// missing, and going on without an identity would be worse.
+// CallerFrom returns the caller of a request. It panics if the request is not for an operation of the contract, because such requests are
+// not authenticated.
 func CallerFrom(ctx context.Context) Caller {
 	return ctx.Value(callerKey{}).(Caller)
 }
 
-// authenticate puts the Caller into the request's context, or refuses the request with 401.
+// authenticate stores the Caller in the request's context, or answers 401.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.of(c)
+		op := s.operations.match(c)
 		if op == nil {
 			return next(c)
 		}
@@ -43,7 +43,7 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		facts, err := factsOf(id.Organisation.Tier)
+		facts, err := factsOfTier(id.Organisation.Tier)
 		if err != nil {
 			return err
 		}
@@ -56,22 +56,22 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify returns the identity that the request's token belongs to, or the reason why the token is refused. Refusals are
-// limited by address.
+// identify returns the identity of the request's token, or the problem that the token is refused with. The number of refused requests is
+// limited for each address.
 func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	address := network(c.RealIP())
 	token, err := bearerToken(c.Request())
 	var id store.Identity
 	if err == nil {
-		id, err = s.identities.of(c.Request().Context(), token, address)
+		id, err = s.identities.find(c.Request().Context(), token, address)
 	}
 	if err == nil {
 		return id, nil
 	}
 	refusal := refuseToken(err)
 	if refusal.Code.info().Status == http.StatusUnauthorized {
-		if e := s.identities.strangers.take(c.Request().Context(), refusedRequests, address); e != nil {
-			err, refusal = e, asError(e)
+		if e := s.identities.addressLimits.take(c.Request().Context(), refusedRequests, address); e != nil {
+			err, refusal = e, toError(e)
 		}
 	}
 	if exceeded, ok := errors.AsType[*limitExceeded](err); ok {
@@ -81,7 +81,7 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	return store.Identity{}, refusal
 }
 
-// bearerToken takes the token from the Authorization header. Nothing of the token stands in an error.
+// bearerToken returns the token in the Authorization header. Its errors contain no part of the token.
 func bearerToken(r *http.Request) (string, error) {
 	headers := r.Header.Values(echo.HeaderAuthorization)
 	if len(headers) == 0 {
@@ -99,14 +99,14 @@ func bearerToken(r *http.Request) (string, error) {
 	case !strings.EqualFold(scheme, "Bearer"), token == "":
 		return "", problem(CodeTokenMalformed, "The Authorization header must be: Bearer rt_….")
 	case !strings.HasPrefix(token, "rt_"):
-		return "", problem(CodeTokenMalformed, "This is not a token of ReelTally: those start with rt_.")
+		return "", problem(CodeTokenMalformed, "This is not a token of ReelTally: a token starts with rt_.")
 	case !store.WellFormedToken(token):
 		return "", problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off.")
 	}
 	return token, nil
 }
 
-// tokenInQuery returns the name of the first query parameter that carries a token, by its name or its form.
+// tokenInQuery returns the name of the first query parameter that is a token, judged by its name or its value; "" if there is none.
 func tokenInQuery(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -121,6 +121,7 @@ func tokenInQuery(query string) string {
 	return ""
 }
 
+// refuseToken converts the error of a token look-up into a problem.
 func refuseToken(err error) *Error {
 	switch {
 	case errors.Is(err, store.ErrTokenUnknown):
@@ -130,5 +131,5 @@ func refuseToken(err error) *Error {
 	case errors.Is(err, store.ErrTokenRevoked):
 		return problem(CodeTokenRevoked, "The token was revoked.")
 	}
-	return asError(err)
+	return toError(err)
 }

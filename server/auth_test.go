@@ -14,7 +14,7 @@ import (
 )
 
 // Spec: 4-15, 5-04
-func TestAuthenticate_tellsWhoATokenIs(t *testing.T) {
+func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		org, err := a.CreateOrganisation(t.Context(), "Größe & Co", store.TierBasic, store.SubscriptionNone)
@@ -39,7 +39,7 @@ func TestAuthenticate_tellsWhoATokenIs(t *testing.T) {
 	})
 }
 
-func TestToken_inAnyUsualSpelling(t *testing.T) {
+func TestToken_isAcceptedInEveryValidForm(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := a.newCaller(t, store.TierPremium).token
@@ -95,7 +95,7 @@ func TestToken_isRefusedWithTheReason(t *testing.T) {
 	})
 }
 
-func TestToken_losesItsEffectWithinASecond(t *testing.T) {
+func TestToken_isRefusedWithinASecondAfterRevocation(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		org := a.newCaller(t, store.TierPremium).org
@@ -117,7 +117,7 @@ func TestToken_losesItsEffectWithinASecond(t *testing.T) {
 	})
 }
 
-func TestToken_useIsWrittenDown(t *testing.T) {
+func TestToken_lastUseIsStored(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -140,7 +140,7 @@ func TestToken_useIsWrittenDown(t *testing.T) {
 	})
 }
 
-func TestLog_namesTheCallAndNoSecret(t *testing.T) {
+func TestLog_hasTheRequestButNoSecret(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -7,7 +7,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Authenticate tells who a token belongs to.
+// Authenticate returns the organisation, the token and the rate limits of the caller.
 func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObject) (api.AuthenticateResponseObject, error) {
 	caller := CallerFrom(ctx)
 	return api.Authenticate200JSONResponse(api.Authentication{
@@ -32,7 +32,7 @@ func ToAPIToken(t store.Token) api.Token {
 	return api.Token{ID: t.ID, Name: t.Name, CreatedAt: toAPITime(t.CreatedAt), ExpiresAt: toAPITimePtr(t.ExpiresAt), Scopes: scopes}
 }
 
-// rateLimits lists the limits of a tier, with the operations that each of them holds for.
+// rateLimits returns the limits of a tier and the operations of each limit.
 func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {

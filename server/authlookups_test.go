@@ -83,7 +83,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_aFloodOfUnknownTokensCostsSixtyLookUps(t *testing.T) {
+func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, asked := counted(t, db, nil)
@@ -151,7 +151,7 @@ func (c *countingRates) Take(ctx context.Context, key string, limit int64, windo
 	return c.RateStore.Take(ctx, key, limit, window)
 }
 
-func TestTokens_aFloodWithoutTokenAsksNeitherDatabaseNorRateStore(t *testing.T) {
+func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testing.T) {
 	t.Parallel()
 	rates := &countingRates{RateStore: server.NewMemoryRateStore()}
 	a, asked := counted(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
@@ -184,7 +184,7 @@ func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
 	require.EqualValues(t, 200*60, asked.Load(), "the flood pushed the known token out of the cache")
 }
 
-func TestTokens_concurrentUsesAreOneLookUp(t *testing.T) {
+func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	a, asked := counted(t, newSQLite(t), func() {
@@ -219,7 +219,7 @@ func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and remembered")
 }
 
-func TestTokens_aFailedLookUpIsNotRemembered(t *testing.T) {
+func TestTokens_aFailedLookUpIsNotCached(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierPremium)

@@ -2,159 +2,138 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is up to how many links a request is fetched at once (spec.md 4.4, rule 3).
+// immediateLinks is the largest number of links in a request whose items are fetched at once (spec.md 4.4, rule 3).
 const immediateLinks = 50
 
-// bulkEntry is a distinct link of a bulk request, and what became of it.
+// bulkEntry is a distinct link of a bulk request and its result.
 type bulkEntry struct {
-	readLink
+	parsedLink
 	url  string // as first sent
-	item bulkItem
+	item trackedItem
 }
 
-// bulkItem is the video or account that a good link means.
-type bulkItem struct {
-	id       uuid.UUID
-	existing bool // the organisation had it before
-	already  bool // and was tracking it
-}
-
-// bulkResult is what became of a bulk request, whichever kind it was about.
+// bulkResult is the result of a bulk request to track videos or accounts.
 type bulkResult struct {
 	entries  []bulkEntry
 	summary  api.TrackSummary
 	enqueued bool
 	warnings []string
-	pending  []api.PendingItem // saved, and not fetched for want of a subscription
+	pending  []api.PendingItem // tracked, but not fetched because the organisation has no subscription
 }
 
-// TrackVideos tracks many videos.
-func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject) (api.TrackVideosResponseObject, error) {
-	caller := CallerFrom(ctx)
-	done, err := s.trackAll(ctx, link.Video, r.Body.Links, func(links []link.Link, plan fetchPlan) ([]bulkItem, error) {
-		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
-			Links: links, CollectionIDs: r.Body.LabelIds, CreatedBy: caller.Token.ID, Lane: store.LaneOf(caller.Organisation),
-			Immediate: plan.immediate, Enqueue: plan.enqueue,
-		})
-		items := make([]bulkItem, len(tracked))
-		for i, t := range tracked {
-			items[i] = bulkItem{t.VideoID, t.Existing, t.Already}
-		}
-		return items, err
-	})
-	if err != nil {
-		return nil, unknownCollections(err, "/label_ids", r.Body.LabelIds)
-	}
-	result := api.TrackVideosResult{Success: done.summary.Failed == 0, Summary: done.summary, TrackingEnqueued: done.enqueued,
-		Warnings: done.warnings, Results: make([]api.TrackVideosEntry, len(done.entries))}
-	for i, e := range done.entries {
-		result.Results[i] = toTrackVideosEntry(e)
-	}
-	if caller.Organisation.Subscription == store.SubscriptionNone {
-		result.PendingTmvQueue = &api.PendingQueue{Accounts: []api.PendingItem{}, Videos: done.pending}
-	}
+// status returns 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
+func (r bulkResult) status() int {
 	switch {
-	case done.summary.Failed == 0:
-		return api.TrackVideos200JSONResponse(result), nil
-	case done.summary.Succeeded == 0:
-		return api.TrackVideos422JSONResponse(result), nil
+	case r.summary.Failed == 0:
+		return http.StatusOK
+	case r.summary.Succeeded == 0:
+		return http.StatusUnprocessableEntity
 	}
-	return api.TrackVideos207JSONResponse(result), nil
+	return http.StatusMultiStatus
 }
 
-// TrackAccounts tracks many accounts.
-func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestObject) (api.TrackAccountsResponseObject, error) {
-	caller := CallerFrom(ctx)
-	done, err := s.trackAll(ctx, link.Account, r.Body.Links, func(links []link.Link, plan fetchPlan) ([]bulkItem, error) {
-		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
-			Links: links, Type: trackingType(r.Body.TrackingType), CollectionIDs: r.Body.LabelIds, CreatedBy: caller.Token.ID,
-			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: plan.immediate, Enqueue: plan.enqueue,
-		})
-		items := make([]bulkItem, len(tracked))
-		for i, t := range tracked {
-			items[i] = bulkItem{t.AccountID, t.Existing, t.Already}
-		}
-		return items, err
-	})
+// pendingQueue returns the items that are not fetched; nil if the organisation has a subscription.
+func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.PendingQueue {
+	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
+		return nil
+	}
+	queue := &api.PendingQueue{Accounts: []api.PendingItem{}, Videos: r.pending}
+	if kind == link.Account {
+		queue.Accounts, queue.Videos = queue.Videos, queue.Accounts
+	}
+	return queue
+}
+
+// bulkResponse is the answer to a bulk request.
+type bulkResponse struct {
+	status int
+	body   any
+}
+
+// VisitTrackVideosResponse writes the response.
+func (r bulkResponse) VisitTrackVideosResponse(w http.ResponseWriter) error { return r.write(w) }
+
+// VisitTrackAccountsResponse writes the response.
+func (r bulkResponse) VisitTrackAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
+
+// VisitStopVideosResponse writes the response.
+func (r bulkResponse) VisitStopVideosResponse(w http.ResponseWriter) error { return r.write(w) }
+
+// VisitStopAccountsResponse writes the response.
+func (r bulkResponse) VisitStopAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
+
+func (r bulkResponse) write(w http.ResponseWriter) error {
+	body, err := json.Marshal(r.body)
 	if err != nil {
-		return nil, unknownCollections(err, "/label_ids", r.Body.LabelIds)
+		return err
 	}
-	result := api.TrackAccountsResult{Success: done.summary.Failed == 0, Summary: done.summary, TrackingEnqueued: done.enqueued,
-		Warnings: done.warnings, Results: make([]api.TrackAccountsEntry, len(done.entries))}
-	for i, e := range done.entries {
-		result.Results[i] = toTrackAccountsEntry(e)
-	}
-	if caller.Organisation.Subscription == store.SubscriptionNone {
-		result.PendingTmvQueue = &api.PendingQueue{Accounts: done.pending, Videos: []api.PendingItem{}}
-	}
-	switch {
-	case done.summary.Failed == 0:
-		return api.TrackAccounts200JSONResponse(result), nil
-	case done.summary.Succeeded == 0:
-		return api.TrackAccounts422JSONResponse(result), nil
-	}
-	return api.TrackAccounts207JSONResponse(result), nil
+	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	w.WriteHeader(r.status)
+	_, err = w.Write(append(body, '\n'))
+	return err
 }
 
-// trackAll reads the links of a bulk request about one kind, hands the good ones, if any, to save, which tracks them and
-// returns in their order what they mean, and sums up.
-func (s *Server) trackAll(ctx context.Context, kind link.Kind, urls []string, save func([]link.Link, fetchPlan) ([]bulkItem, error)) (bulkResult, error) {
-	read, err := s.linksOf(ctx, kind, urls)
+// trackAll tracks the items of many links. Links that are refused do not prevent the others from being tracked.
+func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
+	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
 		return bulkResult{}, err
 	}
-	entries := distinct(urls, read)
+	entries := distinct(urls, parsed)
 	plan := s.planFetches(CallerFrom(ctx).Organisation, entries)
 	if plan.good > 0 {
-		links := make([]link.Link, 0, plan.good)
+		r.plan = plan
 		for _, e := range entries {
 			if e.failure == nil {
-				links = append(links, e.link)
+				r.links = append(r.links, e.link)
 			}
 		}
-		items, err := save(links, plan)
+		items, err := res.track(ctx, s, r)
 		if err != nil {
-			return bulkResult{}, err
+			return bulkResult{}, unknownIDs(err, "collection", "/label_ids", r.collectionIDs)
 		}
-		entries, plan = settle(entries, items, plan)
+		entries, plan = assignItems(entries, items, plan)
 	}
-	return s.sumUp(entries, plan), nil
+	return s.summarise(entries, plan), nil
 }
 
-// distinct makes one entry of links that mean the same, and of bad links that are spelled the same.
-func distinct(urls []string, read []readLink) []bulkEntry {
+// distinct returns one entry for all links that mean the same item, and one for all refused links with the same text.
+func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]bool, len(urls))
-	for i, r := range read {
+	for i, r := range parsed {
 		key := [2]string{string(r.link.Platform), r.link.ID}
 		switch {
 		case r.failure != nil:
 			key = [2]string{"", urls[i]}
-		case r.link.ID == "": // an account by its handle, which no id begins like
+		case r.link.ID == "": // an account by its handle; no id begins with @
 			key[1] = "@" + r.link.Handle
 		}
 		if !seen[key] {
 			seen[key] = true
-			entries = append(entries, bulkEntry{readLink: r, url: urls[i]})
+			entries = append(entries, bulkEntry{parsedLink: r, url: urls[i]})
 		}
 	}
 	return entries
 }
 
-// settle writes into the entries of good links what they mean. Two links can turn out to mean the same account, one by its id and
-// one by its handle: the first entry stands for both.
-func settle(entries []bulkEntry, items []bulkItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
-	settled := make([]bulkEntry, 0, len(entries))
+// assignItems sets the items of the entries that did not fail. One link may name an account by its id and another one the same account by
+// its handle. Only the first entry of an account is kept.
+func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
+	kept := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]bool, len(items))
 	for _, e := range entries {
 		if e.failure == nil {
@@ -164,21 +143,21 @@ func settle(entries []bulkEntry, items []bulkItem, plan fetchPlan) ([]bulkEntry,
 			}
 			seen[e.item.id] = true
 		}
-		settled = append(settled, e)
+		kept = append(kept, e)
 	}
 	plan.good = len(seen)
 	plan.enqueue, plan.immediate = min(plan.enqueue, plan.good), min(plan.immediate, plan.good)
-	return settled, plan
+	return kept, plan
 }
 
-// fetchPlan is how many of the good links of a request, from the first on, are fetched.
+// fetchPlan counts the links of a request that are tracked, and how many of them, from the first on, are fetched.
 type fetchPlan struct {
-	good      int // links that mean what is wanted
-	enqueue   int // fetched at all
-	immediate int // fetched at once
+	good      int // links that were not refused
+	enqueue   int // good links that are fetched
+	immediate int // good links that are fetched at once, instead of by the scheduled update
 }
 
-// planFetches applies the rules on the size of a request and on the subscription.
+// planFetches decides how many items are fetched, by the size of the request and the organisation's subscription.
 func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {
@@ -196,8 +175,8 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// sumUp counts, and lists what is not fetched.
-func (s *Server) sumUp(entries []bulkEntry, plan fetchPlan) bulkResult {
+// summarise counts the entries and lists the items that are not fetched.
+func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	r := bulkResult{entries: entries, enqueued: plan.good > 0 && plan.immediate == plan.good, warnings: s.warnings(len(entries), plan),
 		pending: []api.PendingItem{}}
 	good := 0
@@ -223,7 +202,7 @@ func (s *Server) sumUp(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings are the notes on what is not fetched at once.
+// warnings tells which items are not fetched, or not at once.
 func (s *Server) warnings(entries int, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.good {
@@ -236,6 +215,7 @@ func (s *Server) warnings(entries int, plan fetchPlan) []string {
 	return notes
 }
 
+// status returns the status of the entry in the answer.
 func (e bulkEntry) status() api.TrackStatus {
 	switch {
 	case e.failure != nil:
@@ -246,27 +226,26 @@ func (e bulkEntry) status() api.TrackStatus {
 	return api.TrackStatusTracked
 }
 
-// saved is the id of what was saved; nil for an entry that failed.
-func (e bulkEntry) saved() *uuid.UUID {
+// itemID returns the id of the tracked item; nil if the entry failed.
+func (e bulkEntry) itemID() *uuid.UUID {
 	if e.failure != nil {
 		return nil
 	}
 	return &e.item.id
 }
 
-// told is a failure as the answer tells it; nothing for an entry that was saved.
-func (e bulkEntry) told() (text *string, code *api.TrackFailure, retryable *bool) {
+// failureFields returns the fields of the answer that describe a failure; nil if the entry did not fail.
+func (e bulkEntry) failureFields() (text *string, code *api.TrackFailure, retryable *bool) {
 	if e.failure == nil {
 		return nil, nil, nil
 	}
 	return &e.failure.Detail, new(api.TrackFailure(e.failure.Code)), &e.failure.Retryable
 }
 
-// maxShownURL is how many characters of a link an entry repeats. It is the greatest length of a link.
+// maxShownURL is the greatest length, in characters, of a link in an answer. It is also the greatest length of a valid link.
 const maxShownURL = 2048
 
-// shownURL returns the link as it was first sent. A longer one cannot be a link and is cut, so that the answer is not as long as the
-// request.
+// shownURL returns the text of the link as it was first sent. A text longer than maxShownURL cannot be a link and is cut.
 func (e bulkEntry) shownURL() string {
 	if utf8.RuneCountInString(e.url) <= maxShownURL {
 		return e.url
@@ -276,19 +255,14 @@ func (e bulkEntry) shownURL() string {
 
 func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
-		VideoID: e.saved(), WasExisting: e.item.existing}
-	out.Error, out.Code, out.Retryable = e.told()
+		VideoID: e.itemID(), WasExisting: e.item.existing}
+	out.Error, out.Code, out.Retryable = e.failureFields()
 	return out
 }
 
 func toTrackAccountsEntry(e bulkEntry) api.TrackAccountsEntry {
 	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
-		AccountID: e.saved(), WasExisting: e.item.existing}
-	out.Error, out.Code, out.Retryable = e.told()
+		AccountID: e.itemID(), WasExisting: e.item.existing}
+	out.Error, out.Code, out.Retryable = e.failureFields()
 	return out
-}
-
-// unknownCollections points at the members that name unknown collections; other errors pass.
-func unknownCollections(err error, pointer string, ids []uuid.UUID) error {
-	return unknownIDs(err, "collection", pointer, ids)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) bulk(status int, links []string, labels ...string) client.TrackVideosResult {
@@ -37,8 +38,8 @@ func series(from, to int) []string {
 func (a *app) due() int {
 	a.t.Helper()
 	n := 0
-	for _, lane := range store.Lanes {
-		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Hour})
+	for _, lane := range queue.Lanes {
+		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Hour})
 		require.NoError(a.t, err)
 		n += len(c.Targets)
 	}
@@ -47,7 +48,7 @@ func (a *app) due() int {
 
 // Spec: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
 // Spec: 7-03, 7-04, 7-05, 7-08
-func TestBulkTrack_answersForEachLink(t *testing.T) {
+func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -119,7 +120,7 @@ func TestBulkTrack_answersForEachLink(t *testing.T) {
 }
 
 // Spec: 4.4-13
-func TestBulkTrack_whatIsRetryableWorksWhenItIsSentAgain(t *testing.T) {
+func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMdown0001/"
@@ -137,7 +138,7 @@ func TestBulkTrack_whatIsRetryableWorksWhenItIsSentAgain(t *testing.T) {
 }
 
 // Spec: 3-02, 4.4-03
-func TestBulkTrack_putsAllIntoTheLabels(t *testing.T) {
+func TestBulkTrack_addsAllToTheCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -155,7 +156,7 @@ func TestBulkTrack_putsAllIntoTheLabels(t *testing.T) {
 }
 
 // Spec: 4.4-06, 4.4-07, 4.4-14, 4.4-15, 8-08
-func TestBulkTrack_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
+func TestBulkTrack_fetchesUpToFiftyImmediately(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -172,7 +173,7 @@ func TestBulkTrack_fetchesFiftyAtOnceAndMoreLater(t *testing.T) {
 }
 
 // Spec: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
-func TestBulkTrack_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
+func TestBulkTrack_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -194,7 +195,7 @@ func TestBulkTrack_withoutASubscriptionFetchesThePreviewAlone(t *testing.T) {
 	})
 }
 
-func TestBulkTrack_allowanceIsTheOperatorsToSet(t *testing.T) {
+func TestBulkTrack_previewAllowanceIsConfigurable(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })
 	c := a.newCaller(t, store.TierPremium)
@@ -203,7 +204,7 @@ func TestBulkTrack_allowanceIsTheOperatorsToSet(t *testing.T) {
 }
 
 // Spec: 4.4-02, 8-06
-func TestBulkTrack_bounds(t *testing.T) {
+func TestBulkTrack_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -284,7 +285,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 }
 
 // Spec: 4.5-01, 8-07
-func TestBulkStop_bounds(t *testing.T) {
+func TestBulkStop_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -298,7 +299,7 @@ func TestBulkStop_bounds(t *testing.T) {
 	}
 }
 
-func TestBulk_manyShortLinksAreResolvedTogether(t *testing.T) {
+func TestBulk_resolvesShortLinksConcurrently(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

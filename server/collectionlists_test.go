@@ -31,7 +31,7 @@ func (c *caller) names(query string) string {
 }
 
 // Spec: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
-func TestCollections_filterByParent(t *testing.T) {
+func TestListCollections_filtersByParent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -71,7 +71,7 @@ func TestCollections_filterByParent(t *testing.T) {
 }
 
 // Spec: 4.1-07, 4.1-08
-func TestCollections_order(t *testing.T) {
+func TestListCollections_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -101,7 +101,7 @@ func TestCollections_order(t *testing.T) {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
-func TestCollections_pagesAreStable(t *testing.T) {
+func TestListCollections_pagesAreStable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -164,7 +164,7 @@ func TestCollections_pagesAreStable(t *testing.T) {
 }
 
 // Spec: 4.1-05, 4.1-06, 4.1-08, 8-09, 8-10
-func TestCollections_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -210,7 +210,7 @@ func TestCollections_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 }
 
 // Spec: 4-02, 4.1-01, 4.1-15, 8-12
-func TestCollections_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
+func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -14,62 +14,56 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// ListCollections lists collections.
+// ListCollections returns the collections.
 func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsRequestObject) (api.ListCollectionsResponseObject, error) {
-	caller := CallerFrom(ctx)
-	query, page, err := s.readCollectionList(ctx, r.Params)
+	p := r.Params
+	query, err := readCollectionFilters(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "listCollections", r.Params); err != nil {
-		return nil, err
-	}
-	found, err := caller.Org.ListCollections(ctx, query)
+	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
+	page, err := s.readPage(ctx, "listCollections", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
+		query.Roots, query.ParentID, query.ParentID != nil && query.Subtree)
 	if err != nil {
 		return nil, err
 	}
-	convert := func(c store.Collection) api.Collection { return ToAPICollection(c, caller.View, false) }
-	if isTrue(r.Params.Paginated) {
-		return answerPage(ctx, s, found, page, convert)
+	list := listRequest[store.Collection, api.Collection]{page: page, tag: []any{p},
+		convert: func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) },
+		find: func(w store.Window) (*store.List[store.Collection], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListCollections(ctx, query)
+		}}
+	if !page.paginated {
+		list.members = func(_ pageFacts, rows int) any {
+			return struct {
+				Count int `json:"count"`
+			}{rows}
+		}
 	}
-	err = s.cutArray(ctx, page, found.Total, found.Next, func() (bool, error) { return cutToSize(ctx, s, found, convert) })
-	return newListAnswer(ctx, s, found, convert, struct {
-		Count int `json:"count"`
-	}{found.Len()}), err
+	return answerList(ctx, s, list)
 }
 
-// rootParent is the parent_id of collections that have none.
+// rootParent is the value of parent_id that asks for collections without a parent.
 const rootParent = "null"
 
-// readCollectionList reads what the schemas have let pass, and checks what they cannot say.
-func (s *Server) readCollectionList(ctx context.Context, p api.ListCollectionsParams) (store.CollectionQuery, pageRequest, error) {
-	order, sorted, subtree := api.CollectionOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeChildren)
-	if p.OrderBy != nil {
-		order = *p.OrderBy
-	}
-	query := store.CollectionQuery{Subtree: subtree, Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc}}
+// readCollectionFilters returns the filters and the order of a list of collections.
+func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, error) {
+	query := store.CollectionQuery{Subtree: isTrue(p.IncludeChildren), Order: orderOf(p.OrderBy, api.CollectionOrderCreatedAt, p.OrderDirection)}
 	switch {
 	case p.ParentID == nil:
 	case *p.ParentID == rootParent:
-		query.Roots = !subtree // below the root is everything
+		query.Roots = !query.Subtree // the subtrees of all roots contain every collection
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
-			return query, pageRequest{}, invalid(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quote(*p.ParentID)))
+			return query, invalid(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quote(*p.ParentID)))
 		}
 		query.ParentID = &id
 	}
-	faults := pagesAsked(p.Paginated, p.Page, p.Cursor)
-	bound := []any{query.Roots, query.ParentID, query.ParentID != nil && subtree, order, sorted}
-	page, pageFaults := s.readPage(p.Page, p.Limit, p.Cursor, scopeOf(ctx, "listCollections", bound))
-	if faults = append(faults, pageFaults...); len(faults) > 0 {
-		return query, page, invalid(faults...)
-	}
-	query.Window = page.window(CallerFrom(ctx).View)
-	return query, page, nil
+	return query, nil
 }
 
-// CreateCollection makes a collection.
+// CreateCollection creates a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
 	fresh := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
@@ -79,13 +73,13 @@ func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionReq
 	}
 	made, err := caller.Org.CreateCollection(ctx, fresh)
 	if err != nil {
-		return nil, refusedCollection(err, uuid.Nil, r.Body.ParentID)
+		return nil, collectionProblem(err, uuid.Nil, r.Body.ParentID)
 	}
 	return api.CreateCollection201JSONResponse(api.CreatedCollection{ID: made.ID, Name: made.Name, OrganisationID: made.OrganisationID,
 		Access: api.Access(made.Access), CreatedAt: toAPITime(made.CreatedAt)}), nil
 }
 
-// GetCollection reads one collection.
+// GetCollection returns one collection.
 func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestObject) (api.GetCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
 	counts := isTrue(r.Params.IncludeCounts)
@@ -102,10 +96,10 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if err != nil {
 		return nil, err
 	}
-	if patch.Unchanged, err = collectionSeen(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
+	if patch.Unchanged, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
-	if r.Body.Password != nil { // last, since it is costly
+	if r.Body.Password != nil { // last, because hashing is slow
 		hash, err := store.HashPassword(ctx, *r.Body.Password)
 		if err != nil {
 			return nil, err
@@ -117,15 +111,15 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 		if patch.Parent != nil {
 			parent = patch.Parent.To
 		}
-		return nil, refusedCollection(err, r.CollectionID, parent)
+		return nil, collectionProblem(err, r.CollectionID, parent)
 	}
 	return api.UpdateCollection204Response{}, nil
 }
 
-// maxDisplaySettings bounds what a list of collections can grow to: settings hold whatever the caller likes.
+// maxDisplaySettings is the maximum size of display_settings, in bytes. It bounds the size of a list of collections.
 const maxDisplaySettings = 16 << 10
 
-// readCollectionPatch reads a change, but for the password.
+// readCollectionPatch converts a change of a collection, except for the password.
 func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, error) {
 	patch := store.CollectionPatch{Name: b.Name}
 	if b.ParentID.IsSpecified() {
@@ -152,52 +146,52 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 
 // DeleteCollection deletes a collection.
 func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionRequestObject) (api.DeleteCollectionResponseObject, error) {
-	unchanged, err := collectionSeen(ctx, r.CollectionID, r.Params.IfMatch)
+	unchanged, err := checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch)
 	if err != nil {
 		return nil, err
 	}
 	if err := CallerFrom(ctx).Org.DeleteCollection(ctx, r.CollectionID, unchanged); err != nil {
-		return nil, refusedCollection(err, r.CollectionID, nil)
+		return nil, collectionProblem(err, r.CollectionID, nil)
 	}
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// collectionSeen returns the version of a collection that If-Match names, nil without that field. The write that follows
-// names the version too, so that nothing can come between.
-func collectionSeen(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
+// checkIfMatch returns the version of the collection that If-Match names, or nil without If-Match. It fails if that is not the current
+// version. The caller passes the version to its write, which fails if the collection was changed in between.
+func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
-		return nil, nil //nolint:nilnil // any version will do
+		return nil, nil //nolint:nilnil // without If-Match every version is accepted
 	}
 	caller := CallerFrom(ctx)
 	c, err := caller.Org.Collection(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // that of GET, which masks where a write does not
+	view := FullView // the view of GET, because the tag was computed from its response
 	if caller.facts.masked {
 		view = MaskedView
 	}
 	var tags []string
 	for _, counts := range []bool{false, true} {
-		shown := &held{header: http.Header{}}
+		shown := &bufferedResponse{header: http.Header{}}
 		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, view, counts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
 		tags = append(tags, entityTag(shown.body.Bytes()))
 	}
 	if _, ok := matching([]string{*ifMatch}, tags...); !ok {
-		return nil, staleCollection()
+		return nil, collectionChanged()
 	}
 	return &c.UpdatedAt, nil
 }
 
-func staleCollection() *Error {
+func collectionChanged() *Error {
 	return problem(CodePreconditionFailed, "If-Match does not name the present state of the collection, which was changed since it was read. Read it again.")
 }
 
-// refusedCollection says why a collection cannot be so, and points at the member; other errors pass. id is the zero id
-// for a new collection, parent nil when it does not move.
-func refusedCollection(err error, id uuid.UUID, parent *uuid.UUID) error {
+// collectionProblem converts an error of a write into a problem that points at the member. It returns any other error unchanged. id is zero
+// for a new collection. parent is nil if the parent does not change.
+func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}
 		return e
@@ -205,11 +199,11 @@ func refusedCollection(err error, id uuid.UUID, parent *uuid.UUID) error {
 	missing, isMissing := errors.AsType[*store.NotFoundError](err)
 	switch {
 	case isMissing && parent != nil && *parent != id && slices.Contains(missing.Names, parent.String()):
-		return at(asError(err), "/parent_id")
+		return at(toError(err), "/parent_id")
 	case errors.Is(err, store.ErrCycle):
 		return at(problem(CodeCollectionCycle, "Collection %s cannot lie below %s, which is the collection itself or lies below it.", id, parent), "/parent_id")
 	case errors.Is(err, store.ErrTooDeep):
-		return at(problem(CodeCollectionTooDeep, "Below %s there is no room: collections nest at most %d deep.", parent, store.MaxCollectionDepth), "/parent_id")
+		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", parent, store.MaxCollectionDepth), "/parent_id")
 	case errors.Is(err, store.ErrPasswordRequired):
 		how := "send one of at least 8 characters in the same request, or set it before."
 		if id == uuid.Nil {
@@ -217,16 +211,16 @@ func refusedCollection(err error, id uuid.UUID, parent *uuid.UUID) error {
 		}
 		return at(problem(CodePasswordRequired, "access protected needs a password: %s", how), "/access")
 	case errors.Is(err, store.ErrStale):
-		return staleCollection()
+		return collectionChanged()
 	}
 	return err
 }
 
-// ToAPICollection converts a collection, as far as the view shows it, with its counts where they were asked for.
+// ToAPICollection converts a collection, with its counts if counts is true, and masks what the view hides.
 func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash,
-		CreatedBy: c.CreatedBy, CreatedAt: toAPITime(c.CreatedAt), Hashtags: c.Hashtags, MetricsMasked: view.Mark(),
+		CreatedBy: c.CreatedBy, CreatedAt: toAPITime(c.CreatedAt), Hashtags: c.Hashtags, MetricsMasked: view.MetricsMasked(),
 	}
 	if out.Hashtags == nil {
 		out.Hashtags = []string{}
@@ -240,7 +234,7 @@ func ToAPICollection(c store.Collection, view View, counts bool) api.Collection 
 	return out
 }
 
-// toAPINullable is for members that may be absent, null or there; nil is null.
+// toAPINullable converts nil to JSON null. It is used for members that may also be absent.
 func toAPINullable[T any](v *T) nullable.Nullable[T] {
 	if v == nil {
 		return nullable.NewNullNullable[T]()

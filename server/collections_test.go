@@ -69,7 +69,7 @@ func TestCollection_isCreatedAndReadBack(t *testing.T) {
 }
 
 // Spec: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
-func TestCollection_isCreatedWithAllThatIsAsked(t *testing.T) {
+func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -109,7 +109,7 @@ func TestCollection_isCreatedWithAllThatIsAsked(t *testing.T) {
 }
 
 // Spec: 2.1-02, 2.1-05, 4-03, 4.1-11, 4.1-12, 4.1-13, 4.1-15, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 8-03, 8-04
-func TestCollection_refusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestCollection_refusesInvalidBodies(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -181,7 +181,7 @@ func TestCollection_refusesWhatItDoesNotUnderstand(t *testing.T) {
 }
 
 // Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
-func TestCollection_patchChangesWhatIsSentAlone(t *testing.T) {
+func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -264,7 +264,7 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 	})
 }
 
-func TestCollection_cannotLieBelowItself(t *testing.T) {
+func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -288,7 +288,7 @@ func TestCollection_cannotLieBelowItself(t *testing.T) {
 	})
 }
 
-func TestCollection_nestsSixteenDeep(t *testing.T) {
+func TestCollection_canBeNestedSixteenLevels(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -308,7 +308,7 @@ func TestCollection_nestsSixteenDeep(t *testing.T) {
 }
 
 // Spec: 3-10, 3-11, 4.1-18, 4.1-19
-func TestCollection_isDeletedAloneAndLeavesTheRest(t *testing.T) {
+func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -24,7 +24,7 @@ func (c *caller) tag(id uuid.UUID, query string) string {
 	return tag
 }
 
-func TestCollection_isChangedAsSeenOrNotAtAll(t *testing.T) {
+func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -88,7 +88,7 @@ func TestCollection_isChangedAsSeenOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestCollection_tagsOfTheLowerTiersAreOfWhatTheySee(t *testing.T) {
+func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -105,8 +105,8 @@ func TestCollection_tagsOfTheLowerTiersAreOfWhatTheySee(t *testing.T) {
 	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "it tells nothing of what is hidden")
 }
 
-// TestCollection_oneOfManyWritersThatSawTheSameWins lets writers meet between reading the version and writing.
-func TestCollection_oneOfManyWritersThatSawTheSameWins(t *testing.T) {
+// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds lets writers meet between reading the version and writing.
+func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

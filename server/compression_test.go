@@ -36,7 +36,7 @@ func (a answer) plain() string {
 	return string(text)
 }
 
-func TestCompression_asTheCallerAsks(t *testing.T) {
+func TestCompression_followsAcceptEncoding(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

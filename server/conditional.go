@@ -17,93 +17,93 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// held is an answer that is kept back until it is decided what becomes of it.
-type held struct {
+// bufferedResponse is a response that is kept in memory before it is sent or replaced.
+type bufferedResponse struct {
 	header http.Header
 	body   bytes.Buffer
 	status int
 }
 
-func (h *held) Header() http.Header         { return h.header }
-func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
-func (h *held) WriteHeader(status int)      { h.status = status }
+func (b *bufferedResponse) Header() http.Header         { return b.header }
+func (b *bufferedResponse) Write(p []byte) (int, error) { return b.body.Write(p) }
+func (b *bufferedResponse) WriteHeader(status int)      { b.status = status }
 
-// hold runs the rest of the request and keeps its answer back. The answer can then be sent by send, or another in its place.
-func hold(c echo.Context, next echo.HandlerFunc) (*held, error) {
+// bufferResponse runs next and buffers its response, which is then sent by send or replaced by another response.
+func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
 	w := c.Response()
-	under := w.Writer
-	h := &held{header: w.Header()}
-	w.Writer = h
-	defer func() { w.Writer, w.Committed, w.Size = under, false, 0 }() // also in a panic, which is answered too
-	return h, next(c)
+	original := w.Writer
+	b := &bufferedResponse{header: w.Header()}
+	w.Writer = b
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // also after a panic, which is answered with 500
+	return b, next(c)
 }
 
-func (h *held) send(c echo.Context) error {
+// send sends the buffered response.
+func (b *bufferedResponse) send(c echo.Context) error {
 	w := c.Response()
-	w.WriteHeader(h.status)
-	if h.body.Len() == 0 {
+	w.WriteHeader(b.status)
+	if b.body.Len() == 0 {
 		return nil
 	}
-	_, err := w.Write(h.body.Bytes())
+	_, err := w.Write(b.body.Bytes())
 	return err
 }
 
-// errNotModified ends an operation if the caller already has its answer.
+// errNotModified ends an operation if the caller already has the current response.
 var errNotModified = errors.New("not modified")
 
-// conditional handles the answer to a GET. It buffers the answer to compute its tag from the body. If the operation has set the tag
-// already (Server.unlessUnchanged), the answer is passed on as it is written.
+// conditional is the response to a GET. It buffers the body to compute the ETag from it. If the operation has set the ETag already
+// (Server.unlessUnchanged), the body is not buffered but sent as it is written.
 type conditional struct {
-	held
-	under   http.ResponseWriter
-	seen    []string // If-None-Match
-	any     bool     // If-None-Match is *: any representation matches
-	tag     string   // set by the operation; "" if it set none
-	matched string   // the matching tag as the caller wrote it; set with errNotModified
-	through bool
+	bufferedResponse
+	original   http.ResponseWriter
+	seen       []string // If-None-Match
+	any        bool     // If-None-Match is *: any representation matches
+	tag        string   // set by the operation; "" if it set none
+	matched    string   // the matching tag as the caller wrote it; set with errNotModified
+	unbuffered bool     // the status was sent
 }
 
 type conditionalKey struct{}
 
-// WriteHeader passes a complete answer on if its tag is known.
+// WriteHeader sends the status if the ETag is known and the status is 200.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
 	if k.tag == "" || status != http.StatusOK || k.any {
 		return
 	}
-	k.through = true
-	k.under.Header().Set("ETag", k.tag)
-	k.under.WriteHeader(status)
+	k.unbuffered = true
+	k.original.Header().Set("ETag", k.tag)
+	k.original.WriteHeader(status)
 }
 
 func (k *conditional) Write(b []byte) (int, error) {
 	switch {
-	case k.through:
-		return k.under.Write(b)
+	case k.unbuffered:
+		return k.original.Write(b)
 	case k.any && k.tag != "" && k.status == http.StatusOK:
-		return len(b), nil // the answer will be 304, so the body is not needed
+		return len(b), nil // the response will be 304, so the body is not needed
 	}
-	return k.held.Write(b)
+	return k.bufferedResponse.Write(b)
 }
 
-// answerConditionally adds a strong ETag to every representation, and answers 304 if the caller has it already. The tag is computed from
-// the body that the caller is shown, or from the organisation's version if nothing is masked. So the tag differs where masking differs,
-// and reveals nothing that is hidden.
+// answerConditionally adds a strong ETag to every response with 200, and answers 304 if the caller has the same response already. The ETag
+// is computed from the response body, or from the organisation's version if nothing is masked. So it reveals nothing that is masked.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if s.operations.of(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
+		if s.operations.match(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
 			return next(c)
 		}
 		w := c.Response()
 		h := w.Header()
-		k := &conditional{held: held{header: h}, under: w.Writer, seen: r.Header.Values("If-None-Match")}
+		k := &conditional{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, seen: r.Header.Values("If-None-Match")}
 		k.any = slices.ContainsFunc(k.seen, func(field string) bool { return strings.TrimSpace(field) == "*" })
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // even after a panic, which is answered too
-				if w.Writer = k.under; !k.through {
+			defer func() { // also after a panic, which is answered with 500
+				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
 			}()
@@ -115,7 +115,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		case err != nil:
 			h.Del("Link")
 			return err
-		case k.through:
+		case k.unbuffered:
 			return nil
 		case k.status != http.StatusOK:
 			return k.send(c)
@@ -135,8 +135,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 // answerNotModified answers 304. It answers 429 if the caller has used up its limit of such answers.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
-	for _, ofTheBody := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
-		h.Del(ofTheBody)
+	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
+		h.Del(name)
 	}
 	if err := s.limitNotModified(c); err != nil {
 		return err
@@ -145,10 +145,10 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// unlessUnchanged sets the tag of an answer before its data is read, and returns errNotModified if the caller already has that answer. The
-// tag is computed from the organisation's version and everything else that the answer depends on: the operation, the parsed request, the
-// day (ranges of days begin today) and the contract. If the caller is shown masked values, unlessUnchanged does nothing: the version
-// would reveal that hidden numbers changed.
+// unlessUnchanged sets the ETag of a response before its data is read, and returns errNotModified if the caller already has that response.
+// The ETag is computed from the organisation's version and everything else that the response depends on: the operation, the parsed
+// request, the day (default ranges end today) and the contract. If the caller gets masked values, unlessUnchanged does nothing, because
+// the version would reveal that masked numbers changed.
 func (s *Server) unlessUnchanged(ctx context.Context, operation string, request ...any) error {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)
@@ -163,7 +163,7 @@ func (s *Server) unlessUnchanged(ctx context.Context, operation string, request 
 	if err != nil {
 		return err
 	}
-	mac := hmac.New(sha256.New, s.cursorKey) // so that nobody can read the version from the tag or forge a tag
+	mac := hmac.New(sha256.New, s.cursorKey) // signed, so that callers cannot read the version from the ETag or forge an ETag
 	mac.Write(facts)
 	k.tag = tagOf(mac.Sum(nil))
 	if k.any {
@@ -186,8 +186,8 @@ func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToStrin
 // encodingSuffixes are what compression adds to a tag: the compressed representation is another one, but it says the same.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
-// matching finds one of the tags in a list of entity tags, as If-Match and If-None-Match hold it, and returns it as it is
-// listed: with the suffix of its encoding. W/ is ignored, as the weak comparison of If-None-Match has it. For * it is the first tag.
+// matching searches for one of the tags in the values of If-Match or If-None-Match. It returns the tag as the caller wrote it, with the
+// suffix of its encoding. It ignores W/ (weak comparison). If a value is *, it returns the first tag.
 func matching(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {

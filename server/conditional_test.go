@@ -9,6 +9,8 @@ import (
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // readable gives, for every GET of the contract, a path at which the caller finds something.
@@ -37,7 +39,7 @@ func (c *caller) readable() map[string]string {
 	}
 }
 
-func TestConditional_everyReadingHasATag(t *testing.T) {
+func TestConditional_everyGetHasAnETag(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -68,7 +70,7 @@ func TestConditional_everyReadingHasATag(t *testing.T) {
 	})
 }
 
-func TestConditional_theTagTellsNothingOfWhatIsMasked(t *testing.T) {
+func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierBasic)
@@ -76,7 +78,7 @@ func TestConditional_theTagTellsNothingOfWhatIsMasked(t *testing.T) {
 		views := int64(1000)
 		deliver := func() {
 			views++
-			a.fetch(func(store.Target) store.VideoFacts { return store.VideoFacts{Views: &views} })
+			a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &views} })
 		}
 		deliver()
 		before := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")

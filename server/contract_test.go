@@ -20,6 +20,8 @@ import (
 	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestContract_isValidWithAllItsExamples(t *testing.T) {
@@ -97,7 +99,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 // besideTheContract are the routes that are about the server and nobody's data.
 var besideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
-func TestContract_andRouterAgreeBothWays(t *testing.T) {
+func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	router, ok := a.server.Handler().(*echo.Echo)
@@ -200,7 +202,7 @@ func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 }
 
 // Spec: 4.3-01, 4.4-01, 7-09
-func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
+func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -236,7 +238,7 @@ func TestEveryOperationWithABody_refusesWhatIsNoSmallJSON(t *testing.T) {
 }
 
 // Spec: 7-09
-func TestEveryOperation_failsWithoutShowingWhy(t *testing.T) {
+func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -266,15 +268,15 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				c := a.newCaller(t, tier)
 				id := c.track(tiktokLink)
 				c.track(numbered(1))
-				a.fetch(func(store.Target) store.VideoFacts {
-					return store.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
+				a.fetch(func(queue.Target) ingest.VideoFacts {
+					return ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
 				})
 				collections := []uuid.UUID{c.collection(map[string]any{"name": "One"}), c.collection(map[string]any{"name": "Two"})}
 				c.addVideos(collections[0], id)
 				account := c.follow("https://www.tiktok.com/@northwind.studio")
 				c.addAccounts(collections[0], account)
-				a.fetchProfiles(func(store.Target) store.AccountFacts {
-					return store.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
+				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
+					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String()).Replace(op.Path)
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
@@ -335,7 +337,7 @@ func withMetrics(v any) []map[string]any {
 }
 
 // Spec: 7-09
-func TestErrors_areExplainedWhereTheirTypePointsTo(t *testing.T) {
+func TestErrors_typeRefersToAnExplanation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	page := a.send(t, http.MethodGet, "/errors", nil).is(http.StatusOK)

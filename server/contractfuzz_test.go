@@ -20,9 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// What may be set for a run of TestContract_holdsWhateverIsSent, and what it is otherwise.
+// What may be set for a run of TestContract_holdsForRandomRequests, and what it is otherwise.
 const (
 	fuzzSeed     = "REELTALLY_FUZZ_SEED"   // a number; 1
 	fuzzRequests = "REELTALLY_FUZZ_COUNT"  // of requests in all; 6,000
@@ -32,11 +33,12 @@ const (
 	worldRequests = 2000
 )
 
-// TestContract_holdsWhateverIsSent sends requests that are generated from the contract: valid ones, and ones that are wrong in one way.
+// TestContract_holdsForRandomRequests sends requests that are generated from the contract: valid ones, and ones that are wrong in one way.
 // Every answer has to be one that the contract declares, and never a 5xx; what is valid is never refused as wrong, and what
 // is wrong is never taken. The same seed draws the same requests.
-func TestContract_holdsWhateverIsSent(t *testing.T) {
+func TestContract_holdsForRandomRequests(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	seed, total := fuzzSetting(t, fuzzSeed, 1), fuzzSetting(t, fuzzRequests, 6000)
 	t.Logf("seed %d, %d requests: set %s and %s for others", seed, total, fuzzSeed, fuzzRequests)
 	tally := &fuzzTally{operations: map[string]*operationTally{}, total: total}
@@ -279,9 +281,9 @@ func (y *fuzzTally) report(seed int) []byte {
 	return out.Bytes()
 }
 
-// TestContract_everySlotHasAGenerator fails for a text in a request of which nobody has said what belongs there, so that no new operation goes
+// TestContract_everyParameterHasAGenerator fails for a text in a request of which nobody has said what belongs there, so that no new operation goes
 // without the tests that generate requests.
-func TestContract_everySlotHasAGenerator(t *testing.T) {
+func TestContract_everyParameterHasAGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		for _, s := range textSlots(op) {

@@ -1,19 +1,24 @@
-// Package server answers the requests of openapi.yaml.
+// Package server implements the HTTP API of openapi.yaml: the REST operations, the Model Context Protocol at /mcp, health checks and
+// documentation pages.
 //
-// The route of a request, GET /videos/{ad_id} for example:
+// Main types: Server answers requests, Options configures it, Caller is the authenticated caller of a request, Error is a failure with its
+// code, View hides metrics from tiers that may not see them, RateStore counts requests.
 //
-//  1. routes.go: echo finds the template of the path; request id, log, recover, body limit.
-//  2. auth.go: the bearer token becomes a Caller in the request's context; 401 ends here.
-//  3. ratelimit.go: one call is counted for the organisation and operation; 429 ends here, then 403 for a missing scope.
-//  4. validate.go: path, query and body are held against the contract; 400, 413, 415 end here.
-//  5. gen/api: the generated code binds them to api.GetVideoRequestObject and calls
-//  6. videos.go: Server.GetVideo reads the request, calls
-//  7. store/videos.go: Org.Video, one query of one organisation, and
-//  8. videos.go: ToAPIVideo builds the answer as the caller's View lets it be seen (mask.go).
+// Start reading in routes.go, which lists the middleware in order. The path of one request, GET /videos/{ad_id} for example:
 //
-// Every error of steps 1 to 8 ends in errors.go, the only place that knows statuses and writes error bodies. What
-// an operation is (its limit, its scope, whether it masks) stands in openapi.yaml alone; operations.go reads it at the start.
+//  1. routes.go: echo finds the route. middleware.go sets the request id, time limit, headers and body limit, logs the request and recovers panics.
+//  2. auth.go: the bearer token is looked up and the Caller is stored in the request's context, or the answer is 401.
+//  3. ratelimit.go: the request is counted for the organisation and the operation, or the answer is 429. Without the scope the answer is 403.
+//  4. validate.go and strict.go: path, query and body are checked against the contract, or the answer is 400, 413 or 415.
+//  5. idempotency.go and conditional.go handle Idempotency-Key, ETag and If-None-Match.
+//  6. gen/api: the generated code decodes the request into api.GetVideoRequestObject and calls the operation.
+//  7. videos.go: Server.GetVideo reads the video with Org.Video of package store, which queries the data of one organisation only.
+//  8. videos.go: ToAPIVideo converts the video and masks what the caller's View hides (mask.go).
 //
-// To add an operation: write it in openapi.yaml with its x- facts, `make gen`, implement the method that the compiler asks
-// for in the file of its tag, and test it in that file's test: the suite fails while a declared answer was never seen.
+// Lists are answered by answerList in list.go. Videos and accounts are tracked and stopped through resource in tracking.go. All errors end in
+// errors.go, the only place that maps codes to statuses and writes error bodies. The rate group, scope and masking of an operation are
+// declared in openapi.yaml, and operations.go reads them at the start.
+//
+// To add an operation: write it in openapi.yaml with its x- members, run `make gen`, implement the method that the compiler reports as
+// missing in the file of its tag, and test it. The test suite fails if a declared status is never tested.
 package server

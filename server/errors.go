@@ -19,10 +19,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Code is the stable name of what went wrong. Programs look at it; it never changes its meaning.
+// Code identifies a kind of failure for programs. Its meaning never changes.
 type Code string
 
-// The codes of problems. Codes of single faults stand beside the check that finds them.
+// The codes of problems. The code of a single fault is declared next to the check that finds it.
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeURLNotEncoded        Code = "url_not_encoded"
@@ -57,7 +57,7 @@ const (
 	CodeLinkUnresolved       Code = "link_unresolved"
 )
 
-// CodeInfo explains a code.
+// CodeInfo describes a code.
 type CodeInfo struct {
 	Code    Code
 	Status  int
@@ -65,42 +65,42 @@ type CodeInfo struct {
 	Meaning string
 }
 
-// codes is the only table from code to status.
+// codes is the only table that maps codes to statuses.
 var codes = [...]CodeInfo{
-	{CodeInvalidRequest, 400, "Invalid request", "The request does not fit the contract; errors[] lists every fault."},
-	{CodeURLNotEncoded, 400, "URL not encoded", "A link stands in the path without percent-encoding, or a proxy decoded it."},
-	{CodeInvalidURL, 400, "Invalid URL", "What should be a link is not a web address."},
-	{CodeUnsupportedPlatform, 400, "Unsupported platform", "The link belongs to none of the supported platforms."},
+	{CodeInvalidRequest, 400, "Invalid request", "The request violates the contract; errors[] lists every fault."},
+	{CodeURLNotEncoded, 400, "URL not encoded", "The path contains a link that is not percent-encoded, or that a proxy decoded."},
+	{CodeInvalidURL, 400, "Invalid URL", "The value of a link is not a web address."},
+	{CodeUnsupportedPlatform, 400, "Unsupported platform", "The link does not belong to a supported platform."},
 	{CodeUnsupportedLink, 400, "Unsupported link", "The link belongs to a supported platform but is neither a video nor an account."},
-	{CodeWrongKind, 400, "Wrong kind of link", "The link of an account was sent where a video is wanted, or the reverse."},
+	{CodeWrongKind, 400, "Wrong kind of link", "The operation needs the link of a video and got the link of an account, or the reverse."},
 	{CodeTokenMissing, 401, "Token missing", "There is no Authorization header."},
-	{CodeTokenMalformed, 401, "Malformed authorization", "The Authorization header is not `Bearer` and one token of this server."},
-	{CodeTokenMistyped, 401, "Mistyped token", "The token's checksum does not fit: it was mistyped or cut off."},
-	{CodeTokenUnknown, 401, "Unknown token", "The token is well formed but not known here."},
-	{CodeTokenExpired, 401, "Expired token", "The token's time is over."},
+	{CodeTokenMalformed, 401, "Malformed authorization", "The Authorization header does not consist of `Bearer` and a token of this server."},
+	{CodeTokenMistyped, 401, "Mistyped token", "The token's checksum is wrong: the token was mistyped or cut off."},
+	{CodeTokenUnknown, 401, "Unknown token", "The token is well formed, but this server does not know it."},
+	{CodeTokenExpired, 401, "Expired token", "The token has expired."},
 	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked."},
 	{CodeScopeMissing, 403, "Scope missing", "The token lacks the scope that the operation needs."},
-	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp came over a loopback address for a host of another name; only a trusted proxy may send such."},
-	{CodeNotFound, 404, "Not found", "There is no such thing, or it belongs to another organisation."},
-	{CodeMethodNotAllowed, 405, "Method not allowed", "The path exists, but not with this method; Allow lists those that do."},
-	{CodeConflict, 409, "Conflict", "The request does not fit the present state of what it concerns."},
-	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot lie below itself or below what lies below it."},
-	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections nest at most 16 deep."},
+	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp over a loopback address names a host that is not this machine; only a trusted proxy may send such requests."},
+	{CodeNotFound, 404, "Not found", "The path or the item does not exist, or the item belongs to another organisation."},
+	{CodeMethodNotAllowed, 405, "Method not allowed", "The path does not support this method; the Allow header lists the methods it supports."},
+	{CodeConflict, 409, "Conflict", "The request conflicts with the current state of the data."},
+	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
+	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
-	{CodePasswordRequired, 409, "Password required", "Access protected needs a password, in the same request or set before."},
+	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
-	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the present state: it was changed since it was read."},
+	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
 	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body."},
-	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After says how long to wait."},
-	{CodeIdempotencyStoreFull, 429, "Idempotency store full", "The organisation's Idempotency-Keys of the last 24 hours use all the space that is kept for them. Requests without a key are still served."},
-	{CodeInternal, 500, "Internal error", "The server failed; its log has the cause under the request id."},
-	{CodeUnavailable, 503, "Temporarily unavailable", "The database is away or too busy, or the request took longer than the server allows; the same request may succeed later."},
-	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be followed right now."},
+	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After tells how long to wait."},
+	{CodeIdempotencyStoreFull, 429, "Idempotency store full", "The organisation's Idempotency-Keys of the last 24 hours use all the space reserved for them. Requests without a key are still served."},
+	{CodeInternal, 500, "Internal error", "The server failed; its log contains the cause with the request id."},
+	{CodeUnavailable, 503, "Temporarily unavailable", "The database is unavailable or too busy, or the request took longer than the server allows; the same request may succeed later."},
+	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be resolved now; the same request may succeed later."},
 }
 
-// Codes lists every code of a problem, by status.
+// Codes returns all codes, sorted by status.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
 
 func (c Code) info() CodeInfo {
@@ -112,13 +112,13 @@ func (c Code) info() CodeInfo {
 	return CodeInternal.info()
 }
 
-// Error is a failure as the caller is told of it.
+// Error is a failure that is answered as a problem.
 type Error struct {
 	Code       Code
-	Detail     string // for the caller: names the value and what is allowed
+	Detail     string // for the caller: the value and what is allowed
 	Faults     []api.Fault
-	RetryAfter time.Duration // with 429 and 503
-	Cause      error         // for the log alone
+	RetryAfter time.Duration // of 429 and 503
+	Cause      error         // for the log only
 }
 
 func (e *Error) Error() string {
@@ -135,20 +135,20 @@ func problem(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// maxFaults bounds errors[]; the detail says how many faults there are.
+// maxFaults is the maximum length of errors[].
 const maxFaults = 1000
 
-// invalid is the answer to a request with faults, of which there is at least one.
+// invalid returns the problem of a request with faults. There must be at least one fault.
 func invalid(faults ...api.Fault) *Error {
 	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: sentence(faults[0].Detail)}
 	if len(faults) > 1 {
-		const told = 3
-		details := make([]string, 0, told)
-		for _, f := range faults[:min(told, len(faults))] {
+		const shown = 3
+		details := make([]string, 0, shown)
+		for _, f := range faults[:min(shown, len(faults))] {
 			details = append(details, f.Detail)
 		}
 		more := ""
-		if len(faults) > told {
+		if len(faults) > shown {
 			more = "; and more in errors"
 		}
 		e.Detail = fmt.Sprintf("%d faults: %s%s.", len(faults), strings.Join(details, "; "), more)
@@ -177,14 +177,14 @@ func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
-// internalDetail is all that a caller is told of a failure of the server's own.
+// internalDetail is the detail of every internal error. The cause is only logged.
 const internalDetail = "The server failed to answer. Quote the request id when you report this."
 
-// unavailableFor is what a caller is asked to wait while the database is away.
-const unavailableFor = 5 * time.Second
+// unavailableRetryAfter is the Retry-After of answers with 503.
+const unavailableRetryAfter = 5 * time.Second
 
 // asError turns whatever a request ended with into what the caller is told. What it does not know is internal and silent.
-func asError(err error) *Error {
+func toError(err error) *Error {
 	var (
 		known    *Error
 		failed   *linkFailure
@@ -207,42 +207,39 @@ func asError(err error) *Error {
 	case errors.As(err, &tooLarge):
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
 	case errors.Is(err, store.ErrDuplicate):
-		return &Error{Code: CodeConflict, Detail: "This exists already.", Cause: err}
+		return &Error{Code: CodeConflict, Detail: "An item with this name or id exists already.", Cause: err}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(err)
 	case errors.As(err, &fromEcho):
-		return ofEcho(fromEcho)
+		return fromEchoError(fromEcho)
 	}
-	return &Error{Code: CodeInternal, Cause: err,
-		Detail: internalDetail}
+	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
 func unavailable(cause error) *Error {
-	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableFor,
-		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %d seconds.", int(unavailableFor.Seconds()))}
+	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
+		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %d seconds.", int(unavailableRetryAfter.Seconds()))}
 }
 
-// ofEcho explains echo's own refusals and those of the generated binding.
-func ofEcho(err *echo.HTTPError) *Error {
+// fromEchoError converts an error of echo or of the generated decoding of requests into a problem.
+func fromEchoError(err *echo.HTTPError) *Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return problem(CodeNotFound, "There is nothing at this path.")
+		return problem(CodeNotFound, "This path does not exist.")
 	case http.StatusMethodNotAllowed:
-		return problem(CodeMethodNotAllowed, "This path does not take this method; the Allow header lists those it takes.")
+		return problem(CodeMethodNotAllowed, "This path does not support this method; the Allow header lists the methods it supports.")
 	case http.StatusBadRequest:
-		// The validator passes only what the binding can read, so this is a difference between the two: it is
-		// worth a line in the log, and no reason to fail the caller with 500.
+		// The generated code could not decode a request that passed validation, so the two disagree. The cause is logged.
 		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
 	}
-	return &Error{Code: CodeInternal, Cause: err,
-		Detail: internalDetail}
+	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// writeError is echo's error handler.
+// writeError is echo's error handler. It logs the cause and writes the problem.
 func (s *Server) writeError(err error, c echo.Context) {
 	r, w := c.Request(), c.Response()
 	if w.Committed {
-		s.logger.ErrorContext(r.Context(), "answer broke off", "request_id", requestID(c), "error", err)
+		s.logger.ErrorContext(r.Context(), "request failed after the response was started", "request_id", requestID(c), "error", err)
 		return
 	}
 	if errors.Is(err, echo.ErrNotFound) {
@@ -250,15 +247,15 @@ func (s *Server) writeError(err error, c echo.Context) {
 			err = hint
 		}
 	}
-	e := asError(err)
-	ended := r.Context().Err()
-	if e.Code == CodeInternal && ended != nil { // the cause of the failure is that the context ended
+	e := toError(err)
+	ctxErr := r.Context().Err()
+	if e.Code == CodeInternal && ctxErr != nil { // the failure is a consequence of the timeout or of the closed connection
 		e = unavailable(err)
 	}
 	info := e.Code.info()
 	if e.Cause != nil {
 		level := slog.LevelDebug
-		if info.Status >= http.StatusInternalServerError && !errors.Is(ended, context.Canceled) { // a caller who hung up is not an error of the server
+		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a closed connection is not an error of the server
 			level = slog.LevelError
 		}
 		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)
@@ -276,17 +273,17 @@ func (s *Server) writeError(err error, c echo.Context) {
 		Errors: e.Faults,
 	})
 	if encodeErr != nil {
-		s.logger.ErrorContext(r.Context(), "problem could not be encoded", "request_id", requestID(c), "error", encodeErr)
+		s.logger.ErrorContext(r.Context(), "cannot encode the error response", "request_id", requestID(c), "error", encodeErr)
 	}
 	if err := c.Blob(info.Status, "application/problem+json", append(body, '\n')); err != nil {
-		s.logger.DebugContext(r.Context(), "problem could not be sent", "request_id", requestID(c), "error", err)
+		s.logger.DebugContext(r.Context(), "cannot send the error response", "request_id", requestID(c), "error", err)
 	}
 }
 
-// maxInstance is the longest path that a problem repeats.
+// maxInstance is the maximum length of a path in the member instance of a problem.
 const maxInstance = 10_000
 
-// instance is the path that was asked for; where it is beyond all measure, its template, or / when it has none.
+// instance returns the path of the request. If the path is longer than maxInstance, it returns the route, or / without a route.
 func instance(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
@@ -294,8 +291,8 @@ func instance(c echo.Context) string {
 	return cmp.Or(c.Path(), "/")
 }
 
-// challenge is the WWW-Authenticate field of a 401. A request without a token is asked for one and told of no error (RFC
-// 6750, section 3.1).
+// challenge returns the WWW-Authenticate header of a 401. If the request has no token, the header has no error code (RFC 6750, section
+// 3.1).
 func challenge(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
 	if e.Code == CodeTokenMissing {
@@ -304,22 +301,22 @@ func challenge(e *Error) string {
 	return fmt.Sprintf(`%s, error="invalid_token", error_description=%q`, realm, e.Detail)
 }
 
-// wholeSeconds rounds up, so that a caller who waits that long has waited long enough; at least 1.
+// wholeSeconds rounds d up to whole seconds, at least 1, so that a caller who waits that long does not retry too early.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// unencodedLink explains a path that matched nothing because a link stands in it as it is.
+// unencodedLink returns the problem of a path that does not exist because it contains an unencoded link; nil for any other path.
 func unencodedLink(r *http.Request) *Error {
-	room, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {
 		return nil
 	}
-	switch room {
+	switch resource {
 	case "videos", "accounts":
 		return problem(CodeURLNotEncoded, "The link in this path is not percent-encoded: send it through your language's "+
 			"component encoder, so that / becomes %%2F. If it was encoded, a proxy in between decoded it: ask "+
-			"GET /%s?link=… or use the id.", room)
+			"GET /%s?link=… or use the id.", resource)
 	}
 	return nil
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// formats are checked as the contract means them: the filter knows none of uuid, and lets 30 February pass.
+// formats are validators for the string formats of the contract. The library has none for uuid, and its date accepts 30 February.
 var formats = []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
 	"uuid":      openapi3.NewRegexpFormatValidator(canonicalUUID.String()),
 	"date":      openapi3.NewCallbackValidator(checkDate),
 	"date-time": openapi3.NewCallbackValidator(func(s string) error { _, err := parseTime(s); return err }),
 })}
 
-// canonicalUUID is the one spelling of an id in paths and bodies: no braces, no urn:uuid:.
+// canonicalUUID matches the only accepted form of an id: without braces and without urn:uuid:.
 var canonicalUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
-// The years that dates may be in: a platform's first upload is long after the first, and every engine takes the last.
+// The first and the last year of valid dates. Both databases can store all of them.
 const (
 	firstYear = 1970
 	lastYear  = 2999
@@ -32,12 +32,12 @@ func checkDate(s string) error {
 	return checkYear(t)
 }
 
-// instant is the form of RFC 3339, of which time.Parse is lax: it takes an hour of one digit, and a comma for the point.
-var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+// timePattern matches the times of RFC 3339. time.Parse also accepts an hour of one digit and a comma before the fraction.
+var timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// parseTime reads RFC 3339.
+// parseTime parses a time of RFC 3339.
 func parseTime(s string) (time.Time, error) {
-	if !instant.MatchString(s) {
+	if !timePattern.MatchString(s) {
 		return time.Time{}, fmt.Errorf("%s is not of the form %s", quote(s), time.RFC3339)
 	}
 	t, err := time.Parse(time.RFC3339, s)

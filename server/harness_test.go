@@ -25,7 +25,9 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -343,18 +345,18 @@ func (c *caller) track(raw string) uuid.UUID {
 }
 
 // fetch delivers facts for everything that is due, as a collector would, and moves the clock on by a second.
-func (a *app) fetch(facts func(target store.Target) store.VideoFacts) {
+func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)
 	collector := store.NewID()
 	for _, p := range link.Platforms {
-		for _, lane := range store.Lanes {
-			c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: collector, Platform: p, Kind: "video", Lanes: []store.Lane{lane}, Limit: 1000, Lease: time.Minute})
+		for _, lane := range queue.Lanes {
+			c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: collector, Platform: p, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 1000, Lease: time.Minute})
 			require.NoError(a.t, err)
-			outcomes := make([]store.Outcome, len(c.Targets))
+			outcomes := make([]ingest.Outcome, len(c.Targets))
 			for i, target := range c.Targets {
 				f := facts(target)
-				outcomes[i] = store.Outcome{Target: target, Facts: &f, Details: true, Source: "test", State: "active",
+				outcomes[i] = ingest.Outcome{Target: target, Facts: &f, Details: true, Source: "test", State: "active",
 					NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}
 			}
 			require.NoError(a.t, a.Acknowledge(a.t.Context(), c, c.At, outcomes))
@@ -363,8 +365,8 @@ func (a *app) fetch(facts func(target store.Target) store.VideoFacts) {
 }
 
 // views are facts with one number.
-func views(n int64) func(store.Target) store.VideoFacts {
-	return func(store.Target) store.VideoFacts { return store.VideoFacts{Views: &n} }
+func views(n int64) func(queue.Target) ingest.VideoFacts {
+	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }
 
 // newSQLite is for tests of what the server does before and after the store.

@@ -10,10 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultHistoryDays is how far back a history goes when its start is not given.
+// defaultHistoryDays is the length of a history, in days, if start_date is not given.
 const defaultHistoryDays = 30
 
-// GetVideoHistory reads the daily points of a video.
+// GetVideoHistory returns the daily points of a video.
 func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryRequestObject) (api.GetVideoHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -31,7 +31,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	out := make(api.VideoHistory, len(shownPoints(points, caller.View)))
+	out := make(api.VideoHistory, len(visiblePoints(points, caller.View)))
 	for i := range out {
 		out[i] = ToAPIVideoHistoryPoint(points[i], caller.View)
 		if asksForQuality(r.Params.Include) {
@@ -41,7 +41,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	return api.GetVideoHistory200JSONResponse(out), nil
 }
 
-// GetAccountHistory reads the daily points of an account.
+// GetAccountHistory returns the daily points of an account.
 func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryRequestObject) (api.GetAccountHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -59,7 +59,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	out := make(api.AccountHistory, len(shownPoints(points, caller.View)))
+	out := make(api.AccountHistory, len(visiblePoints(points, caller.View)))
 	for i := range out {
 		out[i] = ToAPIAccountHistoryPoint(points[i], caller.View)
 		if asksForQuality(r.Params.Include) {
@@ -69,15 +69,15 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
-// shownPoints are those of the points, the newest first, that a history has: all, or the latest alone where it is masked.
-func shownPoints[P any](points []P, view View) []P {
+// visiblePoints returns the points that the view shows: all, or only the first, which is the latest, if metrics are masked.
+func visiblePoints[P any](points []P, view View) []P {
 	if view.masked && len(points) > 1 {
 		return points[:1]
 	}
 	return points
 }
 
-// historyRange reads the days asked for, and refuses what the caller's tier does not reach.
+// historyRange returns the first and the last day of a history. It fails if the tier does not allow a start so long ago.
 func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
@@ -94,7 +94,7 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
 		}
 	} else if from > to {
-		to = from // a start in the future: nothing is there yet
+		to = from // a start in the future: the range has one day without data
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalid(faults...)
@@ -102,12 +102,12 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 	return from, to, nil
 }
 
-// ToAPIVideoHistoryPoint converts a point, as far as the view shows it.
+// ToAPIVideoHistoryPoint converts a point and masks what the view hides.
 func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 	out := api.VideoHistoryPoint{
 		Date: toAPIDate(p.Day), Views: view.Count(p.Views), Likes: view.Count(p.Likes), Comments: view.Count(p.Comments),
 		Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks), Engagements: view.Count(p.Engagement()),
-		MetricsMasked: view.Mark(),
+		MetricsMasked: view.MetricsMasked(),
 	}
 	if p.Quality == store.QualityInterpolated {
 		out.Interpolated = new(true)
@@ -115,11 +115,12 @@ func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 	return out
 }
 
+// asksForQuality returns true if include contains quality.
 func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// ToAPIProvenance converts where a point comes from, as far as the view shows it.
+// ToAPIProvenance converts the quality, source and fetch time of a point. All are nil if metrics are masked.
 func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil
@@ -127,11 +128,11 @@ func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality
 	return new(api.HistoryQuality(p.Quality)), p.Source, toAPITimePtr(p.FetchedAt)
 }
 
-// ToAPIAccountHistoryPoint converts a point, as far as the view shows it.
+// ToAPIAccountHistoryPoint converts a point and masks what the view hides.
 func ToAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
 	return api.AccountHistoryPoint{
 		Date: toAPIDate(p.Day), Followers: view.Count(p.Followers), Following: view.Count(p.Following), Views: view.Count(p.Views),
 		Likes: view.Count(p.Likes), Comments: view.Count(p.Comments), Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks),
-		Engagements: view.Count(p.Engagement()), Videos: view.Count(&p.Videos), MetricsMasked: view.Mark(),
+		Engagements: view.Count(p.Engagement()), Videos: view.Count(&p.Videos), MetricsMasked: view.MetricsMasked(),
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
@@ -30,15 +32,15 @@ func followed(t *testing.T, a *app, tier store.Tier, days int) (*caller, string)
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
 		}
-		a.fetch(func(store.Target) store.VideoFacts {
-			return store.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1))}
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1))}
 		})
 	}
 	return c, id.String()
 }
 
 // Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
-func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
+func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, id := followed(t, a, store.TierPremium, 40)
@@ -72,7 +74,7 @@ func TestHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 }
 
 // Spec: 4.2-27
-func TestHistory_isInterpolatedWhereItIsOld(t *testing.T) {
+func TestHistory_interpolatesOldPoints(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -113,7 +115,7 @@ func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 }
 
 // Spec: 4-02, 4.2-22
-func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
+func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -128,7 +130,7 @@ func TestHistory_ofTheLowerTiersIsTheLatestPointMasked(t *testing.T) {
 	})
 }
 
-func TestHistory_saysWhereItsCountsComeFromWhenAsked(t *testing.T) {
+func TestHistory_includesQualityIfRequested(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -177,7 +179,7 @@ func TestHistory_saysWhereItsCountsComeFromWhenAsked(t *testing.T) {
 	})
 }
 
-func TestHistory_hidesWhereMaskedCountsComeFrom(t *testing.T) {
+func TestHistory_masksQuality(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := followed(t, a, store.TierBasic, 3)

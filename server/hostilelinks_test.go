@@ -30,9 +30,9 @@ var hostileAnswers = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_leadNowhere hands in each hostile link as a caller would, with the resolver as it is in production but for
+// TestHostileLinks_reachNoInternalAddress hands in each hostile link as a caller would, with the resolver as it is in production but for
 // the internet around it.
-func TestHostileLinks_leadNowhere(t *testing.T) {
+func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {
 		_, ok := link.HostPlatform(host)

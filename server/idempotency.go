@@ -14,27 +14,27 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// settleWithin bounds the writing down of what became of a key, which goes on when the caller has hung up.
-const settleWithin = 5 * time.Second
+// finishKeyTimeout is the time limit for storing the result of a key. The write continues if the caller hangs up.
+const finishKeyTimeout = 5 * time.Second
 
-// settleAfterDeadline is how much of it may lie after the request's deadline.
-const settleAfterDeadline = 500 * time.Millisecond
+// finishKeyGrace is how long the write may continue after the deadline of the request.
+const finishKeyGrace = 500 * time.Millisecond
 
 type effectKey struct{}
 
-// effectID is the identifier for what the request makes, the same each time that it is repeated; the zero id without an
-// Idempotency-Key.
+// effectID returns the id for the item that the request creates. Repetitions of a request with an Idempotency-Key have the same id.
+// Without a key, effectID returns the zero id.
 func effectID(ctx context.Context) uuid.UUID {
 	id, _ := ctx.Value(effectKey{}).(uuid.UUID)
 	return id
 }
 
-// repeatSafely gives a POST that bears an Idempotency-Key its first answer again (interface 1). An answer of 5xx is not kept:
-// whether it had an effect is unknown, so the request goes on under the same effectID.
-func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
-	answering := s.answering(next)
+// idempotency answers a repeated POST with the same Idempotency-Key by the response to the first one (interface.md 1). A response with 5xx
+// is not stored, because it is unknown whether it had an effect. The repeated request then runs again with the same effectID.
+func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
+	next = s.handleErrors(next)
 	return func(c echo.Context) error {
-		r, op := c.Request(), s.operations.of(c)
+		r, op := c.Request(), s.operations.match(c)
 		key := r.Header.Get("Idempotency-Key")
 		if op == nil || r.Method != http.MethodPost || key == "" {
 			return next(c)
@@ -53,31 +53,31 @@ func (s *Server) repeatSafely(next echo.HandlerFunc) echo.HandlerFunc {
 			return replay(c, known.Answer)
 		case store.KeyRunning:
 			return problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running. "+
-				"Send it again in a moment to get its answer.", quote(key))
+				"Send the request again in a moment to get its response.", quote(key))
 		case store.KeyMismatch:
 			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
 				"Use a new key for a new request.", quote(key))
 		case store.KeyStoreFull:
-			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and answers that your organisation sent and got within the last 24 hours take the %d MiB that "+
-				"are kept for it. Try again in %d seconds, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, wholeSeconds(known.RoomIn))
+			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB "+
+				"reserved for them. Try again in %d seconds, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, wholeSeconds(known.RoomIn))
 			e.RetryAfter = known.RoomIn
 			return e
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		kept := store.KeptAnswer{Status: http.StatusInternalServerError} // until there is another, and after a panic
-		defer func() { s.settleKey(c, org, op.id, key, kept) }()
-		answer, err := hold(c, answering)
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // stays so after a panic
+		defer func() { s.finishKey(c, org, op.id, key, result) }()
+		response, err := bufferResponse(c, next)
 		if err != nil {
 			return err
 		}
-		kept = store.KeptAnswer{Status: answer.status, ContentType: answer.header.Get(echo.HeaderContentType), Body: answer.body.Bytes()}
-		return answer.send(c)
+		result = store.KeptAnswer{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: response.body.Bytes()}
+		return response.send(c)
 	}
 }
 
-// answering writes what a handler fails with, so that a problem is an answer like any other.
-func (s *Server) answering(next echo.HandlerFunc) echo.HandlerFunc {
+// handleErrors writes the error of a handler as a problem, so that the problem is stored like any other response.
+func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
 			s.writeError(err, c)
@@ -86,13 +86,13 @@ func (s *Server) answering(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// settleKey keeps the answer for the key, or lets the key go when there is none worth keeping.
-func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), settleWithin)
+// finishKey stores the response of the key. If the status is 5xx, it releases the key instead.
+func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller gets the answer only after it is kept
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the response is sent only after it is stored
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, deadline.Add(settleAfterDeadline))
+		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
 		defer stop()
 	}
 	var err error
@@ -101,8 +101,8 @@ func (s *Server) settleKey(c echo.Context, org *store.Org, operation, key string
 	} else {
 		err = org.FinishKey(ctx, operation, key, a)
 	}
-	if err != nil { // the key runs out as that of a dead request does
-		s.logger.ErrorContext(ctx, "idempotency key not settled", "request_id", requestID(c), "error", err)
+	if err != nil { // the key then expires, like the key of a crashed server
+		s.logger.ErrorContext(ctx, "cannot store the result of an idempotency key", "request_id", requestID(c), "error", err)
 	}
 }
 
@@ -118,6 +118,7 @@ func fingerprint(c echo.Context) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
+// replay sends a stored response.
 func replay(c echo.Context, a store.KeptAnswer) error {
 	c.Response().Header().Set("Idempotent-Replayed", "true")
 	if len(a.Body) == 0 {

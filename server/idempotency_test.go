@@ -51,7 +51,7 @@ func posts() []string {
 	return ids
 }
 
-func TestIdempotency_everyPostGivesItsFirstAnswerAgain(t *testing.T) {
+func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -86,7 +86,7 @@ func TestIdempotency_everyPostGivesItsFirstAnswerAgain(t *testing.T) {
 	})
 }
 
-func TestIdempotency_aBodyIsWhatItSays(t *testing.T) {
+func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	send := func(body string) answer {
@@ -99,7 +99,7 @@ func TestIdempotency_aBodyIsWhatItSays(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").is(http.StatusOK)
 }
 
-func TestIdempotency_keepsRefusalsButNotInvalidRequests(t *testing.T) {
+func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	send := func(body, key string) answer {
@@ -124,7 +124,7 @@ func TestIdempotency_keepsRefusalsButNotInvalidRequests(t *testing.T) {
 	}
 }
 
-func TestIdempotency_aFailedRequestGoesOnWhereItEnded(t *testing.T) {
+func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -174,7 +174,7 @@ func TestIdempotency_survivesAPanic(t *testing.T) {
 	track().is(http.StatusOK)
 }
 
-func TestIdempotency_oneOfManyRequestsAtOnceHasAnEffect(t *testing.T) {
+func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		const requests = 64
@@ -210,7 +210,7 @@ func TestIdempotency_oneOfManyRequestsAtOnceHasAnEffect(t *testing.T) {
 	})
 }
 
-func TestIdempotency_withoutTheDatabaseNothingIsDone(t *testing.T) {
+func TestIdempotency_doesNothingWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// identityLife is how long an identity is used without a new look-up in the database. A revoked token or a changed tier takes effect
+	// identityLife is how long an identity is used without a new look-up in the database. So a revoked token or a changed tier takes effect
 	// within a second on every server.
 	identityLife = 500 * time.Millisecond
 	// refusalLife is how long the refusal of a token is used without a new look-up. A refused token never becomes valid later, because every
@@ -38,17 +38,17 @@ type tokenHash [sha256.Size]byte
 
 // identities finds the identity that a token belongs to. It may be used concurrently.
 type identities struct {
-	store     *store.Store
-	strangers *addressLimits // limits of requests without a valid token, by address
-	now       func() time.Time
-	log       *slog.Logger
+	store         *store.Store
+	addressLimits *addressLimits // of requests without a valid token
+	now           func() time.Time
+	log           *slog.Logger
 
 	known      *lru.Cache[tokenHash, knownIdentity]
 	refused    *lru.Cache[tokenHash, refusedToken] // separate from known, so that unknown tokens do not push valid ones out of the cache
 	used       *lru.Cache[uuid.UUID, time.Time]
 	inFlight   singleflight.Group
 	newLookUps chan struct{}  // one entry for each running look-up that maxNewLookUps limits
-	writes     sync.WaitGroup // look-ups and notes that may outlive their request
+	writes     sync.WaitGroup // look-ups and writes that may continue after their request
 }
 
 type knownIdentity struct {
@@ -62,7 +62,7 @@ type refusedToken struct {
 }
 
 func newIdentities(s *store.Store, rates RateStore, now func() time.Time, log *slog.Logger) *identities {
-	return &identities{store: s, strangers: newAddressLimits(rates, now, log), now: now, log: log,
+	return &identities{store: s, addressLimits: newAddressLimits(rates, now, log), now: now, log: log,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
 		newLookUps: make(chan struct{}, maxNewLookUps)}
 }
@@ -75,15 +75,15 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// of returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If this server has never accepted the
+// find returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If this server has never accepted the
 // token and the address is over the limit newTokens, it returns *limitExceeded. Concurrent calls for one token and address share a
 // look-up.
-func (i *identities) of(ctx context.Context, token, address string) (store.Identity, error) {
+func (i *identities) find(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := i.remembered(hash); known {
 		return id, err
 	}
-	found := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
+	result := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
 		if id, known, err := i.remembered(hash); known { // another look-up may have ended since the first check
 			return id, err
 		}
@@ -91,9 +91,9 @@ func (i *identities) of(ctx context.Context, token, address string) (store.Ident
 	})
 	select {
 	case <-ctx.Done():
-		i.writes.Go(func() { <-found }) // the look-up goes on
+		i.writes.Go(func() { <-result }) // the look-up continues
 		return store.Identity{}, ctx.Err()
-	case f := <-found:
+	case f := <-result:
 		if f.Err != nil {
 			return store.Identity{}, f.Err
 		}
@@ -120,7 +120,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.strangers.check(newTokens, address); err != nil { // without waiting for a slot
+		if err := i.addressLimits.check(newTokens, address); err != nil { // without waiting for a slot
 			return store.Identity{}, err
 		}
 		select {
@@ -129,12 +129,12 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 		case <-ctx.Done():
 			return store.Identity{}, ctx.Err()
 		}
-		if err := i.strangers.take(ctx, newTokens, address); err != nil {
+		if err := i.addressLimits.take(ctx, newTokens, address); err != nil {
 			return store.Identity{}, err
 		}
 		defer func() {
 			if !refusesToken(err) {
-				i.strangers.giveBack(ctx, newTokens, address)
+				i.addressLimits.giveBack(ctx, newTokens, address)
 			}
 		}()
 	}
@@ -144,7 +144,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	case err == nil:
 		i.refused.Remove(hash)
 		i.known.Add(hash, knownIdentity{id, now})
-		i.noteUse(ctx, id.Token.ID, now)
+		i.recordUse(ctx, id.Token.ID, now)
 	case refusesToken(err):
 		i.known.Remove(hash)
 		i.refused.Add(hash, refusedToken{err, now})
@@ -157,8 +157,8 @@ func refusesToken(err error) bool {
 	return errors.Is(err, store.ErrTokenUnknown) || errors.Is(err, store.ErrTokenExpired) || errors.Is(err, store.ErrTokenRevoked)
 }
 
-// noteUse writes the use of a token to the database, at most once in usedEvery. It does not wait for the write.
-func (i *identities) noteUse(ctx context.Context, token uuid.UUID, now time.Time) {
+// recordUse writes the use of a token to the database, at most once in usedEvery. It does not wait for the write.
+func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Time) {
 	if last, ok := i.used.Get(token); ok && now.Sub(last) < usedEvery {
 		return
 	}

@@ -36,7 +36,7 @@ func (r *heldResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, err
 	return link.Link{}, errors.New("not resolved")
 }
 
-func TestInFlight_anOrganisationWaitsForItselfAlone(t *testing.T) {
+func TestInFlight_limitsEachOrganisationSeparately(t *testing.T) {
 	t.Parallel()
 	const atOnce, requests = 4, 12
 	resolver := &heldResolver{started: make(chan struct{}, requests), letGo: make(chan struct{})}

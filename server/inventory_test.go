@@ -13,6 +13,8 @@ import (
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // meaning is what a text in a request stands for.
@@ -104,12 +106,12 @@ func (a *app) stock(first int, callers ...*caller) {
 	for _, c := range callers {
 		c.plant(first)
 	}
-	a.fetch(func(target store.Target) store.VideoFacts {
+	a.fetch(func(target queue.Target) ingest.VideoFacts {
 		n, err := strconv.Atoi(lastNumber.FindStringSubmatch(target.ExternalID)[1])
 		require.NoError(a.t, err)
-		return store.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
+		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
-	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(first))} })
+	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
 	for _, c := range callers {
 		c.own = c.inventory(first)
 	}

@@ -15,56 +15,56 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// linkFailure is why a link does not mean what is wanted. Its codes are those of bulk results.
+// linkFailure is the reason why a link is refused. Its codes are those of bulk results.
 type linkFailure struct {
 	Code      string
 	Detail    string
-	Retryable bool // sending the link again usually works
+	Retryable bool // the same link may be accepted later
 	cause     error
 }
 
 func (f *linkFailure) Error() string { return f.Detail }
 
-// The codes that are not a link.Reason.
+// The codes of failures that are not a link.Reason.
 const (
 	failedWrongKind = "wrong_kind"
 	failedNotFound  = shortlink.CodeNotFound
 	failedInternal  = "internal"
 )
 
-// leadsNowhere says that the link is a good one, behind which there is nothing any more.
-func (f *linkFailure) leadsNowhere() bool { return f.Code == failedNotFound }
+// isDeadLink returns true if the link is a short link that leads to nothing any more.
+func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem is the failure as the answer to a request about this link alone. Whatever may pass is link_unresolved there: of a
-// whole request rate_limited would say that the caller asked too often, where it is the platform that was asked.
+// problem returns the problem of a request with this single link. All retryable failures become link_unresolved. The code rate_limited,
+// for example, would tell that the caller sent too many requests, although the platform got too many.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
 		return &Error{Code: CodeInternal, Detail: internalDetail, Cause: f.cause}
 	case f.Retryable:
-		return &Error{Code: CodeLinkUnresolved, Detail: f.Detail, RetryAfter: unavailableFor}
+		return &Error{Code: CodeLinkUnresolved, Detail: f.Detail, RetryAfter: unavailableRetryAfter}
 	}
 	return &Error{Code: Code(f.Code), Detail: f.Detail}
 }
 
-// refusedLink returns the failure in err if it is for good, nil if it may pass or err is none.
-func refusedLink(err error) *linkFailure {
+// permanentFailure returns the *linkFailure in err if it is not retryable, and otherwise nil.
+func permanentFailure(err error) *linkFailure {
 	if f, ok := errors.AsType[*linkFailure](err); ok && !f.Retryable {
 		return f
 	}
 	return nil
 }
 
-// resolveWithin is the total time for resolving the short links of one request.
-const resolveWithin = 20 * time.Second
+// resolveTimeout is the total time for resolving the short links of one request.
+const resolveTimeout = 20 * time.Second
 
-// readLink is a link as it was understood: the video or account that it means, or why it means none.
-type readLink struct {
+// parsedLink is the result of parsing a link: the link of a video or account, or a failure.
+type parsedLink struct {
 	link    link.Link
 	failure *linkFailure
 }
 
-// wrongKind refuses a link that means the other kind.
+// wrongKind returns the failure of a link to an account where a video is wanted, or the reverse.
 func wrongKind(wanted link.Kind) *linkFailure {
 	detail := "This is the link of an account; a video is wanted here."
 	if wanted == link.Account {
@@ -73,25 +73,25 @@ func wrongKind(wanted link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// reference reads "a UUID or a URL" of a kind: the id, or the zero id and the link. What can mean nothing of the kind, such as
-// a link of the other one or no link at all, is not found.
-func (s *Server) reference(ctx context.Context, kind link.Kind, raw string) (uuid.UUID, link.Link, error) {
+// parseReference parses a text that is "a UUID or a URL" of a video or an account. If the text cannot mean an item of the kind, the error
+// is *store.NotFoundError.
+func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
 	if canonicalUUID.MatchString(raw) {
 		id, err := uuid.Parse(raw)
 		if err != nil || id == uuid.Nil {
-			return uuid.Nil, link.Link{}, missing
+			return reference{}, missing
 		}
-		return id, link.Link{}, nil
+		return reference{ID: id}, nil
 	}
 	l, err := s.linkOf(ctx, kind, raw)
-	if refusedLink(err) != nil {
-		return uuid.Nil, link.Link{}, missing
+	if permanentFailure(err) != nil {
+		return reference{}, missing
 	}
-	return uuid.Nil, l, err
+	return reference{Link: l}, err
 }
 
-// linkOf reads one link of a kind. The error is a *linkFailure, or that of the database.
+// linkOf parses one link of a kind. The error is a *linkFailure or an error of the database.
 func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
 	read, err := s.linksOf(ctx, kind, []string{raw})
 	if err != nil {
@@ -103,10 +103,10 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf reads links of a kind, in their order. Short links are looked up among those resolved before, and the others resolved
-// over the network. The error is that of the database, or of the request's own end.
-func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]readLink, error) {
-	out := make([]readLink, len(raws))
+// linksOf parses links of a kind and returns the results in the same order. It resolves short links, over the network unless they were
+// resolved before. The error is one of the database or of ctx.
+func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]parsedLink, error) {
+	out := make([]parsedLink, len(raws))
 	var shorts []link.Link
 	for i, raw := range raws {
 		l, err := link.Parse(raw)
@@ -134,6 +134,7 @@ func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]
 	return out, nil
 }
 
+// parseFailure converts an error of link.Parse.
 func parseFailure(err error) *linkFailure {
 	if refused, ok := errors.AsType[*link.Error](err); ok {
 		return &linkFailure{Code: string(refused.Reason), Detail: refused.Detail}
@@ -141,28 +142,28 @@ func parseFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolve returns what short links lead to, by their canonical form.
-func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]readLink, error) {
+// resolve returns the targets of short links, by the canonical form of the short link.
+func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
-		return nil, nil //nolint:nilnil // none asked, none known
+		return nil, nil //nolint:nilnil // no links, no targets
 	}
 	known, err := s.store.ShortLinks(ctx, shorts)
 	if err != nil {
 		return nil, err
 	}
-	targets := make(map[string]readLink, len(shorts))
-	var open []link.Link
+	targets := make(map[string]parsedLink, len(shorts))
+	var unresolved []link.Link
 	for _, l := range shorts {
 		if _, seen := targets[l.Canonical]; seen {
 			continue
 		}
 		target, resolved := known[l.Canonical]
-		targets[l.Canonical] = readLink{link: target}
+		targets[l.Canonical] = parsedLink{link: target}
 		if !resolved {
-			open = append(open, l)
+			unresolved = append(unresolved, l)
 		}
 	}
-	fresh := s.follow(ctx, open)
+	fresh := s.resolveAll(ctx, unresolved)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -173,37 +174,37 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]re
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// They are resolved all the same; the next request pays for it.
-		s.logger.WarnContext(ctx, "resolved short links not remembered", "count", len(found), "error", err)
+		// The request continues. The next request resolves the links again.
+		s.logger.WarnContext(ctx, "cannot store resolved short links", "count", len(found), "error", err)
 	}
 	return targets, nil
 }
 
-// Limits on how many short links are resolved at once.
+// Limits of short links that are resolved at once.
 const (
-	resolvesOfOrganisation = 16 // over all requests of one organisation
-	resolvesInAll          = 64
+	maxResolvesPerOrganisation = 16 // in all requests of one organisation
+	maxResolves                = 64
 )
 
-// follow resolves each link, several at once, within one deadline. A link that gets no slot before the deadline fails.
-func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLink {
-	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
+// resolveAll resolves links concurrently. A link that gets no slot within resolveTimeout fails.
+func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]parsedLink {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	var (
 		org     = CallerFrom(ctx).Organisation.ID
 		mu      sync.Mutex
 		workers sync.WaitGroup
-		results = make(map[string]readLink, len(open))
-		queue   = make(chan link.Link, len(open))
+		results = make(map[string]parsedLink, len(links))
+		queue   = make(chan link.Link, len(links))
 	)
-	for _, short := range open {
+	for _, short := range links {
 		queue <- short
 	}
 	close(queue)
-	for range min(len(open), resolvesOfOrganisation) {
+	for range min(len(links), maxResolvesPerOrganisation) {
 		workers.Go(func() {
 			for short := range queue {
-				r := s.followInSlot(ctx, org, short)
+				r := s.resolveInSlot(ctx, org, short)
 				mu.Lock()
 				results[short.Canonical] = r
 				mu.Unlock()
@@ -214,35 +215,36 @@ func (s *Server) follow(ctx context.Context, open []link.Link) map[string]readLi
 	return results
 }
 
-// followInSlot waits for a slot and then resolves one link.
-func (s *Server) followInSlot(ctx context.Context, org uuid.UUID, short link.Link) readLink {
+// resolveInSlot waits for a slot and then resolves one link.
+func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
-		return readLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
-			Detail: fmt.Sprintf("Too many short links are being resolved: this one was not reached within %s; try again later.", resolveWithin)}}
+		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
+			Detail: fmt.Sprintf("Too many short links are being resolved: this one was not reached within %s; try again later.", resolveTimeout)}}
 	}
 	defer release()
-	return s.followOne(ctx, short)
+	return s.resolveOne(ctx, short)
 }
 
-// followOne asks the resolver for one link. A panic there fails this link, and neither the process nor the other links.
-func (s *Server) followOne(ctx context.Context, short link.Link) (r readLink) {
+// resolveOne resolves one link. If the resolver panics, only this link fails.
+func (s *Server) resolveOne(ctx context.Context, short link.Link) (r parsedLink) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = readLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
+			r = parsedLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
 		}
 	}()
 	target, err := s.resolver.Resolve(ctx, short)
 	if err == nil {
-		return readLink{link: target}
+		return parsedLink{link: target}
 	}
-	if told, ok := errors.AsType[*shortlink.Error](err); ok {
-		return readLink{failure: &linkFailure{Code: told.Code, Detail: told.Detail, Retryable: told.Retryable}}
+	if failed, ok := errors.AsType[*shortlink.Error](err); ok {
+		return parsedLink{failure: &linkFailure{Code: failed.Code, Detail: failed.Detail, Retryable: failed.Retryable}}
 	}
-	return readLink{failure: s.internalFailure(ctx, err)}
+	return parsedLink{failure: s.internalFailure(ctx, err)}
 }
 
+// internalFailure logs an unexpected error of the resolver.
 func (s *Server) internalFailure(ctx context.Context, cause error) *linkFailure {
-	s.logger.ErrorContext(ctx, "short link not resolved", "error", cause)
+	s.logger.ErrorContext(ctx, "cannot resolve a short link", "error", cause)
 	return &linkFailure{Code: failedInternal, Detail: "The server failed to resolve this short link; try again later.", Retryable: true, cause: cause}
 }

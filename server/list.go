@@ -16,32 +16,69 @@ import (
 )
 
 const (
-	// maxPageBytes is the size from which a page of a list ends early.
+	// maxPageBytes is the size of the JSON at which a page of a list ends early.
 	maxPageBytes = 32 << 20
 	// maxRowBytes bounds the JSON of a row without its texts and labels: names of members, numbers, times and ids.
 	maxRowBytes = 2 << 10
-	// heldBackBytes is how much of a list is buffered before the first byte is sent. An error before then is answered as a problem. It is
+	// listBufferBytes is how much of a list is buffered before the first byte is sent. An error before then is answered as a problem. It is
 	// also the size of each later write.
-	heldBackBytes = 64 << 10
+	listBufferBytes = 64 << 10
 )
 
-// listAnswer is the answer to a list. It reads and writes a few rows at a time, so that its memory does not grow with the list.
-type listAnswer struct {
-	ctx     context.Context //nolint:containedctx // the generated method has no context parameter
-	logger  *slog.Logger
-	rows    iter.Seq2[any, error]
-	members any // an object with the members beside data; nil for an answer that is an array
+// listRequest is a request for a list of rows R, each answered as A, after its parameters were checked.
+type listRequest[R, A any] struct {
+	page pageRequest
+	// tag contains all that the answer depends on besides the page's operation and the organisation's data, for its ETag.
+	tag []any
+	// find queries the rows of a window.
+	find func(store.Window) (*store.List[R], error)
+	// convert converts a row and masks what the view hides.
+	convert func(R, View) A
+	// members returns an object with the members of the answer beside data. If members is nil, a paginated answer has the member
+	// pagination, and any other answer is an array.
+	members func(facts pageFacts, rows int) any
 }
 
-// newListAnswer returns an answer with the rows of a list, each converted by convert.
-func newListAnswer[R, A any](ctx context.Context, s *Server, list *store.List[R], convert func(R) A, members any) listAnswer {
-	return listAnswer{ctx: ctx, logger: s.logger, members: members, rows: func(yield func(any, error) bool) {
-		for row, err := range list.Rows(ctx) {
+// answerList answers a request for a list: ETag, query, masking, limit of size, pagination. All lists are answered here.
+func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (listResponse, error) {
+	view := CallerFrom(ctx).View
+	if err := s.unlessUnchanged(ctx, l.page.cursor.Operation, l.tag...); err != nil {
+		return listResponse{}, err
+	}
+	found, err := l.find(l.page.window(view))
+	if err != nil {
+		return listResponse{}, err
+	}
+	if l.page.isBeyond(view) {
+		found.Cut(0)
+	}
+	convert := func(row R) A { return l.convert(row, view) }
+	cut, err := cutToSize(ctx, s, found, convert)
+	if err != nil {
+		return listResponse{}, err
+	}
+	var facts pageFacts
+	if l.page.paginated || cut { // an answer without pagination names the next page, in the Link header, only if it was cut
+		if facts, err = s.pageFacts(ctx, l.page, view, found.Total, found.Next()); err != nil {
+			return listResponse{}, err
+		}
+	}
+	response := listResponse{ctx: ctx, logger: s.logger, rows: func(yield func(any, error) bool) {
+		for row, err := range found.Rows(ctx) {
 			if !yield(convert(row), err) {
 				return
 			}
 		}
 	}}
+	switch {
+	case l.members != nil:
+		response.members = l.members(facts, found.Len())
+	case l.page.paginated:
+		response.members = struct {
+			Pagination api.Pagination `json:"pagination"`
+		}{l.page.pagination(facts)}
+	}
+	return response, nil
 }
 
 // cutToSize ends the page after as many rows as fit into maxPage, but at least one. It returns true if it removed rows. It runs before the
@@ -70,86 +107,61 @@ func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], co
 	return false, nil
 }
 
-// answerPage returns one page of a list with its pagination object.
-func answerPage[R, A any](ctx context.Context, s *Server, found *store.List[R], page pageRequest, convert func(R) A) (listAnswer, error) {
-	view := CallerFrom(ctx).View
-	if page.beyond(view) {
-		found.Cut(0) // a masked tier gets one result, which is on the first page
-	}
-	if _, err := cutToSize(ctx, s, found, convert); err != nil {
-		return listAnswer{}, err
-	}
-	pagination, err := s.pagination(ctx, page, view, found.Total, found.Next())
-	return newListAnswer(ctx, s, found, convert, struct {
-		Pagination api.Pagination `json:"pagination"`
-	}{pagination}), err
-}
-
-// answerArrayOrPage returns a page if paginated is true, and otherwise an array. If an array ends early, only the Link header names the
-// next page.
-func answerArrayOrPage[R, A any](ctx context.Context, s *Server, found *store.List[R], page pageRequest, convert func(R) A, paginated bool) (listAnswer, error) {
-	if paginated {
-		return answerPage(ctx, s, found, page, convert)
-	}
-	err := s.cutArray(ctx, page, found.Total, found.Next, func() (bool, error) { return cutToSize(ctx, s, found, convert) })
-	return newListAnswer(ctx, s, found, convert, nil), err
-}
-
-// cutArray cuts an answer without a pagination object to the maximum size. If it removed rows, it adds a Link header for the next page.
-func (s *Server) cutArray(ctx context.Context, page pageRequest, total int64, next func() *store.Position, cut func() (bool, error)) error {
-	if early, err := cut(); err != nil || !early {
-		return err
-	}
-	_, err := s.facts(ctx, page, CallerFrom(ctx).View, total, next())
-	return err
+// listResponse is the answer to a list. It reads and writes a few rows at a time, so that its memory does not grow with the list.
+type listResponse struct {
+	ctx     context.Context //nolint:containedctx // the generated method has no context parameter
+	logger  *slog.Logger
+	rows    iter.Seq2[any, error]
+	members any // an object with the members beside data; nil if the answer is an array
 }
 
 // VisitListVideosResponse writes the response.
-func (a listAnswer) VisitListVideosResponse(w http.ResponseWriter) error { return a.write(w) }
+func (l listResponse) VisitListVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
 // VisitListAccountsResponse writes the response.
-func (a listAnswer) VisitListAccountsResponse(w http.ResponseWriter) error { return a.write(w) }
+func (l listResponse) VisitListAccountsResponse(w http.ResponseWriter) error { return l.write(w) }
 
 // VisitListAccountVideosResponse writes the response.
-func (a listAnswer) VisitListAccountVideosResponse(w http.ResponseWriter) error { return a.write(w) }
+func (l listResponse) VisitListAccountVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
 // VisitListCollectionsResponse writes the response.
-func (a listAnswer) VisitListCollectionsResponse(w http.ResponseWriter) error { return a.write(w) }
+func (l listResponse) VisitListCollectionsResponse(w http.ResponseWriter) error { return l.write(w) }
 
 // VisitListCollectionVideosResponse writes the response.
-func (a listAnswer) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
-	return a.write(w)
+func (l listResponse) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
+	return l.write(w)
 }
 
 // VisitListCollectionAccountsResponse writes the response.
-func (a listAnswer) VisitListCollectionAccountsResponse(w http.ResponseWriter) error {
-	return a.write(w)
+func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter) error {
+	return l.write(w)
 }
 
 // write sends the answer. It returns an error that occurs before the first byte is sent. After a later error it aborts the connection, so
 // that no client takes half a list for a complete one.
-func (a listAnswer) write(w http.ResponseWriter) error {
-	out := &heldBack{w: w}
-	err := a.encode(out)
+func (l listResponse) write(w http.ResponseWriter) error {
+	out := &listBuffer{w: w}
+	err := l.encode(out)
 	if err == nil {
 		err = out.send()
 	}
-	if err == nil || !out.began {
+	if err == nil || !out.started {
 		return err
 	}
 	if !errors.Is(err, context.Canceled) {
-		a.logger.ErrorContext(a.ctx, "a list broke off", "error", err)
+		l.logger.ErrorContext(l.ctx, "sending a list failed after the first byte", "error", err)
 	}
 	panic(http.ErrAbortHandler)
 }
 
-func (a listAnswer) encode(out *heldBack) error {
+// encode writes the JSON of the answer.
+func (l listResponse) encode(out *listBuffer) error {
 	begin, end := `{"data":[`, "],"
 	members := []byte{}
-	if a.members == nil {
+	if l.members == nil {
 		begin, end = "[", "]\n"
 	} else {
-		object, err := json.Marshal(a.members)
+		object, err := json.Marshal(l.members)
 		if err != nil {
 			return err
 		}
@@ -158,7 +170,7 @@ func (a listAnswer) encode(out *heldBack) error {
 	out.WriteString(begin)
 	encoder := json.NewEncoder(out)
 	first := true
-	for row, err := range a.rows {
+	for row, err := range l.rows {
 		if err != nil {
 			return err
 		}
@@ -170,7 +182,7 @@ func (a listAnswer) encode(out *heldBack) error {
 			return err
 		}
 		out.Truncate(out.Len() - len("\n"))
-		if out.Len() >= heldBackBytes {
+		if out.Len() >= listBufferBytes {
 			if err := out.send(); err != nil {
 				return err
 			}
@@ -181,20 +193,20 @@ func (a listAnswer) encode(out *heldBack) error {
 	return nil
 }
 
-// heldBack buffers the bytes that will be sent next.
-type heldBack struct {
+// listBuffer buffers the bytes to send next.
+type listBuffer struct {
 	bytes.Buffer
-	w     http.ResponseWriter
-	began bool
+	w       http.ResponseWriter
+	started bool // the status was sent
 }
 
 // send sends the buffered bytes. The first call also sends the status.
-func (h *heldBack) send() error {
-	if !h.began {
-		h.began = true
-		h.w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-		h.w.WriteHeader(http.StatusOK)
+func (b *listBuffer) send() error {
+	if !b.started {
+		b.started = true
+		b.w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+		b.w.WriteHeader(http.StatusOK)
 	}
-	_, err := h.WriteTo(h.w)
+	_, err := b.WriteTo(b.w)
 	return err
 }

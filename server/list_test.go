@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -32,11 +33,11 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: links})
 		require.NoError(t, err)
 	}
-	batch := make([]store.LoadCollection, collections)
+	batch := make([]backfill.LoadCollection, collections)
 	for i := range batch {
-		batch[i] = store.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
+		batch[i] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
 	}
-	require.NoError(t, o.Load(t.Context(), store.LoadBatch{Collections: batch}))
+	require.NoError(t, backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: batch}))
 	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }
@@ -115,7 +116,8 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			manyLabels(t, c, 30, collections)
-			c.list("") // after this request the server knows the token
+			c.list("")       // after this request the server knows the token
+			a.server.Close() // waits until the last use of the token is written
 			a.Guard.Statements()
 			require.Len(t, c.list("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
@@ -126,7 +128,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	})
 }
 
-func TestLists_largePagesEndEarlyAndPagingReachesAllRows(t *testing.T) {
+func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -225,10 +227,10 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // fails after the first rows were sent
 	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	require.ErrorContains(t, err, "EOF")
-	require.Contains(t, a.log.String(), "a list broke off")
+	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
 }
 
-func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
+func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -246,7 +248,7 @@ func TestCollections_beyondTheLimitAreRefused(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
 }
 
-func TestConditional_readsNothingForAListThatDidNotChange(t *testing.T) {
+func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

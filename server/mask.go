@@ -1,7 +1,7 @@
 package server
 
-// View is how much of the metrics a caller may see. Every conversion to a type of the contract that has metrics takes
-// one, so that masking cannot be forgotten.
+// View tells whether a caller may see metrics. Every function that converts metrics for a response has a View as parameter, so that masking
+// cannot be forgotten.
 type View struct{ masked bool }
 
 // FullView shows everything.
@@ -10,7 +10,7 @@ var FullView = View{}
 // MaskedView hides every metric.
 var MaskedView = View{masked: true}
 
-// Count shows a count.
+// Count returns n, or nil if metrics are masked.
 func (v View) Count(n *int64) *int64 {
 	if v.masked {
 		return nil
@@ -18,7 +18,7 @@ func (v View) Count(n *int64) *int64 {
 	return n
 }
 
-// Number shows a number.
+// Number returns f, or nil if metrics are masked.
 func (v View) Number(f float64) *float64 {
 	if v.masked {
 		return nil
@@ -26,7 +26,7 @@ func (v View) Number(f float64) *float64 {
 	return &f
 }
 
-// Ratio shows a number that may be unknown.
+// Ratio returns f, which is nil if it is unknown, or nil if metrics are masked.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {
 		return nil
@@ -34,7 +34,7 @@ func (v View) Ratio(f *float64) *float64 {
 	return f
 }
 
-// Text shows a text that is a metric, such as the time of the last fetch.
+// Text returns s, for example the time of the last fetch, or nil if metrics are masked.
 func (v View) Text(s *string) *string {
 	if v.masked {
 		return nil
@@ -42,8 +42,8 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// Mark is metrics_masked: true where metrics are hidden, absent elsewhere.
-func (v View) Mark() *bool {
+// MetricsMasked returns the member metrics_masked: true if metrics are masked, otherwise absent.
+func (v View) MetricsMasked() *bool {
 	if v.masked {
 		return &v.masked
 	}

@@ -26,8 +26,8 @@ const (
 // serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation in a separate bucket, with the limit
 // of GET /authenticate. A tool sends its request through this server with the caller's token, so it also counts for its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
-	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.answerTool, Logger: s.logger, Sandbox: s.sandbox,
-		AnyHost: len(trusted) > 0}) // a proxy on this machine comes over loopback and names the host that people know
+	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox,
+		AnyHost: len(trusted) > 0}) // a proxy on this machine connects over loopback and names its public host
 	if err != nil {
 		return nil, err
 	}
@@ -40,30 +40,30 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of tools have the same
-		answer := &mcpAnswer{ResponseWriter: c.Response()}
-		handler.ServeHTTP(answer, r)
-		if answer.refused != 0 {
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of tools have the same id
+		response := &mcpResponse{ResponseWriter: c.Response()}
+		handler.ServeHTTP(response, r)
+		if response.refused != 0 {
 			c.Response().Header().Del(echo.HeaderContentType)
-			return ofMCP(answer.refused, strings.TrimSpace(answer.reason.String()), r)
+			return mcpProblem(response.refused, strings.TrimSpace(response.reason.String()), r)
 		}
 		return nil
 	}, nil
 }
 
-// mcpAnswer passes an answer on as it is written. It buffers a refusal in plain text, which is then sent as a problem instead.
-type mcpAnswer struct {
+// mcpResponse sends a response as it is written. A refusal in plain text is buffered instead and then answered as a problem.
+type mcpResponse struct {
 	http.ResponseWriter
 	refused int // the status of the refusal; 0 if there is none
 	reason  bytes.Buffer
-	begun   bool
+	started bool
 }
 
-func (a *mcpAnswer) WriteHeader(status int) {
-	if a.begun {
+func (a *mcpResponse) WriteHeader(status int) {
+	if a.started {
 		return
 	}
-	a.begun = true
+	a.started = true
 	if status >= http.StatusBadRequest && strings.HasPrefix(a.Header().Get(echo.HeaderContentType), echo.MIMETextPlain) {
 		a.refused = status
 		return
@@ -72,7 +72,7 @@ func (a *mcpAnswer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *mcpAnswer) Write(b []byte) (int, error) {
+func (a *mcpResponse) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	if a.refused != 0 {
 		return a.reason.Write(b)
@@ -80,39 +80,39 @@ func (a *mcpAnswer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// answerTool answers the request of a tool.
-func (s *Server) answerTool(r *http.Request) mcp.Answer {
-	answer := &toolAnswer{header: http.Header{}, status: http.StatusOK}
-	if !s.serveWhole(answer, r) {
-		return mcp.Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte("{}")}
+// serveTool answers the request of a tool.
+func (s *Server) serveTool(r *http.Request) mcp.Response {
+	response := &toolResponse{header: http.Header{}, status: http.StatusOK}
+	if !s.serveComplete(response, r) {
+		return mcp.Response{Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte("{}")}
 	}
-	return mcp.Answer{Status: answer.status, Header: answer.header, Size: answer.size, Body: answer.body.Bytes()}
+	return mcp.Response{Status: response.status, Header: response.header, Size: response.size, Body: response.body.Bytes()}
 }
 
-// toolAnswer records the answer to a tool's request. It counts the size of the body, but drops a body of more than mcp.MaxAnswer bytes.
-type toolAnswer struct {
+// toolResponse records the response to a tool's request. If the body is larger than mcp.MaxResponseBytes, only its size is recorded.
+type toolResponse struct {
 	header http.Header
 	status int
 	size   int
 	body   bytes.Buffer
 }
 
-func (a *toolAnswer) Header() http.Header    { return a.header }
-func (a *toolAnswer) WriteHeader(status int) { a.status = status }
+func (a *toolResponse) Header() http.Header    { return a.header }
+func (a *toolResponse) WriteHeader(status int) { a.status = status }
 
-func (a *toolAnswer) Write(b []byte) (int, error) {
-	if a.size += len(b); a.size > mcp.MaxAnswer {
+func (a *toolResponse) Write(b []byte) (int, error) {
+	if a.size += len(b); a.size > mcp.MaxResponseBytes {
 		a.body = bytes.Buffer{}
 		return len(b), nil
 	}
 	return a.body.Write(b)
 }
 
-// serveWhole answers a request. It returns false if the answer is incomplete: the handler then panics so that net/http closes the
+// serveComplete answers a request. It returns false if the response is incomplete: the handler panics to make net/http close the
 // connection.
-func (s *Server) serveWhole(w http.ResponseWriter, r *http.Request) (whole bool) {
+func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete bool) {
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http asks for this very value
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares with this value
 			panic(p)
 		}
 	}()
@@ -120,33 +120,33 @@ func (s *Server) serveWhole(w http.ResponseWriter, r *http.Request) (whole bool)
 	return true
 }
 
-// ofMCP converts a refusal of a message into a problem. text is the reason.
-func ofMCP(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // what follows are the decoder's words
+// mcpProblem converts a refusal of a message into a problem. text is the reason.
+func mcpProblem(status int, text string, r *http.Request) *Error {
+	text, _, _ = strings.Cut(text, "malformed payload:") // the text after it is for programmers
 	if text == "" {
 		text = "the body is not a message of JSON-RPC 2.0"
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", sentence(cut(text)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", sentence(truncatePlace(text)))
 	case http.StatusForbidden:
-		return problem(CodeHostNotAllowed, "The request came over a loopback address for the host %s, as a rebound name would. "+
-			"Where a proxy on this machine sent it, name the proxy's network as trusted.", quote(r.Host))
+		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
+			"If a proxy on this machine sent it, add the network of the proxy to the trusted proxies.", quote(r.Host))
 	case http.StatusRequestEntityTooLarge:
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", maxBody)
 	case http.StatusUnsupportedMediaType:
 		return problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(r.Header.Get(echo.HeaderContentType)))
 	}
-	return &Error{Code: CodeInternal, Detail: "The server failed to answer. Quote the request id when you report this."}
+	return &Error{Code: CodeInternal, Detail: internalDetail}
 }
 
-// argumentFaults are those that a tool's arguments have before they become a request.
-func argumentFaults(r *http.Request) []api.Fault {
+// toolArgumentFaults returns the faults of a tool's arguments that were found before the arguments were put into the request.
+func toolArgumentFaults(r *http.Request) []api.Fault {
 	var faults []api.Fault
 	for _, f := range mcp.FaultsFrom(r.Context()) {
 		pointer := ""
 		if f.Argument != "" {
-			pointer = cut("/" + escapePointer(f.Argument))
+			pointer = truncatePlace("/" + escapePointer(f.Argument))
 		}
 		faults = append(faults, bodyFault(pointer, f.Code, "%s", f.Detail))
 	}

@@ -21,6 +21,8 @@ import (
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // assistant is a session of the protocol's official client.
@@ -168,15 +170,15 @@ func (c *caller) world() world {
 	w.child = c.named("Spring", w.collection)
 	c.addVideos(w.collection, w.video)
 	c.addAccounts(w.collection, w.account)
-	c.app.fetch(func(target store.Target) store.VideoFacts {
+	c.app.fetch(func(target queue.Target) ingest.VideoFacts {
 		n := int64(100)
 		if strings.HasSuffix(tiktokLink, target.ExternalID) {
 			n = 7_654_321
 		}
-		return store.VideoFacts{Views: &n, Likes: new(int64(9)), Title: new(hostileTitle), SongName: new(hostileSong), SongLink: new(songLink), Username: new("northwind.studio")}
+		return ingest.VideoFacts{Views: &n, Likes: new(int64(9)), Title: new(hostileTitle), SongName: new(hostileSong), SongLink: new(songLink), Username: new("northwind.studio")}
 	})
-	c.app.fetchProfiles(func(store.Target) store.AccountFacts {
-		return store.AccountFacts{Username: new("northwind.studio"), Bio: new(hostileBio), ProfileLink: new(profileLink), Followers: new(int64(7))}
+	c.app.fetchProfiles(func(queue.Target) ingest.AccountFacts {
+		return ingest.AccountFacts{Username: new("northwind.studio"), Bio: new(hostileBio), ProfileLink: new(profileLink), Followers: new(int64(7))}
 	})
 	return w
 }
@@ -278,8 +280,8 @@ func comparableJSON(t *testing.T, v any) string {
 	return ownNames.ReplaceAllString(string(encoded), "…")
 }
 
-// TestMCP_everyToolAnswersAsItsOperation calls each tool for one organisation and each operation for another that has the same.
-func TestMCP_everyToolAnswersAsItsOperation(t *testing.T) {
+// TestMCP_everyToolReturnsTheResponseOfItsOperation calls each tool for one organisation and each operation for another that has the same.
+func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		byTool, byREST := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
@@ -316,7 +318,7 @@ func TestMCP_everyToolAnswersAsItsOperation(t *testing.T) {
 	})
 }
 
-func TestMCP_aBulkRequestOfWhichNothingWorkedIsAnErrorWithResults(t *testing.T) {
+func TestMCP_aFailedBulkRequestIsAnErrorWithResults(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	got := session.call("track_videos", map[string]any{"links": []string{"nonsense"}})
@@ -326,7 +328,7 @@ func TestMCP_aBulkRequestOfWhichNothingWorkedIsAnErrorWithResults(t *testing.T) 
 	require.Contains(t, texts(t, got)[0], "invalid_url")
 }
 
-func TestMCP_masksAsTheOperationDoes(t *testing.T) {
+func TestMCP_masksLikeTheOperation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // allocated returns how many bytes the process allocates during run. No other test may run at the same time.
@@ -30,8 +32,8 @@ func (c *caller) longTitles(n, size int) {
 		c.bulk(http.StatusOK, series(first, min(first+99, n)))
 	}
 	c.app.Clock.Advance(24 * time.Hour)
-	c.app.fetch(func(store.Target) store.VideoFacts {
-		return store.VideoFacts{Views: new(int64(1)), Title: new(strings.Repeat("t", size))}
+	c.app.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(1)), Title: new(strings.Repeat("t", size))}
 	})
 }
 
@@ -131,7 +133,7 @@ func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
 	})
 }
 
-func TestMCP_boundsTheAnswerOfATool(t *testing.T) {
+func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -33,8 +33,8 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 		"an array in the query":         {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
 		"an entry with a comma":         {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
 		"an entry that is no string":    {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
-		"the same twice":                {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "stands there twice"},
-		"the same twice within a body":  {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "stands there twice"},
+		"the same twice":                {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
+		"the same twice within a body":  {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
 		"NUL in the query":              {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
 		"NUL in the body":               {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
 		"a wrong id":                    {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
@@ -60,7 +60,7 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestMCP_anArgumentStaysInItsPlace(t *testing.T) {
+func TestMCP_anArgumentCannotChangeOtherParts(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
@@ -73,7 +73,7 @@ func TestMCP_anArgumentStaysInItsPlace(t *testing.T) {
 	}
 }
 
-func TestMCP_anotherOrganisationsThingsDoNotExist(t *testing.T) {
+func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	w := a.newCaller(t, store.TierPremium).world()

@@ -20,7 +20,7 @@ func (a *app) post(t *testing.T, body string, headers ...string) answer {
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
 }
 
-func TestMCP_refusesStrangersAndLimitsTheirAddress(t *testing.T) {
+func TestMCP_refusesRequestsWithoutTokenAndLimitsTheirAddress(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	p := a.post(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
@@ -34,7 +34,7 @@ func TestMCP_refusesStrangersAndLimitsTheirAddress(t *testing.T) {
 	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(theContract().operations))
 }
 
-func TestMCP_takesPOSTAlone(t *testing.T) {
+func TestMCP_acceptsOnlyPOST(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -47,7 +47,7 @@ func TestMCP_takesPOSTAlone(t *testing.T) {
 	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version")
 }
 
-func TestMCP_explainsWhatIsNoRequestOfTheProtocol(t *testing.T) {
+func TestMCP_explainsInvalidMessages(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
@@ -68,7 +68,7 @@ func TestMCP_explainsWhatIsNoRequestOfTheProtocol(t *testing.T) {
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
-func TestMCP_holdsNoConnectionOpen(t *testing.T) {
+func TestMCP_keepsNoConnectionOpen(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
@@ -78,7 +78,7 @@ func TestMCP_holdsNoConnectionOpen(t *testing.T) {
 	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "and is over at once, since tools do not change")
 }
 
-func TestMCP_refusesAReboundName(t *testing.T) {
+func TestMCP_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	for name, trusted := range map[string]bool{"a page": false, "a trusted proxy": true} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestMCP_refusesAReboundName(t *testing.T) {
 	}
 }
 
-func TestMCP_saysThatASandboxMakesItsNumbersUp(t *testing.T) {
+func TestMCP_marksSandboxData(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	session := a.newCaller(t, store.TierPremium).assistant()
@@ -111,7 +111,7 @@ func TestMCP_saysThatASandboxMakesItsNumbersUp(t *testing.T) {
 	require.Contains(t, texts(t, session.call("get_video_statistics", nil))[0], "made up")
 }
 
-func TestMCP_givesTheVersionThatAChangeMayName(t *testing.T) {
+func TestMCP_returnsTheETagForIfMatch(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -13,7 +13,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // follow tracks the account of a link and returns its id.
@@ -22,20 +24,20 @@ func (c *caller) follow(raw string) uuid.UUID {
 	l, err := link.Parse(raw)
 	require.NoError(c.t, err)
 	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackAccountsRequest{
-		Links: []link.Link{l}, Type: store.TrackLatest30, Lane: store.LaneInteractive, Immediate: 1, Enqueue: 1})
+		Links: []link.Link{l}, Type: store.TrackLatest30, Lane: queue.LaneInteractive, Immediate: 1, Enqueue: 1})
 	require.NoError(c.t, err)
 	return tracked[0].AccountID
 }
 
 // fetchProfiles delivers facts for every account that is due, as a collector would.
-func (a *app) fetchProfiles(facts func(target store.Target) store.AccountFacts) {
+func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
-		c, err := a.Claim(a.t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: "account", Lanes: []store.Lane{store.LaneInteractive}, Limit: 1000, Lease: time.Minute})
+		c, err := a.Claim(a.t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: p, Kind: "account", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 1000, Lease: time.Minute})
 		require.NoError(a.t, err)
-		outcomes := make([]store.AccountOutcome, len(c.Targets))
+		outcomes := make([]ingest.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {
-			outcomes[i] = store.AccountOutcome{Account: new(facts(target)), Outcome: store.Outcome{Target: target, Source: "test", State: "active",
+			outcomes[i] = ingest.AccountOutcome{Account: new(facts(target)), Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
 				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}}
 		}
 		require.NoError(a.t, a.AcknowledgeAccounts(a.t.Context(), c, c.At, outcomes))
@@ -67,8 +69,8 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 		a.Clock.Advance(time.Second)
 	}
 	followers := map[string]*int64{"anna": new(int64(7)), "bert": nil, "carl": new(int64(7))}
-	a.fetchProfiles(func(target store.Target) store.AccountFacts {
-		return store.AccountFacts{Followers: followers[target.Handle]}
+	a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
+		return ingest.AccountFacts{Followers: followers[target.Handle]}
 	})
 	numbers := map[string]int64{}
 	for n, handle := range []string{"carl", "dora", "anna", "anna"} {
@@ -77,9 +79,9 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 		numbers[fmt.Sprint(7300000000000000000+n)] = int64(100 * (n + 1))
 	}
 	uploaded := january(10)
-	a.fetch(func(target store.Target) store.VideoFacts {
+	a.fetch(func(target queue.Target) ingest.VideoFacts {
 		uploaded = uploaded.AddDate(0, 0, 1)
-		return store.VideoFacts{Views: new(numbers[target.ExternalID]), UploadedAt: new(uploaded)}
+		return ingest.VideoFacts{Views: new(numbers[target.ExternalID]), UploadedAt: new(uploaded)}
 	})
 	id := c.named("Circle")
 	require.Equal(t, int32(4), c.addAccounts(id, accounts["anna"], accounts["bert"], accounts["carl"], accounts["dora"]))
@@ -88,7 +90,7 @@ func circle(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 }
 
 // Spec: 2.1-12, 4.1-34, 8-09
-func TestCollectionAccounts_areListed(t *testing.T) {
+func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, id, accounts := circle(t, a)
@@ -158,7 +160,7 @@ func TestCollectionAccounts_areListed(t *testing.T) {
 }
 
 // Spec: 4.1-34
-func TestCollectionAccounts_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id, _ := circle(t, a)

@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultMemberLimit is the page size of a collection's lists when their limit is not given.
+// defaultMemberLimit is the page size of a collection's lists if limit is not given.
 const defaultMemberLimit = 100
 
+// memberLimit returns limit, or defaultMemberLimit if it is not given.
 func memberLimit(limit *int32) *int32 {
 	if limit == nil {
 		return new(int32(defaultMemberLimit))
@@ -22,28 +23,21 @@ func memberLimit(limit *int32) *int32 {
 	return limit
 }
 
-// ListCollectionVideos lists the videos of a collection.
+// ListCollectionVideos returns the videos of a collection.
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
-	caller, p := CallerFrom(ctx), r.Params
-	order, sorted, removed := api.CollectionVideoOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeRemoved)
-	if p.OrderBy != nil {
-		order = *p.OrderBy
-	}
-	page, faults := s.readPage(p.Page, memberLimit(p.Limit), p.Cursor, scopeOf(ctx, "listCollectionVideos", []any{r.CollectionID, removed, order, sorted}))
-	if len(faults) > 0 {
-		return nil, invalid(faults...)
-	}
-	if err := s.unlessUnchanged(ctx, "listCollectionVideos", r.CollectionID, p); err != nil {
-		return nil, err
-	}
-	found, err := caller.Org.ListVideos(ctx, store.VideoQuery{
-		CollectionID: &r.CollectionID, IncludeRemoved: removed, Window: page.window(caller.View),
-		Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
-	})
+	p := r.Params
+	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
+		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection)}
+	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
+		r.CollectionID, query.IncludeRemoved)
 	if err != nil {
 		return nil, err
 	}
-	return answerPage(ctx, s, found, page, videosIn(caller.View))
+	return answerList(ctx, s, listRequest[store.Video, api.Video]{page: page, tag: []any{r.CollectionID, p}, convert: ToAPIVideo,
+		find: func(w store.Window) (*store.List[store.Video], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListVideos(ctx, query)
+		}})
 }
 
 // AddCollectionVideos adds videos to a collection.
@@ -55,7 +49,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// RemoveCollectionVideos takes videos out of a collection.
+// RemoveCollectionVideos removes videos from a collection.
 func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollectionVideosRequestObject) (api.RemoveCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
@@ -64,28 +58,21 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// ListCollectionAccounts lists the accounts of a collection.
+// ListCollectionAccounts returns the accounts of a collection.
 func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectionAccountsRequestObject) (api.ListCollectionAccountsResponseObject, error) {
-	caller, p := CallerFrom(ctx), r.Params
-	order, sorted, removed := api.AccountOrderCreatedAt, direction(p.OrderDirection), isTrue(p.IncludeRemoved)
-	if p.OrderBy != nil {
-		order = *p.OrderBy
-	}
-	page, faults := s.readPage(p.Page, memberLimit(p.Limit), p.Cursor, scopeOf(ctx, "listCollectionAccounts", []any{r.CollectionID, removed, order, sorted}))
-	if len(faults) > 0 {
-		return nil, invalid(faults...)
-	}
-	if err := s.unlessUnchanged(ctx, "listCollectionAccounts", r.CollectionID, p); err != nil {
-		return nil, err
-	}
-	found, err := caller.Org.ListAccounts(ctx, store.AccountQuery{
-		CollectionID: &r.CollectionID, IncludeRemoved: removed, Window: page.window(caller.View),
-		Order: store.Order{Column: string(order), Descending: sorted == api.OrderDirectionDesc},
-	})
+	p := r.Params
+	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
+		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection)}
+	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
+		r.CollectionID, query.IncludeRemoved)
 	if err != nil {
 		return nil, err
 	}
-	return answerPage(ctx, s, found, page, accountsIn(caller.View))
+	return answerList(ctx, s, listRequest[store.Account, api.Account]{page: page, tag: []any{r.CollectionID, p}, convert: ToAPIAccount,
+		find: func(w store.Window) (*store.List[store.Account], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListAccounts(ctx, query)
+		}})
 }
 
 // AddCollectionAccounts adds accounts to a collection.
@@ -97,7 +84,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// RemoveCollectionAccounts takes accounts out of a collection.
+// RemoveCollectionAccounts removes accounts from a collection.
 func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveCollectionAccountsRequestObject) (api.RemoveCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
@@ -106,13 +93,13 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
 }
 
-// unknownIDs points at the entries of an array that name unknown things of a kind; other errors pass.
+// unknownIDs adds a fault for each unknown id to an error that reports unknown items of a kind. It returns any other error unchanged.
 func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {
 		return err
 	}
-	e := asError(err)
+	e := toError(err)
 	for i, id := range ids {
 		if slices.Contains(missing.Names, id.String()) {
 			e.Faults = append(e.Faults, bodyFault(pointer+"/"+strconv.Itoa(i), string(CodeNotFound), "Your organisation has no %s %s.", kind, id))

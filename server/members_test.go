@@ -13,6 +13,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // addVideos adds videos to a collection and returns how many were new to it.
@@ -51,7 +53,7 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 }
 
 // Spec: 4.1-31, 4.1-33, 4.1-36, 4.1-38
-func TestMembers_areAddedAndTakenOut(t *testing.T) {
+func TestMembers_areAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -78,7 +80,7 @@ func TestMembers_areAddedAndTakenOut(t *testing.T) {
 	})
 }
 
-func TestMembers_unknownOnesAreNamedAndNothingIsAdded(t *testing.T) {
+func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
@@ -109,7 +111,7 @@ func TestMembers_unknownOnesAreNamedAndNothingIsAdded(t *testing.T) {
 }
 
 // Spec: 4.1-27, 4.1-30, 4.1-32, 4.1-35, 4.1-37, 8-05, 8-09
-func TestMembers_bounds(t *testing.T) {
+func TestMembers_refusesTooManyIDs(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -149,10 +151,10 @@ func TestMembers_bounds(t *testing.T) {
 	})
 }
 
-// TestMembership_holdsEverywhere puts videos into collections by each of the three ways and looks at every place that tells of it.
+// TestMembership_isTheSameInEveryResponse puts videos into collections by each of the three ways and looks at every place that tells of it.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
-func TestMembership_holdsEverywhere(t *testing.T) {
+func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -163,8 +165,8 @@ func TestMembership_holdsEverywhere(t *testing.T) {
 			return c.track(l)
 		}
 		fetch := func() {
-			a.fetch(func(target store.Target) store.VideoFacts {
-				return store.VideoFacts{Views: new(int64(10)), Title: new(caption[target.ExternalID])}
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(int64(10)), Title: new(caption[target.ExternalID])}
 			})
 		}
 		added, byAccount, tagged := track(1, "anna", "plain"), track(2, "bert", "plain too"), track(3, "carl", "A #Summer day")
@@ -227,7 +229,7 @@ func TestMembership_holdsEverywhere(t *testing.T) {
 	})
 }
 
-func TestMembers_aNameIsNoID(t *testing.T) {
+func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -260,7 +262,7 @@ func campaign(t *testing.T, a *app) (*caller, uuid.UUID) {
 }
 
 // Spec: 4.1-27, 4.1-28, 4.1-29
-func TestCollectionVideos_pagesAreStable(t *testing.T) {
+func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, id := campaign(t, a)
@@ -295,7 +297,7 @@ func TestCollectionVideos_pagesAreStable(t *testing.T) {
 }
 
 // Spec: 4.1-27, 4.1-28, 8-09, 8-10
-func TestCollectionVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := campaign(t, a)
@@ -327,7 +329,7 @@ func TestCollectionVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
 }
 
 // Spec: 4.1-26, 8-12
-func TestCollectionVideos_ofTheLowerTiersAreOneAndMasked(t *testing.T) {
+func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c, id := campaign(t, a)

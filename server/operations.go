@@ -13,22 +13,22 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// operation is an operation of the contract with the facts that its x- members state.
+// operation is an operation of the contract, with the values of its x- members.
 type operation struct {
 	id       string
 	method   string
-	template string // the path as echo writes it
+	template string // the path in the syntax of echo
 	group    rateGroup
-	scope    store.Scope // "" when any valid token will do
+	scope    store.Scope // "" if any valid token is enough
 	masked   bool
 	hasBody  bool
 	query    map[string]*openapi3.Parameter
-	path     []string       // names of the path's parameters
-	headers  []string       // names of the fields that it reads
-	route    *routers.Route // what the validator takes
+	path     []string       // names of the path parameters
+	headers  []string       // names of the header parameters
+	route    *routers.Route // input of the validator
 }
 
-// bodySchema returns the schema of the body; nil for an operation without a body.
+// bodySchema returns the schema of the body; nil if the operation has no body.
 func (o *operation) bodySchema() *openapi3.Schema {
 	if !o.hasBody {
 		return nil
@@ -36,7 +36,7 @@ func (o *operation) bodySchema() *openapi3.Schema {
 	return o.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// queryNames lists the parameters, for the refusal of an unknown one.
+// queryNames returns the sorted names of the query parameters.
 func (o *operation) queryNames() []string {
 	names := make([]string, 0, len(o.query))
 	for n := range o.query {
@@ -46,7 +46,7 @@ func (o *operation) queryNames() []string {
 	return names
 }
 
-// operations is the contract as the middleware asks it: one look-up by method and template, and no second router.
+// operations is the contract, indexed by method and path template as echo routes them. So no second router is needed.
 type operations struct {
 	doc     *openapi3.T
 	version string
@@ -55,8 +55,8 @@ type operations struct {
 	sorted  []*operation        // by id
 }
 
-// readOperations reads the contract. It fails when an operation does not state its facts. That the contract is valid
-// OpenAPI is left to the tests: it is compiled in.
+// readOperations parses the contract. It fails if an operation lacks a required x- member. It does not validate the OpenAPI document: the
+// tests do, because the document is compiled in.
 func readOperations(contract string) (*operations, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(contract))
 	if err != nil {
@@ -81,6 +81,7 @@ func readOperations(contract string) (*operations, error) {
 	return ops, nil
 }
 
+// readOperation reads one operation of the contract.
 func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
 	o := &operation{id: op.OperationID, method: method, template: echoTemplate(path), hasBody: op.RequestBody != nil,
 		query: map[string]*openapi3.Parameter{},
@@ -116,13 +117,13 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	return o, nil
 }
 
-// echoTemplate writes /videos/{ad_id} as /videos/:ad_id.
+// echoTemplate converts a path to the syntax of echo: /videos/{ad_id} becomes /videos/:ad_id.
 func echoTemplate(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
 
-// of returns the operation that echo routed a request to; nil for what is not in the contract. HEAD is its GET.
-func (ops *operations) of(c echo.Context) *operation {
+// match returns the operation of a request; nil if its route is not in the contract. A HEAD request has the operation of its GET.
+func (ops *operations) match(c echo.Context) *operation {
 	method := c.Request().Method
 	if method == http.MethodHead {
 		method = http.MethodGet

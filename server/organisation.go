@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// GetOrganisationHistory reads the daily points of the organisation.
+// GetOrganisationHistory returns the daily points of the organisation.
 func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisationHistoryRequestObject) (api.GetOrganisationHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -22,24 +22,24 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
-	out := make(api.OrganisationHistory, len(shownPoints(points, caller.View)))
+	out := make(api.OrganisationHistory, len(visiblePoints(points, caller.View)))
 	for i := range out {
 		out[i] = ToAPIOrganisationHistoryPoint(points[i], caller.View)
 	}
 	return api.GetOrganisationHistory200JSONResponse(out), nil
 }
 
-// ToAPIOrganisationHistoryPoint converts a point, as far as the view shows it.
+// ToAPIOrganisationHistoryPoint converts a point and masks what the view hides.
 func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
 	return api.OrganisationHistoryPoint{
 		Date: toAPIDate(p.Day), Accounts: view.Count(&p.Accounts), Videos: view.Count(&p.Videos), Uploads: view.Count(&p.Uploads),
 		Followers: view.Count(&p.Followers), Following: view.Count(&p.Following), Views: view.Count(&p.Views), Likes: view.Count(&p.Likes),
 		Comments: view.Count(&p.Comments), Shares: view.Count(&p.Shares), Bookmarks: view.Count(&p.Bookmarks),
-		Engagements: view.Count(new(p.Likes + p.Comments + p.Shares + p.Bookmarks)), MetricsMasked: view.Mark(),
+		Engagements: view.Count(new(p.Likes + p.Comments + p.Shares + p.Bookmarks)), MetricsMasked: view.MetricsMasked(),
 	}
 }
 
-// GetVideoStatistics counts the videos.
+// GetVideoStatistics returns the number of videos, in total and by platform.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
 	if err := s.unlessUnchanged(ctx, "getVideoStatistics"); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 	return api.GetVideoStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
-// GetAccountStatistics counts the accounts.
+// GetAccountStatistics returns the number of accounts, in total and by platform.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
 	if err := s.unlessUnchanged(ctx, "getAccountStatistics"); err != nil {
 		return nil, err

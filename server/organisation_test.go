@@ -12,6 +12,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
@@ -39,20 +41,20 @@ func grown(t *testing.T, a *app, tier store.Tier, days int) *caller {
 			a.Clock.Advance(24 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		}
-		a.fetchProfiles(func(store.Target) store.AccountFacts {
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 			f := posted(a, "42", int64(1000+n), 1, 2)
 			f.Following = new(int64(7))
 			return f
 		})
-		a.fetch(func(store.Target) store.VideoFacts {
-			return store.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -n))}
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(100 * (n + 1))), Likes: new(int64(n)), Shares: new(int64(1)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -n))}
 		})
 	}
 	return c
 }
 
 // Spec: 4-11
-func TestAccountHistory_givesADayAPointTheNewestFirst(t *testing.T) {
+func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := grown(t, a, store.TierPremium, 33)
@@ -80,7 +82,7 @@ func TestAccountHistory_givesADayAPointTheNewestFirst(t *testing.T) {
 }
 
 // Spec: 4-12
-func TestOrganisationHistory_sumsADay(t *testing.T) {
+func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := grown(t, a, store.TierPremium, 33)
@@ -120,7 +122,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 	}
 }
 
-func TestHistories_ofTheLowerTiersAreTheLatestPointMasked(t *testing.T) {
+func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := grown(t, a, store.TierBasic, 3)

@@ -33,7 +33,7 @@ func shelf(t *testing.T, a *app) *caller {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
-func TestPages_agreeWithThemselves(t *testing.T) {
+func TestPages_haveConsistentPagination(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -67,9 +67,9 @@ func TestPages_agreeWithThemselves(t *testing.T) {
 	})
 }
 
-// TestCursor_walksEverythingOnceWhileOthersWrite walks with random orders, limits and writes in between: what existed throughout
+// TestCursor_returnsEveryRowOnceDuringWrites walks with random orders, limits and writes in between: what existed throughout
 // is met exactly once, wherever the written rows fall.
-func TestCursor_walksEverythingOnceWhileOthersWrite(t *testing.T) {
+func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -109,7 +109,7 @@ func TestCursor_walksEverythingOnceWhileOthersWrite(t *testing.T) {
 	})
 }
 
-func TestCursor_isBoundToItsList(t *testing.T) {
+func TestCursor_isInvalidForAnotherList(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := shelf(t, a)
@@ -147,7 +147,7 @@ func TestCursor_isBoundToItsList(t *testing.T) {
 }
 
 // Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
-func TestPages_maskedListsHaveOneResult(t *testing.T) {
+func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := shelf(t, a)
@@ -174,7 +174,7 @@ func TestPages_maskedListsHaveOneResult(t *testing.T) {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
-func TestPagination_hasMoreMembersInTheListOfAllVideosAlone(t *testing.T) {
+func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -196,7 +196,7 @@ func TestPagination_hasMoreMembersInTheListOfAllVideosAlone(t *testing.T) {
 	}
 }
 
-func TestPages_nameTheNextOneInAHeader(t *testing.T) {
+func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := shelf(t, a)

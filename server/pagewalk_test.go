@@ -13,7 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // What TestWalk walks through, and what is changed on the way.
@@ -29,18 +33,18 @@ func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
-	batch := store.LoadBatch{Source: "test"}
+	batch := backfill.LoadBatch{Source: "test"}
 	for n := range standing + stoppable {
 		if n%perAccount == 0 {
 			name := fmt.Sprintf("user%d", n)
-			batch.Accounts = append(batch.Accounts, store.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
+			batch.Accounts = append(batch.Accounts, backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
 				Link: link.AccountURL(link.TikTok, name), CreatedAt: store.InstantOf(now)}})
 		}
 		account := &batch.Accounts[len(batch.Accounts)-1]
-		v := store.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
+		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
 			// Fetched long enough ago to be fetched anew when asked.
-			Points: []store.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
+			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
 		if n%7 > 0 {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
 		}
@@ -51,7 +55,7 @@ func crate(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 			stop = append(stop, v.ID)
 		}
 	}
-	require.NoError(t, a.Org(c.org.ID).Load(t.Context(), batch))
+	require.NoError(t, backfill.Load(t.Context(), a.Org(c.org.ID), batch))
 	return c, stay, stop
 }
 
@@ -135,14 +139,14 @@ func (w *writers) run() {
 func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
-	for _, lane := range store.Lanes {
-		claim, err := a.Claim(ctx, store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []store.Lane{lane}, Limit: 100, Lease: time.Minute})
+	for _, lane := range queue.Lanes {
+		claim, err := a.Claim(ctx, queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 100, Lease: time.Minute})
 		if err != nil {
 			return err
 		}
-		outcomes := make([]store.Outcome, len(claim.Targets))
+		outcomes := make([]ingest.Outcome, len(claim.Targets))
 		for i, target := range claim.Targets {
-			outcomes[i] = store.Outcome{Target: target, Facts: &store.VideoFacts{Views: new(claim.At.Time().UnixMilli())}, Source: "test", State: "active",
+			outcomes[i] = ingest.Outcome{Target: target, Facts: &ingest.VideoFacts{Views: new(claim.At.Time().UnixMilli())}, Source: "test", State: "active",
 				NextAt: store.InstantOf(a.Clock.Now().Add(24 * time.Hour))}
 		}
 		if err := a.Acknowledge(ctx, claim, claim.At, outcomes); err != nil {
@@ -172,8 +176,9 @@ var walks = []struct {
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 
-func TestWalk_meetsWhatIsThereThroughout(t *testing.T) {
+func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	each(t, func(t *testing.T, a *app) {
 		c, stay, stop := crate(t, a)
 		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}

@@ -11,11 +11,11 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitOrganisation counts a call for the caller's organisation and the operation, and refuses those beyond the limit of
-// the tier. Every answer after this bears the quota headers.
+// limitOrganisation counts the request for the organisation and the operation. Above the limit of the tier it answers 429. Every response
+// from here on has the quota headers.
 func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.of(c)
+		op := s.operations.match(c)
 		if op == nil {
 			return next(c)
 		}
@@ -25,7 +25,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		key := callsKey(caller.Organisation, op.id)
-		c.Response().Before(func() { s.chargeNothingFor304(c, op, key, limit) })
+		c.Response().Before(func() { s.refundNotModified(c, op, key, limit) })
 		return next(c)
 	}
 }
@@ -52,26 +52,25 @@ func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// chargeNothingFor304 gives a call back that told the caller nothing new, before its headers are sent.
-func (s *Server) chargeNothingFor304(c echo.Context, op *operation, key string, limit int64) {
+// refundNotModified subtracts the request from the count if its response is 304. It runs before the headers are sent.
+func (s *Server) refundNotModified(c echo.Context, op *operation, key string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
 	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
-	if err != nil { // it stays counted
-		s.logger.ErrorContext(c.Request().Context(), "a call was not given back", "request_id", requestID(c), "error", err)
+	if err != nil { // the request then stays counted
+		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request with 304 from the rate limit", "request_id", requestID(c), "error", err)
 		return
 	}
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
-// notModifiedFactor is how many answers of 304 a window may have for each call that the tier's limit allows. Such answers are cheap, but
-// not free.
+// notModifiedFactor times the limit of the tier is the limit of responses with 304 in a window. Such responses are cheap, but not free.
 const notModifiedFactor = 4
 
-// limitNotModified counts an answer of 304 against a separate limit, because the ordinary limit does not count it.
+// limitNotModified counts a response with 304 against a separate limit, because the ordinary limit does not count it.
 func (s *Server) limitNotModified(c echo.Context) error {
-	op, caller := s.operations.of(c), CallerFrom(c.Request().Context())
+	op, caller := s.operations.match(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(caller.Organisation, op.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
@@ -83,11 +82,10 @@ func (s *Server) limitNotModified(c echo.Context) error {
 	return e
 }
 
-// checkScope refuses what the token's scopes do not cover. It comes after the limit, so that its answers are counted and
-// bear the quota headers like every other.
+// checkScope answers 403 if the token lacks the scope of the operation.
 func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.of(c)
+		op := s.operations.match(c)
 		if op == nil || op.scope == "" {
 			return next(c)
 		}
@@ -98,6 +96,7 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// setQuotaHeaders sets the RateLimit headers of a response.
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
 	h, reset := c.Response().Header(), wholeSeconds(q.Reset)
 	h.Set("RateLimit-Limit", strconv.FormatInt(limit, 10))

@@ -56,7 +56,7 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	})
 }
 
-func TestRateLimit_limitsAddressesWithoutATokenAlone(t *testing.T) {
+func TestRateLimit_limitsAddressesOnlyWithoutAToken(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierPremium)
@@ -67,7 +67,7 @@ func TestRateLimit_limitsAddressesWithoutATokenAlone(t *testing.T) {
 	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 }
 
-func TestRateLimit_waitsAsLongAsItSays(t *testing.T) {
+func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
 	t.Parallel()
 	rates := server.NewMemoryRateStore() // outside of the bubble, which its cleaner would outlive
 	now := time.Now()

@@ -15,53 +15,53 @@ import (
 )
 
 const (
-	// redisPrefix begins every key in Redis, so that others may live beside them.
+	// redisPrefix starts every key in Redis, so that other programs can use the same Redis.
 	redisPrefix = "reeltally:limit"
-	// redisAnswersWithin is how long a request waits for Redis, unless its URL says otherwise.
-	redisAnswersWithin = 500 * time.Millisecond
-	// redisAskedAgainAfter is how long Redis is left alone once it did not answer.
-	redisAskedAgainAfter = time.Second
+	// redisTimeout is how long a request waits for Redis if the URL of Redis sets no timeout.
+	redisTimeout = 500 * time.Millisecond
+	// redisRetryInterval is the time between two attempts while Redis is unavailable.
+	redisRetryInterval = time.Second
 )
 
-// RedisRateStore counts in a Redis, or a Valkey, that several servers share. While that is away each of them counts in its own
-// memory: a limit that is counted for each server on its own is better than no service. Then one request a second asks for
-// it, so that the others do not wait, and the log has one line when it goes and one when it is back.
+// RedisRateStore counts in a Redis or Valkey that several servers share. While Redis is unavailable, each server counts in its own memory,
+// and one request in each redisRetryInterval tries Redis again. The other requests do not wait. The log has one line when Redis becomes
+// unavailable and one when it is back.
 type RedisRateStore struct {
-	client *redis.Client
-	within time.Duration // how long a request waits for it
-	local  RateStore
-	now    func() time.Time
-	logger *slog.Logger
+	client  *redis.Client
+	timeout time.Duration // how long a request waits for Redis
+	local   RateStore
+	now     func() time.Time
+	logger  *slog.Logger
 
-	mu         sync.Mutex
-	shared     RateStore // nil until Redis has answered for the first time
-	awaySince  time.Time // zero while Redis answers
-	askedAgain time.Time // not before this
+	mu        sync.Mutex
+	shared    RateStore // nil until Redis has answered for the first time
+	downSince time.Time // zero while Redis is available
+	retryAt   time.Time // Redis is not tried before then
 }
 
-// NewRedisRateStore returns a store that counts where o leads. A request waits for as long as o.ReadTimeout, or half a second without; what else
-// concerns waiting is set in o, which is the store's from now on. A Redis that is away is no error. Close it after the last Take.
+// NewRedisRateStore returns a store that counts in the Redis of o. A request waits for o.ReadTimeout, or half a second if that is zero.
+// NewRedisRateStore sets the other timeouts in o and keeps o. It does not fail if Redis is unavailable. Call Close after the last Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
-	// It writes a line for each connection that fails; the errors come back to us as well.
+	// The client logs each failed connection. recordResult logs them instead.
 	logging.Disable()
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	if o.ReadTimeout <= 0 {
-		o.ReadTimeout = redisAnswersWithin
+		o.ReadTimeout = redisTimeout
 	}
 	o.WriteTimeout = o.ReadTimeout
-	// Nobody waits for a dial longer than for an answer; one that takes longer, by TLS from far away, is there for the next request.
-	o.DialTimeout = redisAskedAgainAfter
-	// Each is a round trip before the first answer of a connection.
+	// A request waits for o.ReadTimeout at most. A slower dial continues, and a later request uses its connection.
+	o.DialTimeout = redisRetryInterval
+	// Each of these features costs a round trip on every new connection.
 	o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	r := &RedisRateStore{client: redis.NewClient(o), within: o.ReadTimeout, local: NewMemoryRateStore(), now: now, logger: logger}
-	ctx, cancel := context.WithTimeout(ctx, redisAskedAgainAfter)
+	r := &RedisRateStore{client: redis.NewClient(o), timeout: o.ReadTimeout, local: NewMemoryRateStore(), now: now, logger: logger}
+	ctx, cancel := context.WithTimeout(ctx, redisRetryInterval)
 	defer cancel()
 	_, err := r.connect(ctx)
-	r.learn(ctx, err, true)
+	r.recordResult(ctx, err, true)
 	return r
 }
 
-// Close closes the connections to Redis. Closing again does nothing.
+// Close closes the connections to Redis. A second call does nothing.
 func (r *RedisRateStore) Close() error {
 	if err := r.client.Close(); !errors.Is(err, redis.ErrClosed) {
 		return err
@@ -69,55 +69,57 @@ func (r *RedisRateStore) Close() error {
 	return nil
 }
 
-// Take counts in Redis, or in memory while that is away.
+// Take counts in Redis, or in memory while Redis is unavailable.
 func (r *RedisRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
 }
 
-// GiveBack gives back to Redis, or to memory while that is away.
+// GiveBack undoes a Take in Redis, or in memory while Redis is unavailable.
 func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-func (r *RedisRateStore) count(ctx context.Context, in func(context.Context, RateStore) (Quota, error)) (Quota, error) {
-	if ask, trial := r.mayAsk(); ask {
-		quota, err := r.ask(ctx, in)
-		r.learn(ctx, err, trial)
+// count calls count with the counters in Redis, or with those in memory if Redis fails.
+func (r *RedisRateStore) count(ctx context.Context, count func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+	if use, retry := r.shouldTry(); use {
+		quota, err := r.try(ctx, count)
+		r.recordResult(ctx, err, retry)
 		if err == nil {
 			return quota, nil
 		}
 	}
-	return in(ctx, r.local)
+	return count(ctx, r.local)
 }
 
-// mayAsk says whether to ask Redis, and whether that is a trial whether it is back.
-func (r *RedisRateStore) mayAsk() (ask, trial bool) {
+// shouldTry returns whether to use Redis. retry is true if Redis was unavailable and this call tries it again.
+func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.awaySince.IsZero() {
+	if r.downSince.IsZero() {
 		return true, false
 	}
 	now := r.now()
-	if now.Before(r.askedAgain) {
+	if now.Before(r.retryAt) {
 		return false, false
 	}
-	r.askedAgain = now.Add(redisAskedAgainAfter) // for everybody else
+	r.retryAt = now.Add(redisRetryInterval) // for the other requests
 	return true, true
 }
 
-func (r *RedisRateStore) ask(ctx context.Context, in func(context.Context, RateStore) (Quota, error)) (Quota, error) {
-	// A caller who hangs up says nothing about Redis, and is counted.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.within)
+// try calls count with the counters in Redis.
+func (r *RedisRateStore) try(ctx context.Context, count func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+	// A request is also counted if the caller hangs up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
 	shared, err := r.connect(ctx)
 	if err != nil {
 		return Quota{}, err
 	}
-	return in(ctx, shared)
+	return count(ctx, shared)
 }
 
-// connect returns the counters in Redis. The library makes its store only where Redis takes its scripts, without a context to
-// bound that: Redis is asked whether it is there before.
+// connect returns the counters in Redis. Creating them loads scripts into Redis, and the library passes no context. So connect first checks
+// with a ping that Redis answers.
 func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	r.mu.Lock()
 	shared := r.shared
@@ -138,17 +140,17 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// learn notes whether Redis answered, and logs a change. Only a trial tells that it is back: an answer to anything else may have
-// been on its way before the failure.
-func (r *RedisRateStore) learn(ctx context.Context, err error, trial bool) {
+// recordResult remembers whether Redis answered and logs a change. Only a retry shows that Redis is back: any other answer may have been
+// sent before the failure.
+func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch now, away := r.now(), !r.awaySince.IsZero(); {
-	case err != nil && !away:
-		r.awaySince, r.askedAgain = now, now.Add(redisAskedAgainAfter)
-		r.logger.WarnContext(ctx, "redis is away: each server counts rate limits by itself until it is back", "error", err)
-	case err == nil && away && trial:
-		r.logger.InfoContext(ctx, "redis is back: servers share rate limits again", "away", now.Sub(r.awaySince))
-		r.awaySince = time.Time{}
+	switch now, down := r.now(), !r.downSince.IsZero(); {
+	case err != nil && !down:
+		r.downSince, r.retryAt = now, now.Add(redisRetryInterval)
+		r.logger.WarnContext(ctx, "redis is away: each server counts rate limits in its own memory until redis answers again", "error", err)
+	case err == nil && down && retry:
+		r.logger.InfoContext(ctx, "redis is back: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
+		r.downSince = time.Time{}
 	}
 }

@@ -96,7 +96,7 @@ func TestRedisRateStore_sharesEachLimit(t *testing.T) {
 	requireLogged(t, 0, 0, a, b)
 }
 
-func TestRedisRateStore_sharesWhileBothAreAskedAtOnce(t *testing.T) {
+func TestRedisRateStore_sharesLimitsBetweenConcurrentServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := slog.New(slog.DiscardHandler)
@@ -117,7 +117,7 @@ func TestRedisRateStore_sharesWhileBothAreAskedAtOnce(t *testing.T) {
 	require.EqualValues(t, 120, allowed.Load())
 }
 
-func TestRedisRateStore_hasABucketForAnOrganisation(t *testing.T) {
+func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	t.Parallel()
 	a, b := twoServers(t, redistest.Start(t))
 	c := a.newCaller(t, store.TierLimited)
@@ -133,7 +133,7 @@ func TestRedisRateStore_hasABucketForAnOrganisation(t *testing.T) {
 	b.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 }
 
-func TestRedisRateStore_keepsItsKeysApartAndForAMinute(t *testing.T) {
+func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
@@ -164,7 +164,7 @@ func TestRedisRateStore_keepsItsKeysApartAndForAMinute(t *testing.T) {
 	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "given back")
 }
 
-func TestRedisRateStore_countsByItselfWhileRedisIsAway(t *testing.T) {
+func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
@@ -192,7 +192,7 @@ func TestRedisRateStore_countsByItselfWhileRedisIsAway(t *testing.T) {
 	requireLogged(t, 1, 1, a, b)
 }
 
-func TestRedisRateStore_needsNoRedisAtTheStart(t *testing.T) {
+func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	r := redistest.New(t)
 	a, b := twoServers(t, r)
@@ -208,7 +208,7 @@ func TestRedisRateStore_needsNoRedisAtTheStart(t *testing.T) {
 }
 
 // A Redis that neither answers nor refuses is the slow case: one call in a second waits for it, and not for long.
-func TestRedisRateStore_makesHardlyAnybodyWait(t *testing.T) {
+func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	clock, log := storetest.NewClock(), &syncBuffer{}
@@ -258,7 +258,7 @@ func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
 	require.Empty(t, log.String(), "it says nothing about Redis")
 }
 
-func TestRedisRateStore_takesARefusalForAway(t *testing.T) {
+func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	require.NoError(t, r.ConfigSet(t.Context(), "requirepass", "right").Err())

@@ -70,7 +70,7 @@ var limitsOf = map[string]aMinute{
 	"GET /authenticate":                  {60, 60, 120},
 }
 
-func TestRateLimit_isDecidedForEachOperation(t *testing.T) {
+func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
 	t.Parallel()
 	var declared, decided []string
 	for _, op := range theContract().operations {
@@ -193,7 +193,7 @@ func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
 }
 
 // Whatever the answer is, unless it says that nothing is new, the request was counted, and the answer says what is left.
-func TestRateLimit_countsWhateverIsAnswered(t *testing.T) {
+func TestRateLimit_countsEveryResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierBasic)

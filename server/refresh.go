@@ -7,49 +7,52 @@ import (
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/link"
 )
 
-// RefreshVideo asks for a video to be fetched now.
+// RefreshVideo schedules an immediate fetch of a video.
 func (s *Server) RefreshVideo(ctx context.Context, r api.RefreshVideoRequestObject) (api.RefreshVideoResponseObject, error) {
-	ref, err := s.videoRef(ctx, r.Body.Link)
-	if err != nil {
-		return nil, err
-	}
-	done, err := CallerFrom(ctx).Org.RefreshVideo(ctx, ref)
+	notDue, err := s.refresh(ctx, videoResource, r.Body.Link)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, untracked(link.Video, r.Body.Link)
 	case err != nil:
 		return nil, err
-	case done.Scheduled:
+	case notDue == nil:
 		return api.RefreshVideo202Response{}, nil
 	}
-	return api.RefreshVideo200JSONResponse(toRefreshNotDue(CallerFrom(ctx), done)), nil
+	return api.RefreshVideo200JSONResponse(*notDue), nil
 }
 
-// RefreshAccount asks for an account to be fetched now.
+// RefreshAccount schedules an immediate fetch of an account.
 func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequestObject) (api.RefreshAccountResponseObject, error) {
-	ref, err := s.accountRef(ctx, r.Body.Link)
+	notDue, err := s.refresh(ctx, accountResource, r.Body.Link)
+	switch {
+	case err != nil:
+		return nil, err
+	case notDue == nil:
+		return api.RefreshAccount202Response{}, nil
+	}
+	return api.RefreshAccount200JSONResponse(*notDue), nil
+}
+
+// refresh schedules an immediate fetch of an item. notDue is nil unless the last fetch was too recent for another one.
+func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue *api.RefreshNotDue, err error) {
+	ref, err := s.parseReference(ctx, res.kind, text)
 	if err != nil {
 		return nil, err
 	}
-	done, err := CallerFrom(ctx).Org.RefreshAccount(ctx, ref)
+	done, err := res.refresh(CallerFrom(ctx).Org, ctx, ref)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, untracked(link.Account, r.Body.Link)
-	case err != nil:
+		return nil, untracked(res.kind, text)
+	case err != nil || done.Scheduled:
 		return nil, err
-	case done.Scheduled:
-		return api.RefreshAccount202Response{}, nil
 	}
-	return api.RefreshAccount200JSONResponse(toRefreshNotDue(CallerFrom(ctx), done)), nil
+	return toRefreshNotDue(CallerFrom(ctx), done), nil
 }
 
-// toRefreshNotDue converts a refresh that was not scheduled because the last fetch was too recent. Some tiers must not learn the time of
-// that fetch. For them, the earliest time of the next refresh is rounded up to the full hour, which hides it.
-func toRefreshNotDue(caller Caller, r store.Refreshed) api.RefreshNotDue {
-	out := api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
+// toRefreshNotDue converts a refresh that was not scheduled because the last fetch was too recent. If metrics are masked, the earliest time
+// of the next refresh is rounded up to the full hour, so that it does not reveal the time of the last fetch.
+func toRefreshNotDue(caller Caller, r store.Refreshed) *api.RefreshNotDue {
+	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After
 	if caller.facts.masked {
 		after = store.InstantOf(after.Time().Add(time.Hour - time.Microsecond).Truncate(time.Hour))

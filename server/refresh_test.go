@@ -10,7 +10,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // refreshed are the two things that can be refreshed, with the names that work for them.
@@ -26,11 +28,11 @@ func refreshed(c *caller) map[string][]string {
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
-	a.fetchProfiles(func(store.Target) store.AccountFacts { return store.AccountFacts{Followers: new(int64(1))} })
+	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(1))} })
 }
 
 // Spec: 4-14
-func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
+func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
@@ -59,7 +61,7 @@ func TestRefresh_schedulesAFetchAndThenSaysWhenToAskAgain(t *testing.T) {
 }
 
 // The time of the last fetch is a masked value: GET shows it as null to these tiers.
-func TestRefresh_doesNotTellMaskedTiersWhenItWasFetched(t *testing.T) {
+func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -81,7 +83,7 @@ func TestRefresh_doesNotTellMaskedTiersWhenItWasFetched(t *testing.T) {
 	})
 }
 
-func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
+func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -93,7 +95,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
 		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 		for kind, want := range map[string]string{"video": tiktokLink, "account": accountLink} {
-			claim, err := a.Claim(t.Context(), store.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []store.Lane{store.LaneInteractive}, Limit: 10, Lease: time.Minute})
+			claim, err := a.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 10, Lease: time.Minute})
 			require.NoError(t, err)
 			require.Len(t, claim.Targets, 1, "all are due, one is waited for")
 			require.Equal(t, want, claim.Targets[0].Link)
@@ -102,7 +104,7 @@ func TestRefresh_isFetchedBeforeWhatIsScheduled(t *testing.T) {
 }
 
 // Spec: 4-14
-func TestRefresh_refusesWhatIsNotTracked(t *testing.T) {
+func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -183,11 +183,11 @@ func placeOf(f client.Fault) string {
 	return *f.Name
 }
 
-// TestRequestCost_shortLinksOfABulkRequest resolves 500 dead short links over TLS. The fake platform's work counts too, because it runs
+// TestRequestCost_ofShortLinksInABulkRequest resolves 500 dead short links over TLS. The fake platform's work counts too, because it runs
 // in the same process.
 //
 //nolint:paralleltest // it measures the whole process
-func TestRequestCost_shortLinksOfABulkRequest(t *testing.T) {
+func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 	isPlatforms := func(host string) bool {
 		_, ok := link.HostPlatform(host)
 		return ok
@@ -211,9 +211,9 @@ func TestRequestCost_shortLinksOfABulkRequest(t *testing.T) {
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the client's half and the platform's")
 }
 
-// TestRequestCost_shortLinksWaitForTheirOrganisation makes the platform delay 16 short links of one organisation. The other requests of
+// TestRequestCost_limitsShortLinksOfAnOrganisation makes the platform delay 16 short links of one organisation. The other requests of
 // that organisation wait, but another organisation does not.
-func TestRequestCost_shortLinksWaitForTheirOrganisation(t *testing.T) {
+func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 	t.Parallel()
 	var (
 		mu              sync.Mutex

@@ -152,7 +152,7 @@ func repeatedParameter(g *generator, r *generated) *generated {
 	value := g.validParameter(r.op, p)
 	r.set(p.Name, value)
 	r.tail = p.Name + "=" + url.QueryEscape(oneOf(g.draw, []string{value, g.validParameter(r.op, p)}))
-	return r.expects(refused, "%s stands there twice", p.Name)
+	return r.expects(refused, "%s occurs twice", p.Name)
 }
 
 func brokenBody(g *generator, r *generated) *generated {
@@ -193,7 +193,7 @@ func repeatedMember(g *generator, r *generated) *generated {
 		more += ","
 	}
 	r.raw = slices.Insert(whole, at, []byte(more)...)
-	return r.expects(refused, "a member stands there twice, at byte %d", at)
+	return r.expects(refused, "a member occurs twice, at byte %d", at)
 }
 
 func wrongMedia(g *generator, r *generated) *generated {

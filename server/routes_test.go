@@ -29,7 +29,7 @@ func TestRoutes_headIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestRoutes_otherMethodsAreRefusedWithThoseAllowed(t *testing.T) {
+func TestRoutes_refuseOtherMethodsAndListTheAllowed(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -49,7 +49,7 @@ func TestRoutes_otherMethodsAreRefusedWithThoseAllowed(t *testing.T) {
 	c.send("BREW", "/videos", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 }
 
-func TestRoutes_pagesOfOtherOriginsMayCall(t *testing.T) {
+func TestRoutes_allowOtherOrigins(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	h := a.send(t, http.MethodOptions, "/videos", nil, "Origin", "https://elsewhere.example.test", "Access-Control-Request-Method", "DELETE",
@@ -72,7 +72,7 @@ func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
-func TestRoutes_aPathBeyondAllMeasureIsNotRepeated(t *testing.T) {
+func TestRoutes_problemOmitsAVeryLongPath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -81,7 +81,7 @@ func TestRoutes_aPathBeyondAllMeasureIsNotRepeated(t *testing.T) {
 	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
 }
 
-func TestRoutes_theAddressLeadsToSwaggerUI(t *testing.T) {
+func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).is(http.StatusTemporaryRedirect).Header.Get("Location"))
@@ -90,7 +90,7 @@ func TestRoutes_theAddressLeadsToSwaggerUI(t *testing.T) {
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'")
 }
 
-func TestRoutes_requestIdsGoInAndOut(t *testing.T) {
+func TestRoutes_keepValidRequestIDs(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for sent, kept := range map[string]bool{
@@ -105,7 +105,7 @@ func TestRoutes_requestIdsGoInAndOut(t *testing.T) {
 	require.NotEqual(t, first.Header.Get("X-Request-Id"), second.Header.Get("X-Request-Id"))
 }
 
-func TestRoutes_headersOfEveryAnswer(t *testing.T) {
+func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	for _, path := range []string{"/videos", "/livez", "/nowhere"} {
@@ -132,7 +132,7 @@ func TestRoutes_health(t *testing.T) {
 	})
 }
 
-func TestRoutes_aPanicIsAnInternalErrorAndNotTheEnd(t *testing.T) {
+func TestRoutes_aPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -152,7 +152,7 @@ type panicking struct{}
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
 // Spec: 4.4-12, 7-08
-func TestBulkTrack_aBugFailsOneLinkAlone(t *testing.T) {
+func TestBulkTrack_aPanicOfTheResolverFailsOneLink(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
@@ -165,7 +165,7 @@ func TestBulkTrack_aBugFailsOneLinkAlone(t *testing.T) {
 	require.Contains(t, a.log.String(), p.RequestID)
 }
 
-func TestRoutes_forwardedAddressesCountFromTrustedProxiesAlone(t *testing.T) {
+func TestRoutes_trustForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 	t.Parallel()
 	spend := func(a *app, address string) int {
 		n := 0
@@ -186,7 +186,7 @@ func TestRoutes_forwardedAddressesCountFromTrustedProxiesAlone(t *testing.T) {
 	require.Equal(t, 0, spend(behind, "198.51.100.9, 203.0.113.1"), "what stands before the last untrusted address is made up")
 }
 
-func TestNew_refusesWhatItCannotWorkWith(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	good := newApp(t, newSQLite(t))
 	var options server.Options
@@ -206,7 +206,7 @@ func TestNew_refusesWhatItCannotWorkWith(t *testing.T) {
 	}
 }
 
-func TestDatabase_awayMakesTheServerUnready(t *testing.T) {
+func TestReadyz_failsWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

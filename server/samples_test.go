@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // samples are the code samples of an operation, by language.
@@ -33,6 +35,48 @@ func samples(t *testing.T, op *contractOperation) map[string]string {
 	return found
 }
 
+// renderSamples returns the samples in other languages, by language, as the documentation page renders them from a sample for curl.
+func renderSamples(t *testing.T, curl string) map[string]string {
+	t.Helper()
+	module, err := filepath.Abs("swagger/page/samples.mjs")
+	require.NoError(t, err)
+	const program = `import(process.argv[1]).then(({ renderSamples }) =>
+  console.log(JSON.stringify(Object.fromEntries(renderSamples(process.argv[2]).map(({ lang, source }) => [lang, source])))))`
+	out, err := exec.CommandContext(t.Context(), "node", "-e", program, module, curl).CombinedOutput()
+	require.NoError(t, err, "node is needed to render the samples; install it\n%s", out)
+	var rendered map[string]string
+	require.NoError(t, json.Unmarshal(out, &rendered))
+	return rendered
+}
+
+func TestSamples_areRenderedExactly(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	rendered := renderSamples(t, `curl -sS -X POST "$REELTALLY_URL/videos?a=b&c=d" -H "Authorization: Bearer $REELTALLY_TOKEN" \
+  -H "Content-Type: application/json" -d '{"z": [true, null, 1.5], "a": {"é<": "it\"s"}, "e": []}'
+`)
+	require.Equal(t, map[string]string{
+		"Python": `import json, os, urllib.request
+
+request = urllib.request.Request(
+    os.environ["REELTALLY_URL"] + "/videos?a=b&c=d",
+    method="POST",
+    headers={"Authorization": "Bearer " + os.environ["REELTALLY_TOKEN"], "Content-Type": "application/json"},
+    data=json.dumps({"z": [True, None, 1.5], "a": {"é<": "it\"s"}, "e": []}).encode(),
+)
+with urllib.request.urlopen(request) as answer:
+    print(answer.status, answer.read().decode())
+`,
+		"TypeScript": `const answer = await fetch(process.env.REELTALLY_URL + "/videos?a=b&c=d", {
+  method: "POST",
+  headers: { Authorization: ` + "`Bearer ${process.env.REELTALLY_TOKEN}`" + `, "Content-Type": "application/json" },
+  body: JSON.stringify({"z":[true,null,1.5],"a":{"é<":"it\"s"},"e":[]}),
+});
+console.log(answer.status, await answer.text());
+`,
+	}, rendered)
+}
+
 // languages is how samples are run: the name that a file of them has, and what runs it.
 var languages = map[string]struct{ file, command string }{
 	"Shell":      {"sample.sh", "bash"},
@@ -47,15 +91,18 @@ const (
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestSamples_work runs every code sample of the contract as it stands, but for the ids, for an organisation that has what it names.
-func TestSamples_work(t *testing.T) {
+// TestSamples_ofTheContractWork runs every code sample of the contract, and every sample rendered from it. Only the ids are replaced, by
+// those of an organisation that has the named objects.
+func TestSamples_ofTheContractWork(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	goSamples := buildGoSamples(t)
 	for _, op := range theContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t))
 			sampled := samples(t, op)
+			maps.Copy(sampled, renderSamples(t, sampled["Shell"]))
 			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Python", "TypeScript"})
 			for lang, source := range sampled {
 				c := a.newCaller(t, store.TierPremium)
@@ -84,8 +131,9 @@ func TestSamples_work(t *testing.T) {
 // times are those in an answer.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
-func TestTimes_areReadByOtherLanguages(t *testing.T) {
+func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	video := c.track(tiktokLink).String()

@@ -18,43 +18,42 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Options are what a Server needs. Where a default is named, the zero value asks for it.
+// Options are the settings of a Server. The zero value of an optional field means its default.
 type Options struct {
 	Store *store.Store
-	// Resolver follows short links.
+	// Resolver resolves short links.
 	Resolver Resolver
-	// AppURL is where the dashboard is, as people reach it: an absolute http or https URL.
+	// AppURL is the public URL of the dashboard: an absolute http or https URL.
 	AppURL string
-	// CursorKey signs page cursors: at least 32 random bytes, the same in every server of an installation and secret
+	// CursorKey signs page cursors. It has at least 32 random bytes, is secret, and is the same in all servers of an installation
 	// (store.Secret).
 	CursorKey []byte
-	// Now is the clock.
+	// Now returns the current time.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// RateStore counts calls; by default in memory.
+	// RateStore counts requests. The default counts in memory.
 	RateStore RateStore
-	// TrustedProxies are the networks whose X-Forwarded-For is believed; by default nobody's.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. The default is none.
 	TrustedProxies []netip.Prefix
-	// Sandbox says that the numbers are made up, and makes every answer say so.
+	// Sandbox is true if the data is made up. Every response then has the header ReelTally-Sandbox.
 	Sandbox bool
-	// RequestTimeout is how long a request may take; the default is 30 seconds. A request that takes longer is answered with 503.
+	// RequestTimeout is the time limit of a request. The default is 30 seconds. A request that takes longer is answered with 503.
 	RequestTimeout time.Duration
-	// PreviewAllowance is how many items of a request are fetched for an organisation without a subscription; 5 by
-	// default.
+	// PreviewAllowance is how many items of a request are fetched for an organisation without a subscription. The default is 5.
 	PreviewAllowance int
 }
 
-// Resolver finds out over the network what a short link leads to: a link of kind video or account. It may be called concurrently.
+// Resolver resolves a short link over the network to a link of kind video or account. It must be safe for concurrent use.
 type Resolver interface {
 	Resolve(ctx context.Context, short link.Link) (link.Link, error)
 }
 
-// Server answers requests.
+// Server answers the requests of the contract. It is safe for concurrent use.
 type Server struct {
 	store            *store.Store
 	resolver         Resolver
 	appURL           string
-	secure           bool // the application is reached over https
+	secure           bool // the dashboard uses https
 	cursorKey        []byte
 	now              func() time.Time
 	logger           *slog.Logger
@@ -67,23 +66,23 @@ type Server struct {
 	operations   *operations
 	contractJSON []byte
 	identities   *identities
-	inFlight     *slots // requests that are worked on
-	resolves     *slots // short links that are followed
+	inFlight     *slots // requests in progress
+	resolves     *slots // short links that are being resolved
 	handler      http.Handler
 }
 
 var _ api.StrictServerInterface = (*Server)(nil)
 
-// New returns a Server, or an error when an option is missing or wrong or when the contract does not state the facts of an operation.
+// New returns a Server. It fails if an option is missing or invalid, or if an operation of the contract lacks a required x- member.
 func New(o Options) (*Server, error) {
 	app, err := url.Parse(o.AppURL)
 	switch {
 	case o.Store == nil, o.Resolver == nil, o.Now == nil, o.Logger == nil:
 		return nil, errors.New("server: Store, Resolver, Now and Logger are required")
 	case err != nil, app.Scheme != "http" && app.Scheme != "https", app.Host == "":
-		return nil, fmt.Errorf("server: the application's URL %q is not an absolute http or https URL", o.AppURL)
+		return nil, fmt.Errorf("server: AppURL %q is not an absolute http or https URL", o.AppURL)
 	case len(o.CursorKey) < 32:
-		return nil, fmt.Errorf("server: the cursor key has %d bytes; it needs 32", len(o.CursorKey))
+		return nil, fmt.Errorf("server: the cursor key has %d bytes; it needs at least 32", len(o.CursorKey))
 	case o.RequestTimeout < 0:
 		return nil, fmt.Errorf("server: the request timeout is %s; it cannot be negative", o.RequestTimeout)
 	case o.PreviewAllowance < 0:
@@ -99,8 +98,8 @@ func New(o Options) (*Server, error) {
 	if s.previewAllowance == 0 {
 		s.previewAllowance = store.DefaultPreview
 	}
-	s.resolves = newSlots(resolvesOfOrganisation, resolvesInAll)
-	s.inFlight = newSlots(requestsOfOrganisation, 0)
+	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
+	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
 		return nil, err
@@ -114,8 +113,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler answers the requests of the contract, the health checks and the contract itself.
+// Handler returns the handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Close waits for what is still being written beside the requests. Call it after the last request has been answered.
+// Close waits for background writes, such as the last use of a token. Call it after the last request was answered.
 func (s *Server) Close() { s.identities.writes.Wait() }

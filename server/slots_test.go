@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSlots_limitEachOrganisationAndAll(t *testing.T) {
+func TestSlots_limitEachOrganisationAndTheTotal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slots := newSlots(resolvesOfOrganisation, resolvesInAll)
+		slots := newSlots(maxResolvesPerOrganisation, maxResolves)
 		ctx, cancel := context.WithCancel(t.Context())
 		held := make(chan uuid.UUID, 1000)
 		done := make(chan struct{})
@@ -42,18 +42,18 @@ func TestSlots_limitEachOrganisationAndAll(t *testing.T) {
 			organisations[i] = uuid.New()
 		}
 		begin(organisations[0], 500)
-		require.Equal(t, map[uuid.UUID]int{organisations[0]: resolvesOfOrganisation}, count())
+		require.Equal(t, map[uuid.UUID]int{organisations[0]: maxResolvesPerOrganisation}, count())
 		begin(organisations[1], 1)
 		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "another organisation does not wait")
 		for _, o := range organisations[2:] {
 			begin(o, 100)
 		}
-		require.Len(t, slots.all, resolvesInAll)
+		require.Len(t, slots.total, maxResolves)
 
 		cancel() // waiters give up, holders return their slots
 		close(done)
 		synctest.Wait()
-		require.Empty(t, slots.all)
+		require.Empty(t, slots.total)
 		require.Empty(t, slots.organisations)
 	})
 }

@@ -25,7 +25,7 @@ var successes = map[string][]string{
 }
 
 // Spec: 4-04
-func TestContract_succeedsWithTheCodesThatWereDecided(t *testing.T) {
+func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		var got []string
@@ -43,7 +43,7 @@ func TestContract_succeedsWithTheCodesThatWereDecided(t *testing.T) {
 }
 
 // Every refusal that can meet an operation stands in the contract.
-func TestContract_declaresEveryRefusal(t *testing.T) {
+func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		want := []string{"400", "401", "403", "429", "500", "503"}
@@ -63,7 +63,7 @@ func TestContract_declaresEveryRefusal(t *testing.T) {
 	}
 }
 
-func TestEveryPath_namesTheMethodsItTakes(t *testing.T) {
+func TestEveryPath_listsItsMethods(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -84,7 +84,7 @@ func TestEveryPath_namesTheMethodsItTakes(t *testing.T) {
 	}
 }
 
-func TestEveryQueryParameter_isReadStrictly(t *testing.T) {
+func TestEveryQueryParameter_isParsedStrictly(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)

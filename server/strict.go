@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of the faults that are found here.
+// Codes of the faults that this file finds.
 const (
 	faultSyntax           = "syntax"
 	faultEncoding         = "encoding"
@@ -50,7 +50,7 @@ func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api
 	}
 	s := &jsonScan{ctx: ctx, body: body, schema: schema, dec: json.NewDecoder(bytes.NewReader(body))}
 	s.dec.UseNumber()
-	if s.value() {
+	if s.scanValue() {
 		if rest := bytes.TrimLeft(body[s.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
 			s.fault(faultTrailingText, "there is text after the JSON value, from byte %d on", len(body)-len(rest))
 		}
@@ -93,8 +93,8 @@ func (s *jsonScan) names() []string {
 	return names
 }
 
-// value scans one value. It returns false if the scan must end.
-func (s *jsonScan) value() bool {
+// scanValue scans one value. It returns false if the scan must end.
+func (s *jsonScan) scanValue() bool {
 	depth := len(s.path)
 	if s.ctx.Err() != nil {
 		return false
@@ -107,15 +107,15 @@ func (s *jsonScan) value() bool {
 		s.tooManyValues()
 		return false
 	}
-	token, ok := s.token()
+	token, ok := s.readToken()
 	if !ok {
 		return false
 	}
 	switch token {
 	case json.Delim('['):
-		ok = s.entries()
+		ok = s.scanArray()
 	case json.Delim('{'):
-		ok = s.members()
+		ok = s.scanObject()
 	default:
 		return true
 	}
@@ -123,26 +123,28 @@ func (s *jsonScan) value() bool {
 		return false
 	}
 	s.path = s.path[:depth]
-	_, ok = s.token() // the closing bracket
+	_, ok = s.readToken() // the closing bracket
 	return ok
 }
 
-func (s *jsonScan) entries() bool {
+// scanArray scans the entries of an array. It returns false if the scan must end.
+func (s *jsonScan) scanArray() bool {
 	depth := len(s.path)
 	for i := 0; s.dec.More(); i++ {
-		if s.path = append(s.path[:depth], pathStep{index: i}); !s.value() {
+		if s.path = append(s.path[:depth], pathStep{index: i}); !s.scanValue() {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *jsonScan) members() bool {
+// scanObject scans the members of an object. It returns false if the scan must end.
+func (s *jsonScan) scanObject() bool {
 	depth := len(s.path)
 	seen := map[string]bool{}
 	for s.dec.More() {
 		s.path = s.path[:depth]
-		token, ok := s.token()
+		token, ok := s.readToken()
 		if !ok {
 			return false
 		}
@@ -153,17 +155,17 @@ func (s *jsonScan) members() bool {
 			return false
 		}
 		if seen[name] {
-			s.fault(faultDuplicateMember, "the member %s stands there twice", quote(name))
+			s.fault(faultDuplicateMember, "the member %s occurs twice", quote(name))
 		}
 		seen[name] = true
-		if !s.value() {
+		if !s.scanValue() {
 			return false
 		}
 	}
 	return true
 }
 
-// tooManyValues reports a fault at the outermost array that is longer than its schema allows. If there is none, the fault is at the body.
+// tooManyValues adds a fault at the outermost array that is longer than its schema allows. If no array is, the fault is at the body.
 func (s *jsonScan) tooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -184,23 +186,24 @@ func (s *jsonScan) tooManyValues() {
 	s.fault(faultMaxValues, "the body must have at most %d values, those in arrays and objects included", maxValues)
 }
 
-// token reads the next token and checks the text of a string as it was sent.
-func (s *jsonScan) token() (json.Token, bool) {
+// readToken reads the next token and checks the text of a string as it was sent.
+func (s *jsonScan) readToken() (json.Token, bool) {
 	before := s.dec.InputOffset()
 	token, err := s.dec.Token()
 	if err != nil {
-		s.broken(err)
+		s.syntaxFault(err)
 		return nil, false
 	}
 	if _, isText := token.(string); isText {
-		if what := badEscape(s.body[before:s.dec.InputOffset()]); what != "" {
-			s.fault(faultEncoding, "a string contains %s", what)
+		if reason := invalidEscape(s.body[before:s.dec.InputOffset()]); reason != "" {
+			s.fault(faultEncoding, "a string contains %s", reason)
 		}
 	}
 	return token, true
 }
 
-func (s *jsonScan) broken(err error) {
+// syntaxFault adds the fault for an error of the decoder.
+func (s *jsonScan) syntaxFault(err error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -212,8 +215,8 @@ func (s *jsonScan) broken(err error) {
 	}
 }
 
-// badEscape names the first NUL or half surrogate pair in a JSON string as it was sent; "" when there is none.
-func badEscape(raw []byte) string {
+// invalidEscape describes the first escaped NUL or half surrogate pair in a JSON string as it was sent. It returns "" if there is none.
+func invalidEscape(raw []byte) string {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
 			continue
@@ -222,12 +225,12 @@ func badEscape(raw []byte) string {
 		if i >= len(raw) || raw[i] != 'u' {
 			continue
 		}
-		switch r := escaped(raw[i:]); {
+		switch r := parseEscape(raw[i:]); {
 		case r == 0:
 			return "a NUL character"
 		case utf16.IsSurrogate(r):
 			i += 4
-			if i+2 >= len(raw) || raw[i+1] != '\\' || utf16.DecodeRune(r, escaped(raw[i+2:])) == utf8.RuneError {
+			if i+2 >= len(raw) || raw[i+1] != '\\' || utf16.DecodeRune(r, parseEscape(raw[i+2:])) == utf8.RuneError {
 				return "half of a surrogate pair"
 			}
 			i += 2
@@ -236,8 +239,8 @@ func badEscape(raw []byte) string {
 	return ""
 }
 
-// escaped reads uXXXX; -1 when that is not there.
-func escaped(raw []byte) rune {
+// parseEscape parses uXXXX at the start of raw. It returns -1 if raw does not start so.
+func parseEscape(raw []byte) rune {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return -1
 	}
@@ -258,20 +261,20 @@ func jsonPointer(path []string) string {
 		pointer.WriteByte('/')
 		pointer.WriteString(escapePointer(name))
 	}
-	return cut(pointer.String())
+	return truncatePlace(pointer.String())
 }
 
-// pointerEscapes also replaces NUL, which answers must not contain.
+// pointerEscapes also replaces NUL, which responses must not contain.
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 
 // escapePointer escapes the name of a member for a JSON pointer.
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// maxPlace is the greatest length, in characters, of the place that a fault names.
+// maxPlace is the maximum length, in characters, of the place that a fault names.
 const maxPlace = 500
 
-// cut shortens the name of a place.
-func cut(s string) string {
+// truncatePlace shortens the name of a place to maxPlace characters.
+func truncatePlace(s string) string {
 	if head, longer := firstRunes(s, maxPlace); longer {
 		head, _ = firstRunes(head, maxPlace-1)
 		return head + "…"
@@ -279,10 +282,10 @@ func cut(s string) string {
 	return s
 }
 
-// quote makes a piece of input fit for a sentence: quoted, escaped and short.
+// quote returns input for use in a sentence: quoted, escaped, and shortened to 100 characters.
 func quote(s string) string {
-	const most = 100
-	head, longer := firstRunes(s, most)
+	const maxQuoted = 100
+	head, longer := firstRunes(s, maxQuoted)
 	if longer {
 		head += "…"
 	}
@@ -324,14 +327,14 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 		case nameErr != nil || valueErr != nil:
 			faults = append(faults, queryFault(quoteName(rawName), faultSyntax, "%s is not percent-encoded correctly; a %% itself is written %%25", quote(pair)))
 		case op.query[name] == nil:
-			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quote(name), known(op)))
-		case badText(value) != "":
-			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, badText(value)))
+			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quote(name), allowedParameters(op)))
+		case invalidText(value) != "":
+			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, invalidText(value)))
 		case tooManyEntries(op.query[name], value):
 			faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d",
 				name, *op.query[name].Schema.Value.MaxItems, 1+strings.Count(value, ",")))
 		case values.Has(name):
-			faults = append(faults, queryFault(name, faultRepeated, "%s stands there more than once; give it once%s", name, separator(op, name)))
+			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once%s", name, separatorHint(op, name)))
 		default:
 			values.Set(name, value)
 		}
@@ -345,21 +348,23 @@ func tooManyEntries(p *openapi3.Parameter, value string) bool {
 	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // a maxItems of the contract
 }
 
-func known(op *operation) string {
+// allowedParameters returns the end of a sentence that lists the query parameters of an operation.
+func allowedParameters(op *operation) string {
 	if len(op.query) == 0 {
 		return "it takes none"
 	}
 	return "it takes " + strings.Join(op.queryNames(), ", ")
 }
 
-func separator(op *operation, name string) string {
+// separatorHint returns the end of a sentence that tells how a list parameter is written; "" for other parameters.
+func separatorHint(op *operation, name string) string {
 	if op.query[name].Schema.Value.Type.Is("array") {
 		return ", its values separated by commas"
 	}
 	return ""
 }
 
-// quoteName keeps a name as it is where it is plain, so that programs can compare it.
+// quoteName returns the name of a parameter, quoted only if it contains characters that need escaping. Programs can so compare names.
 func quoteName(name string) string {
 	if q := quote(name); q != `"`+name+`"` {
 		return q
@@ -367,9 +372,9 @@ func quoteName(name string) string {
 	return name
 }
 
-// badText names what no text may contain; "" when there is nothing of it. PostgreSQL refuses NUL in text, and invalid UTF-8
-// would be stored as something else than was sent.
-func badText(s string) string {
+// invalidText describes what is not allowed in any text; "" if the text is valid. PostgreSQL refuses NUL in text. Invalid UTF-8 would be
+// changed when it is stored.
+func invalidText(s string) string {
 	switch {
 	case strings.ContainsRune(s, 0):
 		return "a NUL character"

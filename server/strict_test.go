@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
+func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"a":1,"b":[{"c":"x"}]}`:           "",
@@ -53,7 +53,7 @@ func TestCheckJSON_namesWhatGoLetsPass(t *testing.T) {
 	}
 }
 
-func TestCheckJSON_boundsWhatItReports(t *testing.T) {
+func TestCheckJSON_limitsTheFaults(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
@@ -105,7 +105,7 @@ func FuzzQuery(f *testing.F) {
 		require.Equal(t, want, values)
 		for _, v := range values {
 			require.Len(t, v, 1)
-			require.Empty(t, badText(v[0]))
+			require.Empty(t, invalidText(v[0]))
 		}
 	})
 }
@@ -120,7 +120,7 @@ func FuzzJSON(f *testing.F) {
 		faults := scan(t, string(body))
 		if len(faults) > 0 {
 			for _, fault := range faults {
-				if fault.Pointer == nil || badText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
+				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
 					t.Fatalf("fault without a place: %+v", fault)
 				}
 			}
@@ -177,7 +177,7 @@ func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
 	require.LessOrEqual(t, ctx.looks, 12, "the scan stops at the next value")
 }
 
-func TestCheckJSON_namesTheBoundThatIsPassed(t *testing.T) {
+func TestCheckJSON_namesTheExceededBound(t *testing.T) {
 	t.Parallel()
 	most := uint64(500)
 	list := openapi3.NewArraySchema().WithItems(openapi3.NewArraySchema())

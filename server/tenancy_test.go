@@ -20,12 +20,12 @@ import (
 // probes is how many times a thing of another organisation is named on each engine, at least.
 var probes = map[string]int{"sqlite": 6000, "postgres": 4000}
 
-// TestTenancy_anotherOrganisationsThingsDoNotExist names, in every place of every operation that takes a text, whatever another organisation
+// TestTenancy_hidesDataOfOtherOrganisations names, in every place of every operation that takes a text, whatever another organisation
 // has and fits there: ids, links, names, hashtags, cursors, tags, hashes. Two organisations that have the same things of their own ask; where the
 // one names the other's thing, its twin names one that nobody has. Their answers are the same, to the byte, but for those names, and the
 // organisation whose things were named has not changed in any row. The requests are made from the contract, so that a new
 // operation is among them by itself.
-func TestTenancy_anotherOrganisationsThingsDoNotExist(t *testing.T) {
+func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		theirs := a.newCaller(t, store.TierPremium)

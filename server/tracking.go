@@ -11,78 +11,159 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// alreadyTracked is what programs find in the answer for a video that is tracked already; they look for the word "already".
-const alreadyTracked = "This video is already tracked by your organisation."
+// resource is what differs between videos and accounts when they are tracked, stopped or refreshed.
+type resource struct {
+	kind link.Kind
+	// track tracks the items that links mean, and returns them in the order of the links.
+	track func(context.Context, *Server, trackRequest) ([]trackedItem, error)
+	// trackedIDs returns the ids of the tracked items that links mean, in their order. The id is zero if the item is not tracked.
+	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
+	// stop stops items and returns those that are not tracked. If all is true and one item is not tracked, it stops none.
+	stop    func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error)
+	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
+}
+
+// reference names a video or an account: by its id, or by a link if the id is zero.
+type reference struct {
+	ID   uuid.UUID
+	Link link.Link
+}
+
+// trackRequest is a request to track the items of links.
+type trackRequest struct {
+	links           []link.Link
+	trackingType    *api.TrackingType // of accounts
+	collectionIDs   []uuid.UUID
+	collectionNames []string
+	plan            fetchPlan
+}
+
+// trackedItem is the video or account that a link means.
+type trackedItem struct {
+	id       uuid.UUID
+	existing bool // the organisation had the item before
+	already  bool // the organisation tracked the item before
+}
+
+var videoResource = resource{
+	kind: link.Video,
+	track: func(ctx context.Context, _ *Server, r trackRequest) ([]trackedItem, error) {
+		caller := CallerFrom(ctx)
+		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
+			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
+			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
+		})
+		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already} }), err
+	},
+	trackedIDs: (*store.Org).TrackedVideoIDs,
+	stop: func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error) {
+		untracked, err := o.StopVideos(ctx, convertAll(refs, func(r reference) store.VideoRef { return store.VideoRef(r) }), all)
+		return convertAll(untracked, func(r store.VideoRef) reference { return reference(r) }), err
+	},
+	refresh: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
+		return o.RefreshVideo(ctx, store.VideoRef(r))
+	},
+}
+
+var accountResource = resource{
+	kind: link.Account,
+	track: func(ctx context.Context, s *Server, r trackRequest) ([]trackedItem, error) {
+		caller, trackingType := CallerFrom(ctx), store.TrackLatest30
+		if r.trackingType != nil {
+			trackingType = store.TrackingType(*r.trackingType)
+		}
+		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
+			Links: r.links, Type: trackingType, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
+			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
+		})
+		return convertAll(tracked, func(t store.TrackedAccount) trackedItem { return trackedItem{t.AccountID, t.Existing, t.Already} }), err
+	},
+	trackedIDs: (*store.Org).TrackedAccountIDs,
+	stop: func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error) {
+		untracked, err := o.StopAccounts(ctx, convertAll(refs, func(r reference) store.AccountRef { return store.AccountRef(r) }), all)
+		return convertAll(untracked, func(r store.AccountRef) reference { return reference(r) }), err
+	},
+	refresh: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
+		return o.RefreshAccount(ctx, store.AccountRef(r))
+	},
+}
+
+// convertAll converts each element of a slice.
+func convertAll[A, B any](in []A, convert func(A) B) []B {
+	out := make([]B, len(in))
+	for i, a := range in {
+		out[i] = convert(a)
+	}
+	return out
+}
 
 // TrackVideo tracks one video.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
-	caller := CallerFrom(ctx)
-	l, err := s.linkOf(ctx, link.Video, r.Body.Link)
-	if err != nil {
-		return nil, atPointer(err, "/link")
-	}
-	tracked, err := caller.Org.Track(ctx, store.TrackRequest{
-		Links: []link.Link{l}, CollectionIDs: r.Body.CollectionIds, CollectionNames: r.Body.CollectionNames,
-		CreatedBy: caller.Token.ID, Lane: store.LaneOf(caller.Organisation), Immediate: 1, Enqueue: 1,
-	})
-	if err != nil {
-		return nil, unknownCollections(err, "/collection_ids", r.Body.CollectionIds)
-	}
-	out := api.TrackVideoResult{VideoID: tracked[0].VideoID, DirectURL: s.directURL(link.Video, l.Platform, tracked[0].VideoID)}
-	if tracked[0].Already {
-		out.Error = new(alreadyTracked)
-	}
-	return api.TrackVideo200JSONResponse(out), nil
-}
-
-// directURL is the page of a video or account on the dashboard.
-func (s *Server) directURL(kind link.Kind, p link.Platform, id uuid.UUID) string {
-	return fmt.Sprintf("%s/%s/%s/%s", s.appURL, kind, p, id)
-}
-
-const stopped = "Tracking stopped. What was collected stays readable."
-
-// StopVideo stops the tracking of a video named by id or link.
-func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
-	ref, err := s.videoRef(ctx, r.Body.ID)
+	id, directURL, notice, err := s.trackOne(ctx, videoResource, r.Body.Link,
+		trackRequest{collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
 	}
-	if err := stopOne(ctx, ref, r.Body.ID); err != nil {
+	return api.TrackVideo200JSONResponse{VideoID: id, DirectURL: directURL, Error: notice}, nil
+}
+
+// TrackAccount tracks one account.
+func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObject) (api.TrackAccountResponseObject, error) {
+	id, directURL, notice, err := s.trackOne(ctx, accountResource, r.Body.Link,
+		trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
+	if err != nil {
 		return nil, err
 	}
-	return api.StopVideo200JSONResponse(api.Message{Message: stopped}), nil
+	return api.TrackAccount200JSONResponse{AccountID: id, DirectURL: directURL, Error: notice}, nil
 }
 
-// StopVideoByID stops the tracking of a video named by id.
-func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
-	if err := stopOne(ctx, store.VideoRef{ID: r.AdID}, r.AdID.String()); err != nil {
-		return nil, err
+// trackOne tracks the item of one link. It returns the item's id and its page on the dashboard. notice is nil unless the organisation
+// tracked the item before. Clients look for the word "already" in the notice.
+func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (id uuid.UUID, directURL string, notice *string, err error) {
+	l, err := s.linkOf(ctx, res.kind, raw)
+	if err != nil {
+		return uuid.Nil, "", nil, refusedLinkAt("/link", err)
 	}
-	return api.StopVideoByID200JSONResponse(api.Message{Message: stopped}), nil
-}
-
-// stopOne stops one video; named is how the caller names it.
-func stopOne(ctx context.Context, ref store.VideoRef, named string) error {
-	unmatched, err := CallerFrom(ctx).Org.StopVideos(ctx, []store.VideoRef{ref}, true)
-	if err == nil && len(unmatched) > 0 {
-		return untracked(link.Video, named)
+	r.links, r.plan = []link.Link{l}, fetchPlan{good: 1, enqueue: 1, immediate: 1}
+	items, err := res.track(ctx, s, r)
+	if err != nil {
+		return uuid.Nil, "", nil, unknownIDs(err, "collection", "/collection_ids", r.collectionIDs)
 	}
-	return err
+	if items[0].already {
+		notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
+	}
+	return items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id), notice, nil
 }
 
-// untracked says that nothing is being tracked that the caller could have named so.
-func untracked(kind link.Kind, named string) *Error {
-	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, named)
-}
-
-// atPointer turns the refusal of a link into the problem of the member that held it; other errors pass.
-func atPointer(err error, pointer string) error {
-	f := refusedLink(err)
+// refusedLinkAt returns the problem of the body's member that contains a refused link. It returns any other error unchanged.
+func refusedLinkAt(pointer string, err error) error {
+	f := permanentFailure(err)
 	if f == nil {
 		return err
 	}
 	e := f.problem()
 	e.Faults = []api.Fault{bodyFault(pointer, f.Code, "%s", f.Detail)}
 	return e
+}
+
+// TrackVideos tracks many videos.
+func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject) (api.TrackVideosResponseObject, error) {
+	done, err := s.trackAll(ctx, videoResource, r.Body.Links, trackRequest{collectionIDs: r.Body.LabelIds})
+	if err != nil {
+		return nil, err
+	}
+	return bulkResponse{done.status(), api.TrackVideosResult{
+		Success: done.summary.Failed == 0, Summary: done.summary, TrackingEnqueued: done.enqueued, Warnings: done.warnings,
+		PendingTmvQueue: done.pendingQueue(ctx, link.Video), Results: convertAll(done.entries, toTrackVideosEntry)}}, nil
+}
+
+// TrackAccounts tracks many accounts.
+func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestObject) (api.TrackAccountsResponseObject, error) {
+	done, err := s.trackAll(ctx, accountResource, r.Body.Links, trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.LabelIds})
+	if err != nil {
+		return nil, err
+	}
+	return bulkResponse{done.status(), api.TrackAccountsResult{
+		Success: done.summary.Failed == 0, Summary: done.summary, TrackingEnqueued: done.enqueued, Warnings: done.warnings,
+		PendingTmvQueue: done.pendingQueue(ctx, link.Account), Results: convertAll(done.entries, toTrackAccountsEntry)}}, nil
 }

@@ -48,7 +48,7 @@ func TestTrack_tracksALink(t *testing.T) {
 }
 
 // Spec: 3-02, 4.3-03, 4.3-04
-func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
+func TestTrack_addsTheVideoToCollections(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -72,7 +72,7 @@ func TestTrack_putsTheVideoIntoCollections(t *testing.T) {
 }
 
 // Spec: 4.3-02, 4.3-03
-func TestTrack_refusesWhatIsNoVideo(t *testing.T) {
+func TestTrack_refusesOtherLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -187,7 +187,7 @@ func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 }
 
 // Spec: 4-03, 4.3-10
-func TestStop_refusesWhatItDoesNotKnow(t *testing.T) {
+func TestStop_refusesUntrackedVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

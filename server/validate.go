@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of faults; those of a schema's keywords bear the keyword's name in snake case.
+// Codes of faults. The code of a violated schema keyword is the name of the keyword in snake case.
 const (
 	faultRequired      = "required"
 	faultUnknownMember = "unknown_member"
@@ -37,15 +37,15 @@ const bodyValue = "body"
 // what a schema cannot express, such as a range that ends before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.of(c)
+		op := s.operations.match(c)
 		if op == nil {
 			return next(c)
 		}
 		r := c.Request()
-		if faults := argumentFaults(r); len(faults) > 0 {
+		if faults := toolArgumentFaults(r); len(faults) > 0 {
 			return invalid(faults...)
 		}
-		joinFields(r.Header, op.headers)
+		joinHeaderLines(r.Header, op.headers)
 		path, faults := pathParams(c, op)
 		query, queryFaults := checkQuery(r.URL.RawQuery, op)
 		faults = append(faults, queryFaults...)
@@ -66,8 +66,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// joinFields makes one line of a field that was sent in several, which means the same (RFC 9110, section 5.3).
-func joinFields(h http.Header, names []string) {
+// joinHeaderLines joins the lines of a header field into one, which means the same (RFC 9110, section 5.3).
+func joinHeaderLines(h http.Header, names []string) {
 	for _, name := range names {
 		if lines := h.Values(name); len(lines) > 1 {
 			h.Set(name, strings.Join(lines, ", "))
@@ -75,8 +75,7 @@ func joinFields(h http.Header, names []string) {
 	}
 }
 
-// pathParams decodes the path's parameters once. echo routes on RawPath where it is set, and its values are then still
-// encoded.
+// pathParams returns the decoded path parameters. If the URL has a RawPath, echo routes on it and leaves the parameters encoded.
 func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
 	params := make(map[string]string, len(op.path))
 	var faults []api.Fault
@@ -90,15 +89,15 @@ func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) 
 			}
 			value = decoded
 		}
-		if what := badText(value); what != "" {
-			faults = append(faults, namedFault(api.FaultLocationPath, name, faultEncoding, "%s contains %s", name, what))
+		if reason := invalidText(value); reason != "" {
+			faults = append(faults, namedFault(api.FaultLocationPath, name, faultEncoding, "%s contains %s", name, reason))
 		}
 		params[name] = value
 	}
 	return params, faults
 }
 
-// readBody reads the body of an operation that takes one. An operation that takes none ignores it, as HTTP has it.
+// readBody reads and scans the body. The body of an operation without a body is ignored, as in HTTP.
 func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	if !op.hasBody {
 		return nil, nil, nil
@@ -117,16 +116,16 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		return nil, nil, nil
 	}
 	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, nil, problem(CodeUnsupportedMedia, "Content-Encoding must not be given; %s was.", quote(e))
+		return nil, nil, problem(CodeUnsupportedMedia, "Content-Encoding is not supported; the request has %s.", quote(e))
 	}
 	sent := r.Header.Get(echo.HeaderContentType)
 	if media, _, err := mime.ParseMediaType(sent); err != nil || media != echo.MIMEApplicationJSON {
 		if sent == "" {
-			return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json; none was given.")
+			return nil, nil, problem(CodeUnsupportedMedia, "Content-Type is missing; it must be application/json.")
 		}
 		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
 	}
-	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // whatever its parameters and case
+	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // without parameters, as the filter expects
 	faults, err := checkJSON(r.Context(), body, op.bodySchema())
 	return body, faults, err
 }
@@ -142,9 +141,9 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 		Options: &openapi3filter.Options{
 			MultiError:              true,
 			KeepValidatedValue:      true,
-			SkipSettingDefaults:     true, // a default written into a PATCH would change what was not sent
+			SkipSettingDefaults:     true, // a default in a PATCH would change a value that was not sent
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
-			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // auth.go has done it
+			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // auth.go authenticates
 			SchemaValidationOptions: formats,
 		}})
 	found := faultCollector{at: map[string]int{}}
@@ -156,7 +155,7 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 }
 
 // faultCollector converts the errors of the filter into faults, one for each place and at most maxFaults. If one place has several, the
-// first one is kept, except that a wrong format replaces a wrong length: the format says more.
+// first one is kept, except that a wrong format replaces a wrong length, because it explains more.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // place → index of its fault
@@ -183,9 +182,9 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk looks at each layer of the filter's error. in is the parameter that the error is about, nil for the body.
+// walk adds the faults of the filter's error, which wraps other errors. in is the parameter of the error; nil for the body.
 func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
-	switch e := err.(type) { //nolint:errorlint // each layer is looked at on its own
+	switch e := err.(type) { //nolint:errorlint // each wrapped error is handled on its own
 	case nil:
 	case openapi3.MultiError:
 		for _, inner := range e {
@@ -204,33 +203,33 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 			c.walk(e.Err, e.Parameter)
 		}
 	case *openapi3filter.ParseError:
-		want := "value"
+		expected := "a value"
 		if in != nil && in.Schema != nil {
-			want = article(in.Schema.Value.Type.Slice())
+			expected = typeNames(in.Schema.Value.Type.Slice())
 		}
-		c.add(fault(in, nil, faultType, "must be %s, not %s", want, quote(fmt.Sprint(e.Value))))
+		c.add(fault(in, nil, faultType, "must be %s, not %s", expected, quote(fmt.Sprint(e.Value))))
 	case *openapi3.SchemaError:
-		c.keyword(e, in)
+		c.addSchemaError(e, in)
 	default:
 		c.add(fault(in, nil, faultSyntax, "cannot be read"))
 	}
 }
 
-// keyword words the failure of one keyword of a schema.
-func (c *faultCollector) keyword(e *openapi3.SchemaError, in *openapi3.Parameter) {
+// addSchemaError adds the fault of one violated keyword of a schema.
+func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Parameter) {
 	at, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.add(fault(in, at, code, format, args...)) }
 	switch e.SchemaField {
 	case "type":
-		add(faultType, "must be %s, not %s", article(schema.Type.Slice()), kindOf(e.Value))
+		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), valueKind(e.Value))
 	case "nullable":
 		add("nullable", "must not be null")
 	case "enum":
-		add("enum", "must be one of %s, not %s", list(schema.Enum), show(e.Value))
+		add("enum", "must be one of %s, not %s", joinValues(schema.Enum), formatValue(e.Value))
 	case "minimum":
-		add("minimum", "must be at least %v, not %s", *schema.Min, show(e.Value))
+		add("minimum", "must be at least %v, not %s", *schema.Min, formatValue(e.Value))
 	case "maximum":
-		add("maximum", "must be at most %v, not %s", int64(*schema.Max), show(e.Value))
+		add("maximum", "must be at most %v, not %s", int64(*schema.Max), formatValue(e.Value))
 	case "minLength":
 		if schema.MinLength == 1 {
 			add("min_length", "is empty")
@@ -244,25 +243,25 @@ func (c *faultCollector) keyword(e *openapi3.SchemaError, in *openapi3.Parameter
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
 	case "pattern":
-		add("pattern", "does not have the form %s: %s", schema.Pattern, show(e.Value))
+		add("pattern", "does not have the form %s: %s", schema.Pattern, formatValue(e.Value))
 	case "format":
-		add(faultFormat, "must be %s, not %s", formatName(schema.Format), show(e.Value))
+		add(faultFormat, "must be %s, not %s", formatDescription(schema.Format), formatValue(e.Value))
 	case "required":
 		add(faultRequired, "is missing")
 	case "properties":
-		// The filter names the member in its sentence alone.
+		// The filter names the member only in the text of its reason.
 		name, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported"))
 		if err != nil {
 			name = e.Reason
 		}
 		at = append(at, name)
-		add(faultUnknownMember, "is not known here; known are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
+		add(faultUnknownMember, "is not a known member; known are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
 	default:
-		add(strings.ToLower(e.SchemaField), "does not fit the contract")
+		add(strings.ToLower(e.SchemaField), "does not match the schema")
 	}
 }
 
-// fault places a fault in a parameter, or in the body when there is none, and begins its sentence with the name of the place.
+// fault returns a fault in a parameter, or in the body if in is nil. Its detail starts with the name of the place.
 func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if in == nil {
@@ -283,8 +282,8 @@ func placeName(at []string) string {
 	return strings.Trim(quote(strings.Join(at, ".")), `"`)
 }
 
-// article writes a JSON type as a sentence wants it.
-func article(types []string) string {
+// typeNames returns the names of JSON types for use in a sentence.
+func typeNames(types []string) string {
 	words := map[string]string{"integer": "a whole number", "number": "a number", "boolean": "true or false",
 		"string": "a string", "array": "an array", "object": "an object"}
 	var out []string
@@ -294,7 +293,8 @@ func article(types []string) string {
 	return strings.Join(out, " or ")
 }
 
-func formatName(format string) string {
+// formatDescription returns the expected form of a string for use in a sentence.
+func formatDescription(format string) string {
 	switch format {
 	case "uuid":
 		return "a UUID such as 01938c32-8f07-7a46-93be-1d2c3b4a5968"
@@ -306,7 +306,8 @@ func formatName(format string) string {
 	return "a " + format
 }
 
-func kindOf(v any) string {
+// valueKind returns the JSON type of a value for use in a sentence.
+func valueKind(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
@@ -322,6 +323,7 @@ func kindOf(v any) string {
 	return "a number"
 }
 
+// length returns the number of entries of an array.
 func length(v any) int {
 	if a, ok := v.([]any); ok {
 		return len(a)
@@ -329,22 +331,23 @@ func length(v any) int {
 	return 0
 }
 
-// show writes an offending value for a sentence.
-func show(v any) string {
+// formatValue returns an invalid value for use in a sentence.
+func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
 		return quote(v)
 	case []any, map[string]any:
-		return kindOf(v)
+		return valueKind(v)
 	}
 	out, err := json.Marshal(v)
 	if err != nil {
-		return kindOf(v)
+		return valueKind(v)
 	}
 	return string(out)
 }
 
-func list(values []any) string {
+// joinValues lists values, separated by commas.
+func joinValues(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {
 		out[i] = fmt.Sprint(v)

@@ -11,91 +11,62 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListVideos lists tracked videos.
+// ListVideos returns the tracked videos.
 func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) (api.ListVideosResponseObject, error) {
-	caller := CallerFrom(ctx)
-	list, err := s.readVideoList(ctx, r.Params)
+	p := r.Params
+	filters, query, faults := readVideoFilters(p)
+	target, isDead, linkFaults, err := s.readLinkFilter(ctx, link.Video, p.Link)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "listVideos", r.Params, list.query, list.nowhere); err != nil {
-		return nil, err
+	if filters.Link = p.Link; target != nil {
+		query.Link, filters.Link = target, &target.Canonical
 	}
-	found := &store.List[store.Video]{}
-	if !list.nowhere {
-		if found, err = caller.Org.ListVideos(ctx, list.query); err != nil {
-			return nil, err
-		}
-	}
-	if list.page.beyond(caller.View) {
-		found.Cut(0)
-	}
-	convert := videosIn(caller.View)
-	if _, err := cutToSize(ctx, s, found, convert); err != nil {
-		return nil, err
-	}
-	facts, err := s.facts(ctx, list.page, caller.View, found.Total, found.Next())
+	query.Order = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection)
+	page, err := s.readPage(ctx, "listVideos", pageParams{p.Page, p.Limit, p.Cursor, true}, query.Order, append(faults, linkFaults...), filters)
 	if err != nil {
 		return nil, err
 	}
-	return newListAnswer(ctx, s, found, convert, struct {
-		Filters    api.VideoFilters    `json:"filters"`
-		Pagination api.VideoPagination `json:"pagination"`
-	}{list.filters, api.VideoPagination{
-		Total: facts.total, Page: int32(list.page.page), Limit: int32(list.page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
-		HasMore: facts.hasMore, NextCursor: facts.nextCursor, OrderBy: list.order, OrderDirection: list.sorted,
-	}}), nil
+	return answerList(ctx, s, listRequest[store.Video, api.Video]{page: page, tag: []any{p, query, isDead}, convert: ToAPIVideo,
+		find: func(w store.Window) (*store.List[store.Video], error) {
+			if isDead {
+				return &store.List[store.Video]{}, nil
+			}
+			query.Window = w
+			return CallerFrom(ctx).Org.ListVideos(ctx, query)
+		},
+		members: func(facts pageFacts, _ int) any {
+			return struct {
+				Filters    api.VideoFilters    `json:"filters"`
+				Pagination api.VideoPagination `json:"pagination"`
+			}{filters, api.VideoPagination{
+				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
+				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
+				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
+			}}
+		}})
 }
 
-// videosIn returns a function that converts a video and masks what view hides.
-func videosIn(view View) func(store.Video) api.Video {
-	return func(v store.Video) api.Video { return ToAPIVideo(v, view) }
-}
-
-// videoList is what a list of videos was asked for.
-type videoList struct {
-	query   store.VideoQuery
-	page    pageRequest
-	filters api.VideoFilters
-	order   api.VideoOrder
-	sorted  api.OrderDirection
-	nowhere bool // the link of the filter leads to no video at all
-}
-
-// readVideoList reads what the schemas have let pass, and checks what they cannot say.
-func (s *Server) readVideoList(ctx context.Context, p api.ListVideosParams) (videoList, error) {
-	l := videoList{order: api.VideoOrderLatestUpdatedAt, sorted: direction(p.OrderDirection)}
-	if p.OrderBy != nil {
-		l.order = *p.OrderBy
+// readLinkFilter returns the video or account that a list is filtered by; nil if link is not given. If a short link is dead, isDead is true
+// and the list is empty.
+func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
+	if raw == nil {
+		return nil, false, nil, nil
 	}
-	var faults []api.Fault
-	l.filters, l.query, faults = readVideoFilters(p)
-	if p.Link != nil {
-		target, err := s.linkOf(ctx, link.Video, *p.Link)
-		switch f := refusedLink(err); {
-		case f == nil && err != nil:
-			return l, err
-		case f != nil && f.leadsNowhere():
-			l.nowhere = true
-			l.filters.Link = p.Link
-		case f != nil:
-			faults = append(faults, queryFault("link", f.Code, "%s", f.Detail))
-		default:
-			l.query.Link, l.filters.Link = &target, &target.Canonical
-		}
+	l, err := s.linkOf(ctx, kind, *raw)
+	switch f := permanentFailure(err); {
+	case f == nil && err != nil:
+		return nil, false, nil, err
+	case f == nil:
+		return &l, false, nil, nil
+	case f.isDeadLink():
+		return nil, true, nil, nil
+	default:
+		return nil, false, []api.Fault{queryFault("link", f.Code, "%s", f.Detail)}, nil
 	}
-	page, pageFaults := s.readPage(p.Page, p.Limit, p.Cursor, scopeOf(ctx, "listVideos", []any{l.filters, l.order, l.sorted}))
-	if faults = append(faults, pageFaults...); len(faults) > 0 {
-		return l, invalid(faults...)
-	}
-	l.page = page
-	l.query.Order = store.Order{Column: string(l.order), Descending: l.sorted == api.OrderDirectionDesc}
-	l.query.Window = page.window(CallerFrom(ctx).View)
-	return l, nil
 }
 
-// readVideoFilters returns the filters as the answer repeats them and as the store takes them; the link is left to the
-// caller, since it may have to be resolved.
+// readVideoFilters returns the filters for the response and for the query, without the filter by link, which may have to be resolved.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -114,7 +85,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 			faults = append(faults, queryFault("q", faultMaxWords, "q must have at most %d words, not %d", maxSearchWords, n))
 		}
 	}
-	username, hashtag := folded(p.Username, link.FoldUsername), folded(p.Hashtag, store.FoldTag)
+	username, hashtag := foldOptional(p.Username, link.FoldUsername), foldOptional(p.Hashtag, store.FoldTag)
 	filters := api.VideoFilters{
 		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
 		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved),
@@ -130,7 +101,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
 		IncludeRemoved: isTrue(p.IncludeRemoved),
 	}
-	if isTrue(p.HasMetrics) { // false does not filter: it says what the flag says when it is left out
+	if isTrue(p.HasMetrics) { // false is the default and does not filter
 		query.HasMetrics = p.HasMetrics
 	}
 	if p.Platform != nil {
@@ -140,15 +111,16 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords limits the words of q. Each word is searched in every caption that matches the other words.
+// maxSearchWords is the maximum number of words in q. Each word is searched in every caption that matches the other words.
 const maxSearchWords = 20
 
-// faultRange is a start after its end, or outside of what is kept.
+// faultRange is the code of a range that starts after its end, or too long ago.
 const faultRange = "range"
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func folded(s *string, fold func(string) string) *string {
+// foldOptional applies fold to s; nil stays nil.
+func foldOptional(s *string, fold func(string) string) *string {
 	if s == nil {
 		return nil
 	}
@@ -156,7 +128,7 @@ func folded(s *string, fold func(string) string) *string {
 	return &f
 }
 
-// GetVideo reads one video.
+// GetVideo returns one video.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
 	caller := CallerFrom(ctx)
 	ref, err := s.videoRef(ctx, r.AdID)
@@ -170,13 +142,13 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	return api.GetVideo200JSONResponse(ToAPIVideo(v, caller.View)), nil
 }
 
-// videoRef reads "a UUID or a URL". What can mean no video is not found.
+// videoRef parses a text that is "a UUID or a URL". If the text cannot mean a video, the error is *store.NotFoundError.
 func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, error) {
-	id, l, err := s.reference(ctx, link.Video, raw)
-	return store.VideoRef{ID: id, Link: l}, err
+	ref, err := s.parseReference(ctx, link.Video, raw)
+	return store.VideoRef(ref), err
 }
 
-// ToAPIVideo converts a video, as far as the view shows it.
+// ToAPIVideo converts a video and masks what the view hides.
 func ToAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),
@@ -189,7 +161,7 @@ func ToAPIVideo(v store.Video, view View) api.Video {
 		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
 		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
 		OutlierMultiplier: view.Number(v.OutlierMultiplier), Increase1D: view.Number(v.Increase1d), Increase7D: view.Number(v.Increase7d),
-		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.Mark(),
+		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.MetricsMasked(),
 	}
 	if v.AdProductIDShop != nil {
 		out.AdProductIDShop = *v.AdProductIDShop

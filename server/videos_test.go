@@ -15,7 +15,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func (c *caller) video(ref string) client.Video {
@@ -50,8 +52,8 @@ func TestVideo_afterAFetch(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track("https://www.facebook.com/reel/1234567890123456")
 		uploaded := time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)
-		a.fetch(func(store.Target) store.VideoFacts {
-			return store.VideoFacts{Views: new(int64(3_000_000_000)), Likes: new(int64(7)), Comments: new(int64(0)), Title: new("<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade"),
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(3_000_000_000)), Likes: new(int64(7)), Comments: new(int64(0)), Title: new("<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade"),
 				Username: new("north~100087"), AccountID: new("100087"), UploadedAt: &uploaded, LengthSeconds: new(12.5), SongName: new("song"),
 				SongLink: new("https://music.example.test/1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
 				ShopAd: new(true), ShopProductID: new("p1")}
@@ -78,7 +80,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 }
 
 // Spec: 2.2-29, 4.2-17
-func TestVideo_hasOneShapeEverywhere(t *testing.T) {
+func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -97,7 +99,7 @@ func TestVideo_hasOneShapeEverywhere(t *testing.T) {
 }
 
 // Spec: 2.2-20, 2.2-21
-func TestVideo_growsInPercentAndBeyondItsAccount(t *testing.T) {
+func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -114,11 +116,11 @@ func TestVideo_growsInPercentAndBeyondItsAccount(t *testing.T) {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day
 			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": numbered(1)}).is(http.StatusAccepted)
-			a.fetch(func(target store.Target) store.VideoFacts {
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
 				if target.Link != numbered(1) {
-					return store.VideoFacts{}
+					return ingest.VideoFacts{}
 				}
-				return store.VideoFacts{Views: &step.views}
+				return ingest.VideoFacts{Views: &step.views}
 			})
 		}
 		v := c.video(id)
@@ -201,7 +203,7 @@ func TestVideo_notFound(t *testing.T) {
 	})
 }
 
-func TestVideo_unencodedLinkInThePathIsExplained(t *testing.T) {
+func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -216,7 +218,7 @@ func TestVideo_unencodedLinkInThePathIsExplained(t *testing.T) {
 func library(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
-	for n, facts := range []store.VideoFacts{
+	for n, facts := range []ingest.VideoFacts{
 		{Views: new(int64(100)), Likes: new(int64(5)), Title: new("One #Summer dress"), UploadedAt: new(january(10)), Username: new("anna"), AccountID: new("1")},
 		{Views: new(int64(300)), Likes: new(int64(1)), Title: new("Two #summer #shop"), UploadedAt: new(january(20)), ShopAd: new(true), ShopProductID: new("p1"), Username: new("anna"), AccountID: new("1")},
 		{Views: new(int64(200)), Bookmarks: new(int64(9)), Title: new("Three 100% _wool_ \\ Größe"), UploadedAt: new(january(31)), ShopAd: new(true), Username: new("bert"), AccountID: new("2")},
@@ -227,7 +229,7 @@ func library(t *testing.T, a *app) *caller {
 			names = []string{"Even", "a, b"}
 		}
 		c.send(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://www.tiktok.com/video/%d", 7300000000000000000+n), "collection_names": names}).is(http.StatusOK)
-		a.fetch(func(store.Target) store.VideoFacts { return facts })
+		a.fetch(func(queue.Target) ingest.VideoFacts { return facts })
 	}
 	c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 	return c
@@ -254,7 +256,7 @@ func found(c *caller, query string) string {
 }
 
 // Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
-func TestVideos_filters(t *testing.T) {
+func TestListVideos_filters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := library(t, a)
@@ -324,7 +326,7 @@ func TestVideos_filters(t *testing.T) {
 }
 
 // Spec: 4.2-18
-func TestVideos_echoTheFilters(t *testing.T) {
+func TestListVideos_returnsTheFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -345,7 +347,7 @@ func TestVideos_echoTheFilters(t *testing.T) {
 }
 
 // Spec: 4.2-04, 4.2-05, 4.2-06
-func TestVideos_order(t *testing.T) {
+func TestListVideos_orders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
 		c := library(t, a)
@@ -373,7 +375,7 @@ func TestVideos_order(t *testing.T) {
 }
 
 // Spec: 4.2-02, 4.2-03, 4.2-04, 4.2-06, 8-09, 8-10
-func TestVideos_refuseWhatTheyDoNotUnderstand(t *testing.T) {
+func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -6,8 +6,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// timeLayout is the one spelling of times in answers: UTC, six digits, a numeric offset, which every version of Python's
-// datetime.fromisoformat reads.
+// timeLayout is the format of all times in responses: UTC with six fractional digits and a numeric offset. Every version of Python's
+// datetime.fromisoformat can parse it.
 const timeLayout = "2006-01-02T15:04:05.000000-07:00"
 
 func toAPITime(i store.Instant) string { return i.Time().Format(timeLayout) }
@@ -38,10 +38,10 @@ func fromAPIDatePtr(d *openapi_types.Date) *store.Date {
 	return &out
 }
 
-// fromAPITimePtr reads a time that the validator has let pass.
+// fromAPITimePtr parses a time that passed validation.
 func fromAPITimePtr(s *string) (*store.Instant, error) {
 	if s == nil {
-		return nil, nil //nolint:nilnil // absent in, absent out
+		return nil, nil //nolint:nilnil // an absent time stays absent
 	}
 	t, err := parseTime(*s)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -19,33 +20,33 @@ import (
 func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
 	t.Helper()
 	handles := []string{"ann", "bob", "cyd", "dan", "Eve", "fay", "gus", "hal"}
-	facts := map[link.Link]store.VideoFacts{}
+	facts := map[link.Link]ingest.VideoFacts{}
 	for i, handle := range handles {
-		l := parse(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", handle, i))
-		track(t, o, l) // linked
+		l := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", handle, i))
+		storetest.Track(t, o, l) // linked
 		if i%3 != 0 {
-			facts[l] = store.VideoFacts{Views: new(int64(i % 3)), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -i%4))}
+			facts[l] = ingest.VideoFacts{Views: new(int64(i % 3)), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -i%4))}
 		}
 		db.Clock.Advance(time.Second)
 	}
-	measure(t, db, db.Clock.Now(), facts)
+	storetest.Measure(t, db, db.Clock.Now(), facts)
 	for i, handle := range handles {
 		if i%4 == 3 {
 			continue // linked alone
 		}
-		l := parse(t, "https://www.tiktok.com/@"+handle)
-		follow(t, o, store.TrackNewOnly, l)
+		l := storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)
+		storetest.Follow(t, o, store.TrackNewOnly, l)
 		if i%2 == 0 {
-			deliverAccount(t, db, store.AccountFacts{Followers: new(int64(i % 3))})
+			storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(i % 3))})
 		} else {
-			require.Len(t, claim(t, db, link.TikTok, "account"), 1)
+			require.Len(t, storetest.Claim(t, db, link.TikTok, "account"), 1)
 		}
 		if i == 5 {
 			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 			require.NoError(t, err)
 		}
 	}
-	follow(t, o, store.TrackNewOnly, parse(t, "https://www.instagram.com/ann/"))
+	storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.instagram.com/ann/"))
 	var accounts []store.Account
 	for _, id := range storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE organisation_id = ?", o.ID()) {
 		a, err := o.Account(t.Context(), store.AccountRef{ID: uuid.MustParse(id)})
@@ -104,9 +105,9 @@ func accountsInOrder(o store.Order) func(a, b store.Account) int {
 func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		all := manyAccounts(t, db, o)
-		c := collection(t, o, "C", nil)
+		c := storetest.Collection(t, o, "C", nil)
 		members := []uuid.UUID{all[0].ID, all[3].ID, all[5].ID}
 		_, err := o.AddAccounts(t.Context(), c.ID, members)
 		require.NoError(t, err)
@@ -162,17 +163,17 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 func TestAccountVideos_areThoseOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		track(t, o, clips(t, 3)...)
-		track(t, o, parse(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
-		stop(t, o, clip(t, 2))
-		for _, ref := range []store.AccountRef{{Link: parse(t, someone)}, {ID: account(t, o, parse(t, someone)).ID}} {
-			page, err := o.AccountVideos(t.Context(), ref, all("created_at", true))
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
+		storetest.Stop(t, o, storetest.Clip(t, 2))
+		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID}} {
+			page, err := o.AccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
 			require.NoError(t, err)
 			require.EqualValues(t, 2, page.Total)
 			require.Len(t, page.Videos, 2)
 		}
-		_, err := o.AccountVideos(t.Context(), store.AccountRef{Link: parse(t, "https://www.tiktok.com/@nobody")}, all("created_at", true))
+		_, err := o.AccountVideos(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}, storetest.OrderedBy("created_at", true))
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -180,15 +181,15 @@ func TestAccountVideos_areThoseOfTheAccount(t *testing.T) {
 func TestTrackedAccountIDs_followTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		byHandle, byID := parse(t, someone), parse(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
-		tracked := follow(t, o, store.TrackNewOnly, byHandle, byID, parse(t, "https://www.instagram.com/gone/"))
-		track(t, o, parse(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
+		o := storetest.NewOrg(t, db)
+		byHandle, byID := storetest.ParseLink(t, storetest.Someone), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
+		tracked := storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
+		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].AccountID}}, true)
 		require.NoError(t, err)
-		follow(t, newOrg(t, db), store.TrackNewOnly, parse(t, "https://www.tiktok.com/@foreign"))
-		ids, err := o.TrackedAccountIDs(t.Context(), []link.Link{parse(t, "https://www.tiktok.com/@foreign"), byID, {}, parse(t, "https://www.instagram.com/gone/"),
-			byHandle, parse(t, "https://www.tiktok.com/@linked"), parse(t, "https://www.instagram.com/someone/")})
+		storetest.Follow(t, storetest.NewOrg(t, db), store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@foreign"))
+		ids, err := o.TrackedAccountIDs(t.Context(), []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@foreign"), byID, {}, storetest.ParseLink(t, "https://www.instagram.com/gone/"),
+			byHandle, storetest.ParseLink(t, "https://www.tiktok.com/@linked"), storetest.ParseLink(t, "https://www.instagram.com/someone/")})
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].AccountID, uuid.Nil, uuid.Nil, tracked[0].AccountID, uuid.Nil, uuid.Nil}, ids)
 	})

@@ -6,60 +6,48 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// AccountRef names an account by our id or, when ID is the zero id, by a link of kind account.
-type AccountRef struct {
-	ID   uuid.UUID
-	Link link.Link
-}
-
-func (r AccountRef) String() string {
-	if r.ID != uuid.Nil {
-		return r.ID.String()
-	}
-	return r.Link.Canonical
-}
-
-// AccountQuery says which accounts are wanted; zero values ask for nothing. All conditions hold together.
+// AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
 	Platform       *link.Platform
 	Username       *string    // folded with link.FoldUsername
 	Link           *link.Link // of kind account
-	Collections    []string   // names or ids; a member of any of them
-	CollectionID   *uuid.UUID // a member of this one; ErrNotFound when there is no such collection
-	IncludeLinked  bool       // also accounts that are only linked from videos
+	Collections    []string   // names or ids; the account is a member of any of them
+	CollectionID   *uuid.UUID // the account is a member of this collection; ErrNotFound if it does not exist
+	IncludeLinked  bool       // also untracked accounts that videos are linked to
 	IncludeRemoved bool
-	Order          Order // one of AccountOrders
-	Window         Window
+	Order          db.Order // one of AccountOrders
+	Window         db.Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered. None has an index, so the matching accounts are sorted.
-var AccountOrders = map[string]orderColumn{
-	"created_at":             {"accounts.created_at", "accounts.id", integerColumn, false},
-	"username":               {"accounts.username", "accounts.id", textColumn, false},
-	"latest_followers_count": {"accounts.latest_followers_count", "accounts.id", integerColumn, true},
-	"total_views":            {"accounts.total_views", "accounts.id", integerColumn, true},
-	"median_views":           {"accounts.median_views", "accounts.id", floatColumn, true},
-	"last_uploaded_at":       {"accounts.last_uploaded_at", "accounts.id", dateColumn, true},
+// AccountOrders are the columns by which accounts can be ordered. None of them has an index, so the database sorts the matching accounts.
+var AccountOrders = db.SortColumns{
+	"created_at":             db.SortBy("accounts", "created_at", db.IntegerColumn),
+	"username":               db.SortBy("accounts", "username", db.TextColumn),
+	"latest_followers_count": db.SortByNullable("accounts", "latest_followers_count", db.IntegerColumn),
+	"total_views":            db.SortByNullable("accounts", "total_views", db.IntegerColumn),
+	"median_views":           db.SortByNullable("accounts", "median_views", db.FloatColumn),
+	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
 }
 
-// accountText counts the characters of an account's texts. The username counts twice, because it is shown in two spellings.
+// accountText is SQL for the number of characters of an account's texts. The username counts twice, because it is shown in two spellings.
 const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)`
 
-// AccountPage is a part of a list of accounts.
+// AccountPage is a page of a list of accounts.
 type AccountPage struct {
 	Accounts []Account
 	Total    int64
-	Next     *Position
+	Next     *db.Position
 }
 
 const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts returns a page of accounts, all read at once.
+// Accounts returns a page of accounts with all its rows.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
@@ -70,7 +58,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 }
 
 // ListAccounts returns a list of accounts whose rows are read on demand.
-func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Account], error) {
+func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
@@ -99,47 +87,44 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*List[Accou
 	q = q.Session(&gorm.Session{})
 	var total int64
 	if err := q.Count(&total).Error; err != nil {
-		return nil, translate(err)
-	}
-	list, err := newList[Account](q, AccountOrders, accountText, query.Order, query.Window)
-	if err != nil {
-		return nil, err
+		return nil, db.Translate(err)
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list.Total, list.labels = total, labels.bytes()
-	list.id = func(a *Account) uuid.UUID { return a.ID }
-	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
-		var accounts []Account
-		if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
-			return nil, err
-		}
-		return accounts, labels.ofAccounts(ctx, accounts)
-	}
-	return list, nil
+	return db.NewList(q, db.ListSpec[Account]{
+		Columns: AccountOrders, TextLength: accountText, LabelBytes: labels.bytes(), Total: total,
+		ID: func(a *Account) uuid.UUID { return a.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
+			var accounts []Account
+			if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
+				return nil, err
+			}
+			return accounts, labels.ofAccounts(ctx, accounts)
+		},
+	}, query.Order, query.Window)
 }
 
-// Account returns one account, also a stopped or only linked one, or ErrNotFound.
+// Account returns one account, or ErrNotFound. It also finds stopped accounts and untracked accounts that videos are linked to.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	found := make([]Account, 0, 1)
 	if err := accountWhere(o.q(ctx, "accounts"), ref).Limit(1).Find(&found).Error; err != nil {
-		return Account{}, translate(err)
+		return Account{}, db.Translate(err)
 	}
 	if len(found) == 0 {
-		return Account{}, notFound("account", ref.String())
+		return Account{}, db.NotFound("account", ref.String())
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return Account{}, err
 	}
 	err = labels.ofAccounts(ctx, found)
-	return found[0], translate(err)
+	return found[0], db.Translate(err)
 }
 
-// accountWhere adds the condition that the account is the one that ref names. A link names it by the platform's own
-// id, or else by the handle that it bears now.
+// accountWhere adds the condition that the account is the one that ref names. A link names an account by the platform's own id, or
+// otherwise by the account's current handle.
 func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
@@ -152,7 +137,7 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns a page of an account's videos, all read at once. See ListAccountVideos.
+// AccountVideos returns a page of an account's videos with all its rows. See ListAccountVideos.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -164,7 +149,7 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 
 // ListAccountVideos lists the videos of the account that ref names, in the order and window of query. It sets query.LinkedAccountID to
 // that account. It returns ErrNotFound for an unknown account.
-func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*List[Video], error) {
+func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err

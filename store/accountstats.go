@@ -1,43 +1,39 @@
 package store
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// linkedAccounts returns the accounts of videos, each once, sorted.
-func linkedAccounts(videos []Video) []rowKey {
-	accounts := map[rowKey]bool{}
+// LinkedAccounts returns the keys of the accounts of videos, sorted and without duplicates.
+func LinkedAccounts(videos []Video) []db.RowKey {
+	accounts := map[db.RowKey]bool{}
 	for i := range videos {
 		if id := videos[i].LinkedAccountID; id != nil {
-			accounts[rowKey{videos[i].OrganisationID, *id}] = true
+			accounts[db.RowKey{Org: videos[i].OrganisationID, ID: *id}] = true
 		}
 	}
-	return sortedKeys(accounts)
+	return db.SortedKeys(accounts)
 }
 
-// accountVideo is what an account's statistics are made from.
-type accountVideo struct {
+// AccountVideo has the columns of a video from which the statistics of its account are computed.
+type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	LinkedAccountID uuid.UUID
-	LatestViews     *int64
-	LatestLikes     *int64
-	LatestComments  *int64
-	LatestBookmarks *int64
-	LatestShares    *int64
-	UploadedAt      *Date
+	Counts          // the latest counts
+	UploadedAt      *db.Date
 }
 
-// refreshAccounts recomputes the statistics of accounts and notes them as the accounts' point of the day.
-func refreshAccounts(tx *gorm.DB, accounts []rowKey, of stamp) error {
-	if err := refreshStatistics(tx, accounts); err != nil {
+// RefreshAccounts recomputes the statistics of accounts and writes them to the accounts' day.
+func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
+	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(accounts, insertChunk) {
+	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
 		if err := saveAccountDays(tx, chunk, of); err != nil {
 			return err
 		}
@@ -45,20 +41,19 @@ func refreshAccounts(tx *gorm.DB, accounts []rowKey, of stamp) error {
 	return nil
 }
 
-// refreshStatistics recomputes the statistics of accounts from their tracked videos, and how each of these compares with
-// the account's median.
-func refreshStatistics(tx *gorm.DB, accounts []rowKey) error {
-	for chunk := range slices.Chunk(accounts, insertChunk) {
-		list, args := withKeys(tx, chunk)
-		var rows []accountVideo
-		err := tx.Raw(list+`SELECT v.organisation_id, v.linked_account_id, v.latest_views, v.latest_likes, v.latest_comments, v.latest_bookmarks, v.latest_shares, v.uploaded_at
+// RefreshStatistics recomputes the statistics of accounts from their tracked videos, and the outlier multipliers of these videos.
+func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
+	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
+		list, args := db.WithKeys(tx, chunk)
+		var rows []AccountVideo
+		err := tx.Raw(list+`SELECT v.organisation_id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Scan(&rows).Error
 		if err != nil {
 			return err
 		}
-		byAccount := map[rowKey][]accountVideo{}
+		byAccount := map[db.RowKey][]AccountVideo{}
 		for _, r := range rows {
-			account := rowKey{r.OrganisationID, r.LinkedAccountID}
+			account := db.RowKey{Org: r.OrganisationID, ID: r.LinkedAccountID}
 			byAccount[account] = append(byAccount[account], r)
 		}
 		if err := saveAccountStats(tx, chunk, byAccount); err != nil {
@@ -68,27 +63,24 @@ func refreshStatistics(tx *gorm.DB, accounts []rowKey) error {
 	return nil
 }
 
-// AccountStats are an account's statistics over its tracked videos.
+// AccountStats are the statistics of an account's tracked videos.
 type AccountStats struct {
 	Videos                                     int64
 	MeanViews, MedianViews, MedianViewsNonZero *float64
 	MostViewed                                 *int64
 	PercentOutperform10x, PercentOutperform25x *float64
-	Views, Likes, Comments, Bookmarks, Shares  *int64
-	LastUploadedAt                             *Date
+	Counts                                     // sums of the latest counts
+	LastUploadedAt                             *db.Date
 }
 
-func statsOf(videos []accountVideo) AccountStats {
+// StatsOf computes the statistics of an account's tracked videos.
+func StatsOf(videos []AccountVideo) AccountStats {
 	s := AccountStats{Videos: int64(len(videos))}
 	var views []int64
 	for _, v := range videos {
-		addTo(&s.Views, v.LatestViews)
-		addTo(&s.Likes, v.LatestLikes)
-		addTo(&s.Comments, v.LatestComments)
-		addTo(&s.Bookmarks, v.LatestBookmarks)
-		addTo(&s.Shares, v.LatestShares)
-		if v.LatestViews != nil {
-			views = append(views, *v.LatestViews)
+		s.Add(v.Counts)
+		if v.Views != nil {
+			views = append(views, *v.Views)
 		}
 		if v.UploadedAt != nil && (s.LastUploadedAt == nil || *v.UploadedAt > *s.LastUploadedAt) {
 			s.LastUploadedAt = v.UploadedAt
@@ -120,18 +112,7 @@ func statsOf(videos []accountVideo) AccountStats {
 	return s
 }
 
-func addTo(sum **int64, n *int64) {
-	if n == nil {
-		return
-	}
-	total := *n
-	if *sum != nil {
-		total += **sum
-	}
-	*sum = &total
-}
-
-// Median returns the middle of sorted numbers, or the mean of the middle two; 0 of none.
+// Median returns the median of sorted numbers, or 0 if there are none.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
 	switch {
@@ -143,86 +124,55 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// saveAccountStats writes the statistics and the outlier multipliers that follow from them, in one statement each. Of the
-// videos, those alone are written whose multiplier changes.
-func saveAccountStats(tx *gorm.DB, accounts []rowKey, videos map[rowKey][]accountVideo) error {
+// saveAccountStats writes the statistics, and the outlier multipliers of the videos whose multiplier changes, in one statement each.
+func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]AccountVideo) error {
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
-		s := statsOf(videos[account])
-		stats[i] = []any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x, s.PercentOutperform25x,
-			s.Views, s.Likes, s.Comments, s.Bookmarks, s.Shares, s.LastUploadedAt}
+		s := StatsOf(videos[account])
+		stats[i] = append([]any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x,
+			s.PercentOutperform25x, s.LastUploadedAt}, s.Counts.Values()...)
 		medians[i] = []any{account.Org, account.ID, s.MedianViews}
 	}
-	list, args := with(tx, "s", []string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
-		"most bigint", "over10 double precision", "over25 double precision", "views bigint", "likes bigint", "comments bigint", "bookmarks bigint", "shares bigint",
-		"last_uploaded date"}, stats)
+	columns := []string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
+		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}
+	for _, name := range MetricNames("") {
+		columns = append(columns, name+" bigint")
+	}
+	list, args := db.WithRows(tx, "s", columns, stats)
 	err := tx.Exec(list+`UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
- most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, total_views = s.views, total_likes = s.likes,
- total_comments = s.comments, total_bookmarks = s.bookmarks, total_shares = s.shares, last_uploaded_at = s.last_uploaded
+ most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
+ `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = s.organisation_id AND accounts.id = s.id`, args...).Error
 	if err != nil {
 		return err
 	}
 	const multiplier = "CASE WHEN m.median > 0 AND videos.latest_views IS NOT NULL THEN videos.latest_views / m.median ELSE 0 END"
-	list, args = with(tx, "m", []string{"organisation_id uuid", "account_id uuid", "median double precision"}, medians)
+	list, args = db.WithRows(tx, "m", []string{"organisation_id uuid", "account_id uuid", "median double precision"}, medians)
 	return tx.Exec(list+`UPDATE videos SET outlier_multiplier = `+multiplier+`
   FROM m WHERE videos.organisation_id = m.organisation_id AND videos.linked_account_id = m.account_id AND NOT videos.removed
    AND videos.outlier_multiplier <> `+multiplier, args...).Error
 }
 
-// stamp is the day for which numbers are noted, and where they come from; nil when nothing was fetched.
-type stamp struct {
-	day       Date
-	fetchedAt *Instant
-	source    *string
+// DayStamp is the day to which statistics are written, with the time and source of the fetch; nil if nothing was fetched.
+type DayStamp struct {
+	Day       db.Date
+	FetchedAt *db.Instant
+	Source    *string
 }
 
-// saveAccountDays notes the accounts' numbers as the day's or, like saveOrganisationDays, as those of the last day after it. The
-// newest fetch is the one that is named.
-func saveAccountDays(tx *gorm.DB, accounts []rowKey, of stamp) error {
-	list, args := withKeys(tx, accounts)
+// saveAccountDays writes the accounts' current numbers to of.Day. If an account has a later day already, it writes them to the last day
+// instead, as SaveOrganisationDays does. The row keeps the source of its newest fetch.
+func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
+	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views, likes, comments, shares, bookmarks, fetched_at, source)
+	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
-  COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id AND d.account_id = a.id AND d.day > ?), CAST(? AS `+dateType(tx)+`)),
-  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.total_views, a.total_likes, a.total_comments, a.total_shares, a.total_bookmarks,
+  COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
+  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,
   CAST(? AS bigint), CAST(? AS text)
   FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = wanted.organisation_id AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
-  views = excluded.views, likes = excluded.likes, comments = excluded.comments, shares = excluded.shares, bookmarks = excluded.bookmarks,
+  `+MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
-		append(args, of.day, of.day, of.fetchedAt, of.source)...).Error
-}
-
-// countUploads adds the videos whose upload date has just become known to the day's uploads.
-func (w writer) countUploads(videos []Video) error {
-	type uploads struct {
-		OrganisationID uuid.UUID
-		Day            Date
-		Uploads        int64
-	}
-	type orgDay struct {
-		org uuid.UUID
-		day Date
-	}
-	counts := map[orgDay]int64{}
-	for i := range videos {
-		if v := &videos[i]; w.undated[v.key()] && v.UploadedAt != nil {
-			counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
-		}
-	}
-	if len(counts) == 0 {
-		return nil
-	}
-	rows := make([]uploads, 0, len(counts))
-	for of, n := range counts {
-		rows = append(rows, uploads{of.org, of.day, n})
-	}
-	slices.SortFunc(rows, func(a, b uploads) int {
-		return cmp.Or(slices.Compare(a.OrganisationID[:], b.OrganisationID[:]), cmp.Compare(a.Day, b.Day))
-	})
-	return w.tx.Table("organisation_uploads").Clauses(clause.OnConflict{
-		Columns:   columns([]string{"organisation_id", "day"}),
-		DoUpdates: clause.Assignments(map[string]any{"uploads": gorm.Expr("organisation_uploads.uploads + excluded.uploads")}),
-	}).CreateInBatches(rows, insertChunk).Error
+		append(args, of.Day, of.Day, of.FetchedAt, of.Source)...).Error
 }

@@ -9,63 +9,64 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackAccountsRequest asks that accounts be tracked: their videos are found and tracked, and go on being found.
+// TrackAccountsRequest asks to track accounts. Their videos are found and tracked, and new videos continue to be found.
 type TrackAccountsRequest struct {
-	// Links are of kind account. Two may turn out to mean the same account, one by its id and one by its handle.
+	// Links are of kind account. Two links may name the same account, one by id and one by handle.
 	Links           []link.Link
 	Type            TrackingType
 	CollectionIDs   []uuid.UUID
 	CollectionNames []string
 	CreatedBy       uuid.UUID
-	Lane            Lane
-	// Immediate and Enqueue are as in TrackRequest, and count accounts.
+	Lane            queue.Lane
+	// Immediate and Enqueue are the same as in TrackRequest, for accounts.
 	Immediate, Enqueue int
-	// Preview is how many videos of each account are fetched while the organisation has no subscription; 0 means
-	// DefaultPreview.
+	// Preview is how many videos of each account are fetched while the organisation has no subscription. 0 means DefaultPreview.
 	Preview int
 }
 
-// DefaultPreview is the preview allowance unless the operator sets another one.
+// DefaultPreview is the value of Preview unless the operator sets another one.
 const DefaultPreview = 5
 
-// TrackedAccount is what became of one link.
+// TrackedAccount is the result for one link.
 type TrackedAccount struct {
 	AccountID uuid.UUID
-	Existing  bool // the account was tracked before
-	Already   bool // it was being tracked
+	Existing  bool // the organisation tracked the account before or tracks it now
+	Already   bool // the organisation tracks the account now
 }
 
-// targetAccount is the queue's kind for accounts.
-const targetAccount = "account"
+// KindAccount is the kind of accounts in the queue.
+const KindAccount = "account"
 
-// accountTarget is what an account is called in the queue: its own id where it is known, else its source's, else its handle.
+// accountTarget returns the name of an account's target: the platform's own id, or else the source's id, or else the handle.
 func accountTarget(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
 		return *a.ExternalID
 	case a.SourceID != nil:
-		return sourceIDMark + *a.SourceID
+		return SourceIDMark + *a.SourceID
 	}
 	return "@" + a.Username
 }
 
-// IsAccountID says whether an account's target is called by the platform's own id.
+// IsAccountID returns true if the name of an account's target is the platform's own id.
 func IsAccountID(target string) bool {
-	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, sourceIDMark)
+	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
 
-// depths says how many of its newest videos are wanted when an account is first tracked.
-var depths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
+// ListDepths is how many of an account's newest videos are tracked at first, by tracking type.
+var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts and returns, in the order of the links, what became of each; otherwise as Track. An
-// account that is tracked already keeps its tracking type. Of an account that was stopped, those videos are taken up
-// again that were found through it alone and that the tracking type wants, once its list has been fetched.
+// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is tracked already keeps
+// its tracking type. If an account was stopped, its videos that were found through it and that the tracking type includes are tracked
+// again after the next fetch of its list. Transactions and errors are as for Track.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
-	err := o.s.repeatOnDuplicate(func() (err error) {
+	err := db.RepeatOnDuplicate(func() (err error) {
 		out, err = o.trackAccounts(ctx, r)
 		return err
 	})
@@ -75,17 +76,17 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
 		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
 		}
-		accounts, err := t.accountRecords(r.Links)
+		accounts, err := t.AccountRecords(r.Links)
 		if err != nil {
 			return err
 		}
 		out = make([]TrackedAccount, len(accounts))
-		var entries []queueEntry
+		var entries []queue.Entry
 		var start []uuid.UUID
 		var again int64
 		seen := make(map[uuid.UUID]bool, len(accounts))
@@ -104,13 +105,13 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 			}
 			start = append(start, a.ID)
 			if n < r.Enqueue {
-				entries = append(entries, accountEntry(a, r, n < r.Immediate, t.now))
+				entries = append(entries, AccountEntry(a, r, n < r.Immediate, t.Now))
 			}
 		}
 		if err := t.startAccounts(start, r.Type, again); err != nil {
 			return err
 		}
-		if err := enqueue(tx, o.id, entries, t.now); err != nil {
+		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
 			return err
 		}
 		return t.addAccountMembers(collections, out)
@@ -118,59 +119,58 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
-func accountEntry(a *Account, r TrackAccountsRequest, immediate bool, now Instant) queueEntry {
-	e := queueEntry{Source: a.Platform, Kind: targetAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: r.Lane, BaseLane: r.Lane, NextAt: slotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: depths[r.Type], Preview: r.Preview}
-	if a.Removed { // it was tracked before
-		set(&e.TrackedAt, a.TrackedAt)
-		set(&e.FetchedAt, a.CheckedAt)
+// AccountEntry returns the queue entry of an account. If immediate is true, the account is due now in the interactive lane.
+func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
+	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
+		Lane: r.Lane, BaseLane: r.Lane, NextAt: queue.SlotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
+	if a.Removed { // the organisation tracked it before
+		db.Assign(&e.TrackedAt, a.TrackedAt)
+		db.Assign(&e.FetchedAt, a.CheckedAt)
 	}
 	if immediate {
-		e.Lane, e.NextAt = LaneInteractive, now
+		e.Lane, e.NextAt = queue.LaneInteractive, now
 	}
 	return e
 }
 
-// accountRecords returns the account of each link, locked, made where there is none.
-func (t tracking) accountRecords(links []link.Link) ([]*Account, error) {
+// AccountRecords returns the account of each link and locks it. It makes missing accounts.
+func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names := []string{""}, []string{""}
 	for _, l := range links {
 		ids, names = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID))
 	}
-	q := scoped(t.tx, "accounts", t.id).
+	q := db.Scoped(t.Tx, "accounts", t.id).
 		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
-	if t.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
-	book := accountBook{org: t.id, now: t.now, claimed: true}
-	if err := q.Find(&book.rows).Error; err != nil {
+	q = db.ForUpdate(q)
+	book := AccountResolver{Org: t.id, Now: t.Now, claimed: true}
+	if err := q.Find(&book.Rows).Error; err != nil {
 		return nil, err
 	}
 	out := make([]*Account, len(links))
 	for i, l := range links {
-		out[i] = book.enter(author{platform: l.Platform, externalID: l.ID, username: l.Handle})
+		out[i] = book.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, Username: l.Handle})
 	}
-	return out, book.save(t.tx)
+	return out, book.Save(t.Tx)
 }
 
-func (t tracking) startAccounts(ids []uuid.UUID, kind TrackingType, again int64) error {
+func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, again int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	err := scoped(t.tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(map[string]any{
-		"tracked": true, "removed": false, "tracking_type": kind, "tracked_at": t.now, "discovered_at": nil}).Error
+	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(map[string]any{
+		"tracked": true, "removed": false, "tracking_type": kind, "tracked_at": t.Now, "discovered_at": nil}).Error
 	if err != nil {
 		return err
 	}
-	return t.tx.Exec("UPDATE organisation_totals SET accounts = accounts + ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
+	return t.Tx.Exec("UPDATE organisation_totals SET accounts = accounts + ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
 		len(ids), again, t.id).Error
 }
 
-func (t tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedAccount) error {
+func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedAccount) error {
 	var rows []collectionAccount
 	for _, c := range collections {
 		for _, a := range accounts {
-			rows = append(rows, collectionAccount{OrganisationID: t.id, CollectionID: c, AccountID: a.AccountID, AddedAt: t.now})
+			rows = append(rows, collectionAccount{OrganisationID: t.id, CollectionID: c, AccountID: a.AccountID, AddedAt: t.Now})
 		}
 	}
 	if len(rows) == 0 {
@@ -179,13 +179,13 @@ func (t tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedA
 	slices.SortFunc(rows, func(a, b collectionAccount) int {
 		return cmp.Or(slices.Compare(a.CollectionID[:], b.CollectionID[:]), slices.Compare(a.AccountID[:], b.AccountID[:]))
 	})
-	return t.tx.Clauses(doNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, insertChunk).Error
+	return t.Tx.Clauses(db.DoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// unsubscribedAccounts are those that are being tracked and that nobody fetches for the organisation.
+// unsubscribedAccounts returns the tracked accounts to which the organisation has no subscription.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	var subscribed []uuid.UUID
-	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ?`, o.id, targetAccount).Scan(&subscribed).Error
+	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ?`, o.id, KindAccount).Scan(&subscribed).Error
 	if err != nil {
 		return nil, err
 	}
@@ -194,19 +194,19 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 		fetched[id] = true
 	}
 	var accounts []Account
-	err = scoped(tx, "accounts", o.id).Where("accounts.tracked").Find(&accounts).Error
+	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Find(&accounts).Error
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts ends the tracking of accounts, and of those of their videos that were only found through them; otherwise
-// as StopVideos.
+// StopAccounts ends the tracking of accounts, and of those of their videos that were found only through them. Results are as for
+// StopVideos.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID
 		for _, ref := range refs {
 			var found []uuid.UUID
-			if err := accountWhere(scoped(tx, "accounts", o.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
+			if err := accountWhere(db.Scoped(tx, "accounts", o.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
 				return err
 			}
 			if len(found) == 0 {
@@ -217,38 +217,19 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 		if len(ids) == 0 || (all && len(unmatched) > 0) {
 			return nil
 		}
-		ids = distinct(ids)
-		stopped := scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(map[string]any{"tracked": false, "removed": true})
+		ids = db.Distinct(ids)
+		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(map[string]any{"tracked": false, "removed": true})
 		if stopped.Error != nil {
 			return stopped.Error
 		}
-		if err := unsubscribe(tx, o.s.dialect, o.id, "subject_id IN ?", ids); err != nil {
+		if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
 			return err
 		}
-		if err := o.stopDiscovered(tx, ids); err != nil {
+		if err := o.endVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids); err != nil {
 			return err
 		}
 		return tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
 			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 	})
 	return unmatched, err
-}
-
-// stopDiscovered stops the videos that are tracked for their accounts' sake alone.
-func (o *Org) stopDiscovered(tx *gorm.DB, accounts []uuid.UUID) error {
-	err := unsubscribe(tx, o.s.dialect, o.id, `subject_id IN
- (SELECT v.id FROM videos v WHERE v.organisation_id = ? AND v.linked_account_id IN ? AND NOT v.direct AND NOT v.removed)`, o.id, accounts)
-	if err != nil {
-		return err
-	}
-	stopped := scoped(tx, "videos", o.id).Where("videos.linked_account_id IN ? AND NOT videos.direct AND NOT videos.removed", accounts).
-		Updates(map[string]any{"removed": true, "pending": false})
-	if stopped.Error != nil {
-		return stopped.Error
-	}
-	if err := refreshAccounts(tx, keysOf(o.id, accounts), stamp{day: o.s.now().Day()}); err != nil {
-		return err
-	}
-	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 }

@@ -6,11 +6,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackedVideoIDs returns, in the order of the links, the ids of the videos that are being tracked and that the links
-// mean; the zero id for a link that means none, also for the zero link.
+// TrackedVideoIDs returns the ids of the tracked videos that links name, in the order of the links. A link that names no tracked video has
+// the zero id, and so does the zero link.
 func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	byPlatform := map[link.Platform][]string{}
@@ -31,20 +33,20 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 	err := o.q(ctx, "videos").Select("videos.id", "videos.platform", "videos.external_id").
 		Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Find(&rows).Error
 	if err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	tracked := make(map[string]uuid.UUID, len(rows))
 	for _, v := range rows {
-		tracked[targetKey(v.Platform, v.ExternalID)] = v.ID
+		tracked[queue.TargetKey(v.Platform, v.ExternalID)] = v.ID
 	}
 	for i, l := range links {
-		ids[i] = tracked[targetKey(l.Platform, l.ID)]
+		ids[i] = tracked[queue.TargetKey(l.Platform, l.ID)]
 	}
 	return ids, nil
 }
 
-// TrackedAccountIDs returns, in the order of the links, the ids of the accounts that are being tracked and that the links
-// mean; the zero id for a link that means none, also for the zero link.
+// TrackedAccountIDs returns the ids of the tracked accounts that links name, in the order of the links. A link that names no tracked
+// account has the zero id, and so does the zero link.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	external, names := []string{""}, []string{""}
@@ -55,28 +57,28 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 	err := o.q(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.username", "accounts.handle_current").
 		Where("accounts.tracked AND (accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", external, names).Find(&rows).Error
 	if err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	byID, byHandle, unidentified := map[string]uuid.UUID{}, map[string]uuid.UUID{}, map[string]uuid.UUID{}
 	for _, a := range rows {
 		if a.ExternalID != nil {
-			byID[targetKey(a.Platform, *a.ExternalID)] = a.ID
+			byID[queue.TargetKey(a.Platform, *a.ExternalID)] = a.ID
 		}
 		if a.HandleCurrent {
-			byHandle[accountKey(a.Platform, a.Username)] = a.ID
+			byHandle[AccountKey(a.Platform, a.Username)] = a.ID
 			if a.ExternalID == nil {
-				unidentified[accountKey(a.Platform, a.Username)] = a.ID
+				unidentified[AccountKey(a.Platform, a.Username)] = a.ID
 			}
 		}
 	}
-	for i, l := range links { // as accountWhere
+	for i, l := range links { // the same rules as in accountWhere
 		switch l.ID {
 		case "":
-			ids[i] = byHandle[accountKey(l.Platform, l.Handle)]
+			ids[i] = byHandle[AccountKey(l.Platform, l.Handle)]
 		default:
 			var known bool
-			if ids[i], known = byID[targetKey(l.Platform, l.ID)]; !known {
-				ids[i] = unidentified[accountKey(l.Platform, link.FoldUsername(l.ID))]
+			if ids[i], known = byID[queue.TargetKey(l.Platform, l.ID)]; !known {
+				ids[i] = unidentified[AccountKey(l.Platform, link.FoldUsername(l.ID))]
 			}
 		}
 	}

@@ -10,19 +10,21 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Access says who may see a collection's share page.
+// Access says who can see a collection's share page.
 type Access string
 
-// The accesses of spec.md 2.1.
+// The values of Access (spec.md 2.1).
 const (
 	AccessPrivate   Access = "private"
 	AccessPublic    Access = "public"
 	AccessProtected Access = "protected"
 )
 
-// The refusals of a change to a collection.
+// The errors of changes to a collection.
 var (
 	ErrCycle            = errors.New("a collection cannot be its own parent or lie below itself")
 	ErrTooDeep          = fmt.Errorf("collections can be nested at most %d deep", MaxCollectionDepth)
@@ -30,7 +32,7 @@ var (
 	ErrStale            = errors.New("changed in the meantime")
 )
 
-// MaxCollectionDepth is how many collections may lie in each other, the outermost included.
+// MaxCollectionDepth is how many levels of collections there can be, the root included.
 const MaxCollectionDepth = 16
 
 // DefaultMaxCollections is how many collections an organisation may have if Options.MaxCollections is 0. A video may have every collection
@@ -39,7 +41,7 @@ const DefaultMaxCollections = 1000
 
 const hashLength = 14
 
-// Collection groups videos and accounts (spec.md 2.1). A video's labels are the collections that it is effectively in.
+// Collection groups videos and accounts (spec.md 2.1). The labels of a video are the collections that it is effectively in.
 type Collection struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
@@ -47,15 +49,15 @@ type Collection struct {
 	Name            string
 	Access          Access
 	PasswordHash    *string
-	Hash            *string // names the share page; made when access first becomes public or protected
+	Hash            *string // part of the URL of the share page; made when access first becomes public or protected
 	DisplaySettings *string // a JSON object
 	CreatedBy       uuid.UUID
-	CreatedAt       Instant `gorm:"autoCreateTime:false"`
-	UpdatedAt       Instant `gorm:"autoUpdateTime:false"`
+	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
+	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
 
-	Hashtags []string `gorm:"-"` // folded, in alphabetical order; filled by the reads
+	Hashtags []string `gorm:"-"` // folded, in alphabetical order; set by methods that read collections
 
-	VideoCount   int64 `gorm:"->"` // of effective members that are not removed; only where counts were asked for
+	VideoCount   int64 `gorm:"->"` // number of effective members that are not removed; only set if counts were requested
 	AccountCount int64 `gorm:"->"`
 }
 
@@ -63,41 +65,43 @@ type collectionVideo struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
 	VideoID        uuid.UUID `gorm:"primaryKey"`
-	AddedAt        Instant
+	AddedAt        db.Instant
 }
 
-type collectionHashtag struct {
+// CollectionHashtag is a row of collection_hashtags.
+type CollectionHashtag struct {
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
 	Tag            string
 }
 
-// CollectionQuery says which collections are wanted.
+// CollectionQuery selects collections.
 type CollectionQuery struct {
 	Roots    bool       // only those without a parent
-	ParentID *uuid.UUID // only those below this one: its children, or with Subtree all its descendants
+	ParentID *uuid.UUID // only the children of this collection, or all its descendants with Subtree
 	Subtree  bool
-	Order    Order // one of CollectionOrders
-	Window   Window
+	Order    db.Order // one of CollectionOrders
+	Window   db.Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. None has an index: an organisation has few collections.
-var CollectionOrders = map[string]orderColumn{
-	"created_at":    {"collections.created_at", "collections.id", integerColumn, false},
-	"updated_at":    {"collections.updated_at", "collections.id", integerColumn, false},
-	"name":          {"collections.name", "collections.id", textColumn, false},
-	"video_count":   {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
-	"account_count": {"COALESCE(counted.n, 0)", "collections.id", integerColumn, false},
+// CollectionOrders are the columns by which collections can be ordered. None of them has an index, because an organisation has few
+// collections.
+var CollectionOrders = db.SortColumns{
+	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
+	"updated_at":    db.SortBy("collections", "updated_at", db.IntegerColumn),
+	"name":          db.SortBy("collections", "name", db.TextColumn),
+	"video_count":   db.SortByCount("collections"),
+	"account_count": db.SortByCount("collections"),
 }
 
-// collectionText counts the characters of a collection's texts, without its hashtags.
+// collectionText is SQL for the number of characters of a collection's texts, without its hashtags.
 const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.display_settings), 0)`
 
-// CollectionPage is a part of a list of collections.
+// CollectionPage is a page of a list of collections.
 type CollectionPage struct {
 	Collections []Collection
 	Total       int64
-	Next        *Position
+	Next        *db.Position
 }
 
 // videoCounts gives (collection_id, n): how many tracked videos are effectively in the collections of @org. Each video counts once:
@@ -137,7 +141,7 @@ var (
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )
 
-// Collections returns a page of collections, all read at once.
+// Collections returns a page of collections with all its rows.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
 	list, err := o.ListCollections(ctx, query)
 	if err != nil {
@@ -148,37 +152,34 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 }
 
 // ListCollections returns a list of collections whose rows are read on demand. If the parent is unknown, the list is empty.
-func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*List[Collection], error) {
+func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
 	case query.Roots:
 		q = q.Where("collections.parent_id IS NULL")
 	case query.ParentID != nil && query.Subtree:
-		q = q.Where("collections.id IN (?)", o.s.read.Raw(subtree, map[string]any{"org": o.id, "parent": *query.ParentID}))
+		q = q.Where("collections.id IN (?)", o.s.db.Read(ctx).Raw(subtree, map[string]any{"org": o.id, "parent": *query.ParentID}))
 	case query.ParentID != nil:
 		q = q.Where("collections.parent_id = ?", *query.ParentID)
 	}
 	var total int64
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	if counts := map[string]string{"video_count": videoCounts, "account_count": accountCounts}[query.Order.Column]; counts != "" {
 		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
 	}
-	list, err := newList[Collection](q.Session(&gorm.Session{}), CollectionOrders, collectionText, query.Order, query.Window)
-	if err != nil {
-		return nil, err
-	}
-	list.Total = total
-	list.id = func(c *Collection) uuid.UUID { return c.ID }
-	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
-		var collections []Collection
-		if err := o.q(ctx, "collections").Where("collections.id IN ?", ids).Find(&collections).Error; err != nil {
-			return nil, err
-		}
-		return collections, o.fillHashtags(ctx, collections)
-	}
-	return list, nil
+	return db.NewList(q.Session(&gorm.Session{}), db.ListSpec[Collection]{
+		Columns: CollectionOrders, TextLength: collectionText, Total: total,
+		ID: func(c *Collection) uuid.UUID { return c.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
+			var collections []Collection
+			if err := o.q(ctx, "collections").Where("collections.id IN ?", ids).Find(&collections).Error; err != nil {
+				return nil, err
+			}
+			return collections, o.fillHashtags(ctx, collections)
+		},
+	}, query.Order, query.Window)
 }
 
 // subtree gives the ids of all descendants of @parent.
@@ -190,7 +191,7 @@ WITH RECURSIVE below AS (
    WHERE d.organisation_id = @org)
 SELECT id FROM below`
 
-// Collection returns one collection, with counts when they are asked for, or ErrNotFound.
+// Collection returns one collection, or ErrNotFound. If counts is true, it has VideoCount and AccountCount.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
 	found := make([]Collection, 0, 1)
 	q := o.q(ctx, "collections").Where("collections.id = ?", id).Limit(1)
@@ -200,10 +201,10 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
  COALESCE((SELECT ac.n FROM (`+forOne.Replace(accountCounts)+`) AS ac), 0) AS account_count`, args)
 	}
 	if err := q.Find(&found).Error; err != nil {
-		return Collection{}, translate(err)
+		return Collection{}, db.Translate(err)
 	}
 	if len(found) == 0 {
-		return Collection{}, notFound("collection", id.String())
+		return Collection{}, db.NotFound("collection", id.String())
 	}
 	err := o.fillHashtags(ctx, found)
 	return found[0], err
@@ -215,9 +216,9 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error 
 	for i := range collections {
 		ids[i], at[collections[i].ID] = collections[i].ID, i
 	}
-	var rows []collectionHashtag
+	var rows []CollectionHashtag
 	if err := o.q(ctx, "collection_hashtags").Where("collection_id IN ?", ids).Order("tag").Find(&rows).Error; err != nil {
-		return translate(err)
+		return db.Translate(err)
 	}
 	for _, r := range rows {
 		c := &collections[at[r.CollectionID]]
@@ -226,14 +227,14 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error 
 	return nil
 }
 
-// NewCollection is what a collection is made from.
+// NewCollection has the values of a new collection.
 type NewCollection struct {
-	ID        uuid.UUID // of an IdempotencyKey; the zero id: one is made
+	ID        uuid.UUID // the EffectID of an IdempotencyKey; if zero, CreateCollection makes an id
 	Name      string
 	ParentID  *uuid.UUID
 	Access    Access
 	Hashtags  []string
-	CreatedBy uuid.UUID // the token
+	CreatedBy uuid.UUID // id of the token
 }
 
 // CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, ErrTooDeep, *TooManyCollectionsError, or
@@ -244,13 +245,13 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	}
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		now := o.s.now()
+		now := o.s.db.Now()
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
 		if c.ID == uuid.Nil {
-			c.ID = NewID()
-		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, ErrNotFound) {
-			c = made // the request was repeated after its server had died
+			c.ID = db.NewID()
+		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
+			c = made // the server had crashed after it made the collection, and the request was repeated
 			return err
 		}
 		if n.ParentID != nil {
@@ -258,7 +259,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 				return err
 			}
 		}
-		if err := o.checkCollectionCount(tx, 1); err != nil {
+		if err := CheckCollectionCount(o, tx, 1); err != nil {
 			return err
 		}
 		if err := c.share(); err != nil {
@@ -273,11 +274,11 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	return c, err
 }
 
-// checkCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
+// CheckCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
 // the organisation's lock, so that concurrent calls cannot pass the limit together.
-func (o *Org) checkCollectionCount(tx *gorm.DB, n int) error {
+func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	var have int64
-	if err := scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
+	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
 		return err
 	}
 	if int(have)+n > o.s.maxCollections {
@@ -286,7 +287,7 @@ func (o *Org) checkCollectionCount(tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share gives a collection the hash of its share page, once it may have one. A hash is never taken away or changed.
+// share sets the hash of a collection's share page when it first becomes visible to others. The hash never changes afterwards.
 func (c *Collection) share() error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -302,9 +303,9 @@ func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	}
 	slices.Sort(c.Hashtags)
 	c.Hashtags = slices.DeleteFunc(slices.Compact(c.Hashtags), func(t string) bool { return t == "" })
-	rows := make([]collectionHashtag, len(c.Hashtags))
+	rows := make([]CollectionHashtag, len(c.Hashtags))
 	for i, tag := range c.Hashtags {
-		rows[i] = collectionHashtag{o.id, c.ID, tag}
+		rows[i] = CollectionHashtag{o.id, c.ID, tag}
 	}
 	if err := tx.Exec("DELETE FROM collection_hashtags WHERE organisation_id = ? AND collection_id = ?", o.id, c.ID).Error; err != nil || len(rows) == 0 {
 		return err
@@ -312,7 +313,7 @@ func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	return tx.Create(&rows).Error
 }
 
-// CollectionPatch is a change to a collection; nil members stay as they are.
+// CollectionPatch is a change to a collection. Fields that are nil stay unchanged.
 type CollectionPatch struct {
 	Name            *string
 	Parent          *ParentChange
@@ -320,15 +321,15 @@ type CollectionPatch struct {
 	PasswordHash    *string // made by HashPassword
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
-	// Unchanged, when set, is the UpdatedAt that the caller has seen: any other is ErrStale.
-	Unchanged *Instant
+	// Unchanged, if set, is the UpdatedAt that the caller has seen. If the collection has another UpdatedAt, the error is ErrStale.
+	Unchanged *db.Instant
 }
 
-// ParentChange moves a collection below another, or with a nil To to the root.
+// ParentChange moves a collection below another collection, or to the root if To is nil.
 type ParentChange struct{ To *uuid.UUID }
 
-// UpdateCollection changes a collection and returns it as it is then. ErrNotFound for an unknown collection or parent;
-// ErrCycle, ErrTooDeep, ErrPasswordRequired, ErrStale: nothing changed.
+// UpdateCollection changes a collection and returns it with all changes. It returns ErrNotFound for an unknown collection or parent, and
+// ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error nothing is changed.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
@@ -343,9 +344,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 			}
 			c.ParentID = p.Parent.To
 		}
-		set(&c.Name, p.Name)
-		set(&c.Access, p.Access)
-		setPointer(&c.PasswordHash, p.PasswordHash)
+		db.Assign(&c.Name, p.Name)
+		db.Assign(&c.Access, p.Access)
+		db.AssignPointer(&c.PasswordHash, p.PasswordHash)
 		if p.DisplaySettings != nil {
 			text := string(*p.DisplaySettings)
 			c.DisplaySettings = &text
@@ -359,8 +360,8 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if err := c.share(); err != nil {
 			return err
 		}
-		c.UpdatedAt = max(o.s.now(), c.UpdatedAt+1) // two changes within a microsecond are two versions
-		err = scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
+		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // two changes within one microsecond must be two versions
+		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
 		if err != nil {
@@ -368,7 +369,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		}
 		if p.Hashtags == nil {
 			c.Hashtags = nil
-			return scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", id).Order("tag").Pluck("tag", &c.Hashtags).Error
+			return db.Scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", id).Order("tag").Pluck("tag", &c.Hashtags).Error
 		}
 		c.Hashtags = *p.Hashtags
 		return o.saveHashtags(tx, &c)
@@ -376,24 +377,22 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *Instant) (Collection, error) {
-	q := scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
-	if o.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
+	q := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
+	q = db.ForUpdate(q)
 	var found []Collection
 	switch err := q.Find(&found).Error; {
 	case err != nil:
 		return Collection{}, err
 	case len(found) == 0:
-		return Collection{}, notFound("collection", id.String())
+		return Collection{}, db.NotFound("collection", id.String())
 	case unchanged != nil && found[0].UpdatedAt != *unchanged:
 		return Collection{}, ErrStale
 	}
 	return found[0], nil
 }
 
-// checkParent says whether a collection (the zero id: a new one) may lie below parent.
+// checkParent returns an error if a collection cannot be moved below parent. The zero id stands for a new collection.
 func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	above := 0
 	for at := &parent; at != nil; above++ {
@@ -404,11 +403,11 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 			return ErrTooDeep
 		}
 		var found []Collection
-		if err := scoped(tx, "collections", o.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
+		if err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			return notFound("collection", at.String())
+			return db.NotFound("collection", at.String())
 		}
 		at = found[0].ParentID
 	}
@@ -419,12 +418,12 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	return err
 }
 
-// height is how many levels a collection's tree has, itself included.
+// height returns the number of levels of a collection's subtree, itself included.
 func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
 		var children []uuid.UUID
-		if err := scoped(tx, "collections", o.id).Where("collections.parent_id IN ?", ids).Pluck("id", &children).Error; err != nil {
+		if err := db.Scoped(tx, "collections", o.id).Where("collections.parent_id IN ?", ids).Pluck("id", &children).Error; err != nil {
 			return 0, err
 		}
 		if len(children) == 0 {
@@ -435,16 +434,16 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	return levels, nil
 }
 
-// DeleteCollection removes a collection and its associations; its children move up to its parent, its videos and
-// accounts stay tracked. ErrNotFound, or ErrStale when unchanged is set and another UpdatedAt is found.
-func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *Instant) error {
+// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns
+// ErrNotFound, or ErrStale if unchanged is set and the collection has another UpdatedAt.
+func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.lockCollection(tx, id, unchanged)
 		if err != nil {
 			return err
 		}
-		now := o.s.now() // later than what the children have, as in UpdateCollection
-		err = scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
+		now := o.s.db.Now() // must be later than UpdatedAt of the children, as in UpdateCollection
+		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {
 			return err

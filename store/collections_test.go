@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -38,8 +39,8 @@ func below(parent *uuid.UUID) store.CollectionPatch {
 func TestCollection_isReadAsItWasMade(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, token := newOrg(t, db), store.NewID()
-		root := collection(t, o, "Root", nil)
+		o, token := storetest.NewOrg(t, db), store.NewID()
+		root := storetest.Collection(t, o, "Root", nil)
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Hunde 🐶", ParentID: &root.ID, Access: store.AccessPublic,
 			Hashtags: []string{"#Dog", "cat", "DOG", " ", "#"}, CreatedBy: token})
 		require.NoError(t, err)
@@ -52,7 +53,7 @@ func TestCollection_isReadAsItWasMade(t *testing.T) {
 
 		_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Protected", Access: store.AccessProtected})
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
-		foreign := collection(t, newOrg(t, db), "Foreign", nil)
+		foreign := storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
 		for _, parent := range []uuid.UUID{store.NewID(), foreign.ID, uuid.Nil} {
 			_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Child", Access: store.AccessPrivate, ParentID: &parent})
 			require.ErrorIs(t, err, store.ErrNotFound)
@@ -64,8 +65,8 @@ func TestCollection_isReadAsItWasMade(t *testing.T) {
 func TestUpdateCollection_changesWhatIsGivenAndNothingElse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		parent := collection(t, o, "Parent", nil)
+		o := storetest.NewOrg(t, db)
+		parent := storetest.Collection(t, o, "Parent", nil)
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Old", Access: store.AccessPrivate, Hashtags: []string{"dog"}})
 		require.NoError(t, err)
 		want := c
@@ -105,8 +106,8 @@ func TestUpdateCollection_changesWhatIsGivenAndNothingElse(t *testing.T) {
 func TestUpdateCollection_givesAPageAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		c := collection(t, o, "Shared", nil)
+		o := storetest.NewOrg(t, db)
+		c := storetest.Collection(t, o, "Shared", nil)
 		access := func(a store.Access) store.CollectionPatch { return store.CollectionPatch{Access: &a} }
 		_, err := o.UpdateCollection(t.Context(), c.ID, access(store.AccessProtected))
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
@@ -125,8 +126,8 @@ func TestUpdateCollection_givesAPageAndKeepsIt(t *testing.T) {
 func TestUpdateCollection_refusesWhatTheCallerHasNotSeen(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		c := collection(t, o, "First", nil)
+		o := storetest.NewOrg(t, db)
+		c := storetest.Collection(t, o, "First", nil)
 		second := update(t, o, c.ID, store.CollectionPatch{Name: new("Second"), Unchanged: &c.UpdatedAt})
 		_, err := o.UpdateCollection(t.Context(), c.ID, store.CollectionPatch{Name: new("Third"), Unchanged: &c.UpdatedAt})
 		require.ErrorIs(t, err, store.ErrStale)
@@ -141,10 +142,10 @@ func TestCollections_formATree(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const deepest = 16
-		o := newOrg(t, db)
-		chain := []store.Collection{collection(t, o, "1", nil)}
+		o := storetest.NewOrg(t, db)
+		chain := []store.Collection{storetest.Collection(t, o, "1", nil)}
 		for len(chain) < deepest {
-			chain = append(chain, collection(t, o, "below", &chain[len(chain)-1].ID))
+			chain = append(chain, storetest.Collection(t, o, "below", &chain[len(chain)-1].ID))
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "17", Access: store.AccessPrivate, ParentID: &chain[deepest-1].ID})
 		require.ErrorIs(t, err, store.ErrTooDeep)
@@ -154,7 +155,7 @@ func TestCollections_formATree(t *testing.T) {
 			_, err := o.UpdateCollection(t.Context(), chain[0].ID, below(&parent.ID))
 			require.ErrorIs(t, err, store.ErrCycle)
 		}
-		other := collection(t, o, "other", nil)
+		other := storetest.Collection(t, o, "other", nil)
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
 		require.ErrorIs(t, err, store.ErrTooDeep, "what lies below moves with it")
 		update(t, o, chain[1].ID, below(&other.ID))
@@ -166,10 +167,10 @@ func TestCollections_formATree(t *testing.T) {
 func TestCollections_thatMoveBelowEachOtherAtOnceFormNoCircle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		a, b := collection(t, o, "a", nil), collection(t, o, "b", nil)
+		o := storetest.NewOrg(t, db)
+		a, b := storetest.Collection(t, o, "a", nil), storetest.Collection(t, o, "b", nil)
 		var err error
-		finish := meanwhile(t, db, "parent_id IN", func(s *store.Store) {
+		finish := storetest.Meanwhile(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
 		})
 		update(t, o, a.ID, below(&b.ID)) // looks at what lies below a
@@ -182,13 +183,13 @@ func TestCollections_thatMoveBelowEachOtherAtOnceFormNoCircle(t *testing.T) {
 func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		root := collection(t, o, "root", nil)
-		middle := collection(t, o, "middle", &root.ID)
-		leaf := collection(t, o, "leaf", &middle.ID)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: clips(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
+		o := storetest.NewOrg(t, db)
+		root := storetest.Collection(t, o, "root", nil)
+		middle := storetest.Collection(t, o, "middle", &root.ID)
+		leaf := storetest.Collection(t, o, "leaf", &middle.ID)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
 		require.NoError(t, err)
-		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{account(t, o, parse(t, someone)).ID})
+		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID})
 		require.NoError(t, err)
 		update(t, o, middle.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
 		db.Clock.Advance(time.Second)
@@ -196,9 +197,9 @@ func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
 		require.NoError(t, o.DeleteCollection(t.Context(), middle.ID, nil))
 		require.Equal(t, root.ID, *read(t, o, leaf.ID).ParentID)
 		require.Greater(t, read(t, o, leaf.ID).UpdatedAt, leaf.UpdatedAt)
-		require.Empty(t, video(t, o, clip(t, 0)).Labels)
-		require.EqualValues(t, 2, list(t, o, store.VideoQuery{}).Total)
-		rows := stored(t, db, o)
+		require.Empty(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Labels)
+		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+		rows := storetest.StoredRows(t, db, o)
 		for _, table := range []string{"collection_videos", "collection_accounts", "collection_hashtags"} {
 			require.NotContains(t, strings.Join(rows[table], ""), middle.ID.String(), table)
 		}
@@ -210,27 +211,27 @@ func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
 func TestCollections_areListed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		collection(t, newOrg(t, db), "Foreign", nil)
+		o := storetest.NewOrg(t, db)
+		storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
 		add := func(name string, parent *uuid.UUID) uuid.UUID {
 			db.Clock.Advance(time.Second)
-			return collection(t, o, name, parent).ID
+			return storetest.Collection(t, o, name, parent).ID
 		}
 		b := add("b", nil)
 		a := add("a", nil)
 		small := add("Ä", &b)
 		ba := add("B", &b)
 		baa := add("c", &ba)
-		track(t, o, clips(t, 3)...)
-		for c, videos := range map[uuid.UUID][]link.Link{a: {clip(t, 0)}, ba: {clip(t, 0), clip(t, 1), clip(t, 2)}, baa: {clip(t, 1), clip(t, 2)}} {
+		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		for c, videos := range map[uuid.UUID][]link.Link{a: {storetest.Clip(t, 0)}, ba: {storetest.Clip(t, 0), storetest.Clip(t, 1), storetest.Clip(t, 2)}, baa: {storetest.Clip(t, 1), storetest.Clip(t, 2)}} {
 			var ids []uuid.UUID
 			for _, l := range videos {
-				ids = append(ids, video(t, o, l).ID)
+				ids = append(ids, storetest.VideoOf(t, o, l).ID)
 			}
 			_, err := o.AddVideos(t.Context(), c, ids)
 			require.NoError(t, err)
 		}
-		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{account(t, o, parse(t, someone)).ID})
+		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID})
 		require.NoError(t, err)
 		db.Clock.Advance(time.Second)
 		update(t, o, b, store.CollectionPatch{Hashtags: &[]string{"z", "y"}})
@@ -275,24 +276,24 @@ func TestCollections_areListed(t *testing.T) {
 func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		track(t, o, clips(t, 4)...)
-		facts := map[link.Link]store.VideoFacts{}
-		for i, l := range clips(t, 4) {
-			facts[l] = store.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog", "none"}[i/2])}
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 4)...)
+		facts := map[link.Link]ingest.VideoFacts{}
+		for i, l := range storetest.Clips(t, 4) {
+			facts[l] = ingest.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog", "none"}[i/2])}
 		}
-		measure(t, db, db.Clock.Now(), facts)
-		stop(t, o, clip(t, 3))
-		id := func(i int) uuid.UUID { return video(t, o, clip(t, i)).ID }
+		storetest.Measure(t, db, db.Clock.Now(), facts)
+		storetest.Stop(t, o, storetest.Clip(t, 3))
+		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.Clip(t, i)).ID }
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "C", Access: store.AccessPrivate})
 		require.NoError(t, err)
 		in := func() (which []int) {
 			for i := range 4 {
-				if len(video(t, o, clip(t, i)).Labels) > 0 {
+				if len(storetest.VideoOf(t, o, storetest.Clip(t, i)).Labels) > 0 {
 					which = append(which, i)
 				}
 			}
-			q := all("created_at", false)
+			q := storetest.OrderedBy("created_at", false)
 			q.CollectionID = &c.ID
 			var listed []uuid.UUID
 			for _, i := range which {
@@ -300,20 +301,20 @@ func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
 					listed = append(listed, id(i))
 				}
 			}
-			page := list(t, o, q)
+			page := storetest.ListVideos(t, o, q)
 			require.ElementsMatch(t, listed, idsOf(page.Videos), "the list and the labels agree")
 			counted, err := o.Collection(t.Context(), c.ID, true)
 			require.NoError(t, err)
 			require.EqualValues(t, len(listed), counted.VideoCount, "and so does the count")
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
-			require.EqualValues(t, len(listed), list(t, o, q).Total, "also by the id in capitals")
+			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "also by the id in capitals")
 			return which
 		}
 		require.Empty(t, in())
 		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)})
 		require.NoError(t, err)
 		require.Equal(t, []int{2, 3}, in(), "a stopped one keeps its label, and is neither listed nor counted")
-		ann := account(t, o, parse(t, "https://www.tiktok.com/@ann")).ID
+		ann := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{ann})
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 2, 3}, in())
@@ -334,11 +335,11 @@ func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
 func TestMembers_areAddedAllOrNone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := newOrg(t, db), newOrg(t, db)
-		c, foreign := collection(t, o, "C", nil), collection(t, other, "Foreign", nil)
-		mine := track(t, o, clips(t, 2)...)
-		theirs := track(t, other, clip(t, 1))[0]
-		a := account(t, o, parse(t, someone))
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		c, foreign := storetest.Collection(t, o, "C", nil), storetest.Collection(t, other, "Foreign", nil)
+		mine := storetest.Track(t, o, storetest.Clips(t, 2)...)
+		theirs := storetest.Track(t, other, storetest.Clip(t, 1))[0]
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone))
 		unknown := store.NewID()
 
 		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].VideoID, unknown, theirs.VideoID})
@@ -346,11 +347,11 @@ func TestMembers_areAddedAllOrNone(t *testing.T) {
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, "video", missing.Kind)
 		require.ElementsMatch(t, []string{unknown.String(), theirs.VideoID.String()}, missing.Names)
-		require.Empty(t, video(t, o, clip(t, 0)).Labels)
+		require.Empty(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Labels)
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID, unknown})
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, store.NotFoundError{Kind: "account", Names: []string{unknown.String()}}, *missing)
-		require.Empty(t, account(t, o, parse(t, someone)).Labels)
+		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).Labels)
 
 		for i, want := range []int64{2, 0} {
 			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].VideoID, mine[0].VideoID, mine[0].VideoID})

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 // VideoHistory is a video with its points.
@@ -13,17 +15,17 @@ type VideoHistory struct {
 	Points []Point // the oldest first
 }
 
-// ExportQuery says which histories are wanted.
+// ExportQuery selects the histories for Export.
 type ExportQuery struct {
-	From, To       Date // both inclusive
-	Interpolated   bool // also the days between two points that nobody measured
+	From, To       db.Date // both inclusive
+	Interpolated   bool    // also interpolated points for days without a stored point
 	IncludeRemoved bool
-	After          uuid.UUID // go on after the video of that id; the zero id begins
+	After          uuid.UUID // continue after the video with this id; the zero id means from the first
 	Limit          int       // of videos
 }
 
-// Export returns the next videos, in the order of their ids, with their histories, also those that have none. Fewer than
-// Limit mean that there are no more.
+// Export returns the next videos with their histories, ordered by id. Videos without points are included. If it returns fewer than Limit
+// videos, there are no more.
 func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error) {
 	videos := o.q(ctx, "videos").Order("videos.id").Limit(q.Limit)
 	if q.After != uuid.Nil {
@@ -34,31 +36,31 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 	}
 	var found []Video
 	if err := videos.Find(&found).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	out, at := make([]VideoHistory, len(found)), make(map[uuid.UUID]int, len(found))
 	ids := make([]uuid.UUID, len(found))
 	for n, v := range found {
 		out[n].Video, at[v.ID], ids[n] = v, n, v.ID
 	}
-	for chunk := range slices.Chunk(ids, insertChunk) {
-		// All of a video's points in one statement, so that a roll-up in between shows them once.
-		const columns = "video_id, day, views, likes, comments, shares, bookmarks, fetched_at, source"
+	for chunk := range slices.Chunk(ids, db.InsertChunk) {
+		// One statement reads all points of a video, so that a concurrent roll-up neither hides nor duplicates points.
+		columns := "video_id, day, " + MetricColumns("{m}") + ", fetched_at, source"
 		var rows []struct {
 			VideoID uuid.UUID
 			Point
 		}
-		err := o.s.read.WithContext(ctx).Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+		err := o.s.db.Read(ctx).Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			o.id, chunk, o.id, chunk).Scan(&rows).Error
 		if err != nil {
-			return nil, translate(err)
+			return nil, db.Translate(err)
 		}
 		for _, r := range rows {
 			of := &out[at[r.VideoID]]
-			// A week's point that is still there as a daily one as well counts once, with what it has from days that are dropped.
+			// Between roll-up and drop, a point can be in both tables. It counts once, with the counts that only the weekly point has.
 			if n := len(of.Points); n > 0 && of.Points[n-1].Day == r.Day {
-				r.update(of.Points[n-1].Counts)
+				r.Update(of.Points[n-1].Counts)
 				of.Points[n-1].Counts = r.Counts
 				continue
 			}
@@ -71,7 +73,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return out, nil
 }
 
-// filled keeps the days that are wanted, the oldest first, and interpolates where that is.
+// filled returns the points of the requested days, the oldest first, with interpolated points if they are requested.
 func (q ExportQuery) filled(stored []Point) []Point {
 	points := fill(Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)

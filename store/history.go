@@ -7,67 +7,38 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Counts are the five counts of a point; nil where the source does not give one.
-type Counts struct {
-	Views     *int64
-	Likes     *int64
-	Comments  *int64
-	Shares    *int64
-	Bookmarks *int64
-}
-
-// countColumns are the counts as columns, in that order.
-var countColumns = []string{"views", "likes", "comments", "shares", "bookmarks"}
-
-// Engagement is likes + comments + bookmarks + shares, of those that are known; nil when none is.
-func (c Counts) Engagement() *int64 {
-	var sum int64
-	known := false
-	for _, n := range []*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares} {
-		if n != nil {
-			sum, known = sum+*n, true
-		}
-	}
-	if !known {
-		return nil
-	}
-	return &sum
-}
-
-// Quality says how far a point's counts are to be trusted.
+// Quality says how a point's counts were determined.
 type Quality string
 
-// The qualities.
+// The values of Quality.
 const (
-	QualityMeasured     Quality = "measured"     // what the source said
-	QualityCorrected    Quality = "corrected"    // what the source said, and less than was known last: the platform took counts back
-	QualityInterpolated Quality = "interpolated" // between two days with a point; nobody measured it
+	QualityMeasured     Quality = "measured"     // the source reported the counts
+	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one is lower than the last known one
+	QualityInterpolated Quality = "interpolated" // computed for a day between two days with a point
 )
 
 // Provenance says where the counts of a point come from.
 type Provenance struct {
 	Quality   Quality
-	Source    *string  // nil where nobody measured
-	FetchedAt *Instant // when the source was asked
+	Source    *string     // nil for interpolated points
+	FetchedAt *db.Instant // when the source was called
 }
 
-// Point is a day of a video's history (spec.md 2.4): the last counts seen on that UTC day.
+// Point is the state of a video on one UTC day (spec.md 2.4): the last counts that were fetched on that day.
 type Point struct {
-	Day Date
+	Day db.Date
 	Counts
 	Provenance
 }
 
-// DailyDays is for how many days every day's point is kept; older history has one point a week.
-const DailyDays = 90
-
-// History returns the points of the days from..to, both inclusive, the newest first. A day without a point that lies
-// between two with one is interpolated: it was not fetched, or only its week's last point was kept. Before the first point and
-// after the last there is none. ErrNotFound when the organisation has no such video; an empty slice when it has no
-// point in the range.
-func (o *Org) History(ctx context.Context, ref VideoRef, from, to Date) ([]Point, error) {
+// History returns the points of the days from..to, both inclusive, the newest first. It interpolates days between two stored points: the
+// video was not fetched on these days, or only the last point of their week was kept. There are no points before the first or after the
+// last stored point. It returns ErrNotFound for an unknown video, and an empty slice if there is no point in the range.
+func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -83,11 +54,11 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to Date) ([]Point
 	return fill(known, points, from, to), nil
 }
 
-// usualGap is the most days between two points of a video that is being tracked, unless its source was out of order.
+// usualGap is the highest usual number of days between two points of a tracked video. Longer gaps occur when a source is unavailable.
 const usualGap = 7
 
-// points reads the stored points of the days from..to, the oldest first, with at least the nearest one on each side.
-func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Point, error) {
+// points returns the stored points of the days from..to, the oldest first, with at least the nearest point on each side.
+func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, " ORDER BY day", video, from-usualGap, to+usualGap)
 	if err != nil {
 		return nil, err
@@ -99,8 +70,8 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 		}
 		points = append(older, points...)
 	}
-	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.now().Day() {
-		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, maxDate)
+	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.db.Now().Day() {
+		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, MaxDate)
 		if err != nil {
 			return nil, err
 		}
@@ -109,24 +80,25 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to Date) ([]Poi
 	return points, nil
 }
 
-const maxDate Date = 2932896 // 9999-12-31
+// MaxDate is the last day that the store accepts: 9999-12-31.
+const MaxDate db.Date = 2932896 // 9999-12-31
 
-// knownBefore returns each count as it was known last before the first of the points, which points has read for the days
-// from..to: a point is judged by it where the points before it lack the count. So its quality is the same in every range.
-func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to Date) (Counts, error) {
+// knownBefore returns each count that was last known before the first of points. A point is compared with it if the points before it lack
+// that count. So the quality of a point is the same in every range.
+func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
 	for _, p := range points {
-		was := seen.all()
-		for n, count := range p.all() {
+		was := seen.All()
+		for n, count := range p.All() {
 			wanted = wanted || (count != nil && was[n] == nil && p.Day >= from && p.Day <= to)
 		}
-		seen.update(p.Counts)
+		seen.Update(p.Counts)
 	}
-	if !wanted || points[0].Day >= from { // the latter when there is none before
+	if !wanted || points[0].Day >= from { // points[0].Day >= from if there is no point before the range
 		return before, nil
 	}
-	// Each walks back along the key, at most over the points that are kept of one video.
+	// Each subquery reads the key backwards, at most over all points of one video.
 	const last = `(SELECT k.%[1]s FROM (
 SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS d
 UNION ALL
@@ -134,41 +106,40 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 ) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
 	var lasts []string
 	var args []any
-	for _, count := range countColumns {
+	for _, count := range MetricNames("") {
 		lasts = append(lasts, fmt.Sprintf(last, count))
 		args = append(args, o.id, video, points[0].Day, o.id, video, points[0].Day)
 	}
-	err := o.s.read.WithContext(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
-	return before, translate(err)
+	err := o.s.db.Read(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
+	return before, db.Translate(err)
 }
 
-// storedPoints is the union of the daily and the weekly points of a video in a range of days. A week's point that is
-// still there as a daily one as well (between roll-up and drop) counts once, with what it has from days that are dropped.
-const storedPoints = `SELECT d.day, COALESCE(d.views, w.views) AS views, COALESCE(d.likes, w.likes) AS likes, COALESCE(d.comments, w.comments) AS comments,
- COALESCE(d.shares, w.shares) AS shares, COALESCE(d.bookmarks, w.bookmarks) AS bookmarks, d.source, d.fetched_at FROM snapshots_daily d
+// storedPoints is SQL for the daily and weekly points of a video in a range of days. Between roll-up and drop, a point can be in both
+// tables. It counts once, with the counts that only the weekly point has.
+var storedPoints = `SELECT d.day, ` + MetricColumns("COALESCE(d.{m}, w.{m}) AS {m}") + `, d.source, d.fetched_at FROM snapshots_daily d
  LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
  WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
 UNION
-SELECT w.day, w.views, w.likes, w.comments, w.shares, w.bookmarks, w.source, w.fetched_at FROM snapshots_weekly w
+SELECT w.day, ` + MetricColumns("w.{m}") + `, w.source, w.fetched_at FROM snapshots_weekly w
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
    AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
 
-func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to Date) ([]Point, error) {
+func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
-	err := o.s.read.WithContext(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
-	return points, translate(err)
+	err := o.s.db.Read(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
+	return points, db.Translate(err)
 }
 
-// fill turns stored points, the oldest first, into the points of the days from..to, the newest first. A point is corrected
-// when any of its counts is lower than that was known last, in an earlier point or in known, what was known before the first.
-func fill(known Counts, stored []Point, from, to Date) []Point {
+// fill turns stored points, the oldest first, into the points of the days from..to, the newest first. A point is corrected if any of its
+// counts is lower than the last known one. known holds the counts that were known before the first stored point.
+func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		p.Quality = QualityMeasured
 		if p.fellFrom(known) {
 			p.Quality = QualityCorrected
 		}
-		known.update(p.Counts)
+		known.Update(p.Counts)
 	}
 	out := make([]Point, 0, len(stored))
 	for i, p := range slices.Backward(stored) {
@@ -186,26 +157,21 @@ func fill(known Counts, stored []Point, from, to Date) []Point {
 	return out
 }
 
-// fellFrom says whether any count is lower than it was, of those that are known both times.
-func (c Counts) fellFrom(before Counts) bool {
-	fell := func(now, then *int64) bool { return now != nil && then != nil && *now < *then }
-	return fell(c.Views, before.Views) || fell(c.Likes, before.Likes) || fell(c.Comments, before.Comments) ||
-		fell(c.Shares, before.Shares) || fell(c.Bookmarks, before.Bookmarks)
-}
-
-// between interpolates in a straight line. Rounding down keeps a rising count from falling between the two points and
-// from passing the later one.
-func between(a, b Point, day Date) Point {
+// between interpolates linearly. It rounds down, so that a rising count neither falls between the two points nor exceeds the later one.
+func between(a, b Point, day db.Date) Point {
 	at := func(x, y *int64) *int64 {
 		if x == nil || y == nil {
 			return nil
 		}
-		// In two parts, since difference times days may not fit where counts are near the largest number.
+		// Multiply in two parts, because difference times days can overflow for counts near the largest number.
 		span, passed, diff := int64(b.Day-a.Day), int64(day-a.Day), *y-*x
 		n := *x + diff/span*passed + diff%span*passed/span
 		return &n
 	}
-	return Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}, Counts: Counts{
-		Views: at(a.Views, b.Views), Likes: at(a.Likes, b.Likes), Comments: at(a.Comments, b.Comments),
-		Shares: at(a.Shares, b.Shares), Bookmarks: at(a.Bookmarks, b.Bookmarks)}}
+	p := Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}}
+	before, after := a.All(), b.All()
+	for i, count := range p.Fields() {
+		*count = at(before[i], after[i])
+	}
+	return p
 }

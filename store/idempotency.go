@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 const (
-	// idempotencyLife is how long an answer is kept for its key.
-	idempotencyLife = 24 * time.Hour
 	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has died.
 	abandonedAfter = time.Minute
 	// IdempotencyLimit is how many bytes the keys of one organisation may take. That is enough for 120 calls a minute of one operation, with
@@ -22,20 +22,20 @@ const (
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the size of a key's row without its name and answer: the other columns and the index entries.
 	idempotencyRowBytes = 400
-	// idempotencyBatch is how many expired keys one transaction deletes.
-	idempotencyBatch = 100
+	// IdempotencyBatch is how many expired keys one transaction deletes.
+	IdempotencyBatch = 100
 )
 
 // IdempotencyState says what a key means for a request.
 type IdempotencyState int
 
-// The states.
+// The values of IdempotencyState.
 const (
-	// KeyFresh: go on, and call FinishKey or ReleaseKey at the end.
+	// KeyFresh: the request can continue. The caller must call FinishKey or ReleaseKey at the end.
 	KeyFresh IdempotencyState = iota
-	// KeyDone: give the answer that is kept.
+	// KeyDone: the request was answered before. The caller returns the stored answer.
 	KeyDone
-	// KeyRunning: another request with this key is under way.
+	// KeyRunning: another request with this key is running.
 	KeyRunning
 	// KeyMismatch: the key belongs to another request.
 	KeyMismatch
@@ -43,20 +43,20 @@ const (
 	KeyStoreFull
 )
 
-// KeptAnswer is an answer as it was first given.
+// KeptAnswer is the stored answer of a request.
 type KeptAnswer struct {
 	Status      int
 	ContentType string
 	Body        []byte
 }
 
-// IdempotencyKey is what is known of a key.
+// IdempotencyKey is the state of a key, with the data for that state.
 type IdempotencyKey struct {
 	State IdempotencyState
-	// EffectID is the identifier for what the request makes. It stays the same when a request whose server died is
-	// repeated: what it had made already is found again instead of being made twice.
+	// EffectID is the id of what the request creates. It stays the same if the request is repeated after a crash of its server. So the
+	// repeated request finds what the first one created, and does not create it twice.
 	EffectID uuid.UUID
-	Answer   KeptAnswer // of KeyDone
+	Answer   KeptAnswer // set with KeyDone
 	// RoomIn is how long it takes until enough old keys have expired for a new one. It is set only with KeyStoreFull.
 	RoomIn time.Duration
 }
@@ -67,8 +67,8 @@ type idempotencyRow struct {
 	Key            string    `gorm:"primaryKey"`
 	Fingerprint    []byte
 	EffectID       uuid.UUID
-	CreatedAt      Instant `gorm:"autoCreateTime:false"`
-	StartedAt      Instant
+	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
+	StartedAt      db.Instant
 	Status         *int
 	ContentType    *string
 	Body           []byte
@@ -102,7 +102,7 @@ func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint [
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
 		// Another request may have inserted the key between our read and our insert. The next attempt then finds it.
-		if !errors.Is(err, errKeyTaken) || attempt == maxAttempts {
+		if !errors.Is(err, errKeyTaken) || attempt == db.MaxAttempts {
 			return k, err
 		}
 	}
@@ -112,30 +112,28 @@ var errKeyTaken = errors.New("another request has just begun with this idempoten
 
 func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	var out IdempotencyKey
-	err := o.s.tx(ctx, func(tx *gorm.DB) error {
-		now := o.s.now()
-		if _, err := deleteExpiredKeys(tx, o.id, now, idempotencyBatch); err != nil {
+	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
+		now := o.s.db.Now()
+		if _, err := DeleteExpiredKeys(tx, o.id, now, IdempotencyBatch); err != nil {
 			return err
 		}
-		q := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key)
-		if o.s.dialect.skipLocked() {
-			q = q.Clauses(forUpdate)
-		}
+		q := db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key)
+		q = db.ForUpdate(q)
 		var found []idempotencyRow
 		if err := q.Limit(1).Find(&found).Error; err != nil {
 			return err
 		}
-		if len(found) == 1 && found[0].CreatedAt >= now.Add(-idempotencyLife) {
+		if len(found) == 1 && found[0].CreatedAt >= now.Add(-db.IdempotencyLife) {
 			var err error
 			out, err = o.knownKey(tx, &found[0], fingerprint, now)
 			return err
 		}
-		if len(found) == 1 { // expired, but not in the batch that was just deleted
+		if len(found) == 1 { // expired, but not part of the batch that was just deleted
 			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
 				return err
 			}
 		}
-		fresh := idempotencyRow{OrganisationID: o.id, Operation: operation, Key: key, Fingerprint: fingerprint, EffectID: NewID(),
+		fresh := idempotencyRow{OrganisationID: o.id, Operation: operation, Key: key, Fingerprint: fingerprint, EffectID: db.NewID(),
 			CreatedAt: now, StartedAt: now, Bytes: idempotencyRowBytes + 2*int64(len(key))}
 		reserved, err := reserveKeyBytes(tx, o.id, fresh.Bytes)
 		if err != nil {
@@ -146,7 +144,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out.RoomIn, err = keyRoomIn(tx, o.id, fresh.Bytes, now)
 			return err
 		}
-		inserted := tx.Clauses(doNothing("organisation_id", "operation", "key")).Create(&fresh)
+		inserted := tx.Clauses(db.DoNothing("organisation_id", "operation", "key")).Create(&fresh)
 		if inserted.Error == nil && inserted.RowsAffected == 0 {
 			return errKeyTaken
 		}
@@ -157,14 +155,14 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 }
 
 // knownKey returns what an existing key means for a request. If the key's request was abandoned, this request takes the key over.
-func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now Instant) (IdempotencyKey, error) {
+func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {
 	case !bytes.Equal(row.Fingerprint, fingerprint):
 		out.State = KeyMismatch
 	case row.Status != nil:
 		out.State, out.Answer = KeyDone, KeptAnswer{Status: *row.Status}
-		set(&out.Answer.ContentType, row.ContentType)
+		db.Assign(&out.Answer.ContentType, row.ContentType)
 		var err error
 		out.Answer.Body, err = row.expandedBody()
 		return out, err
@@ -172,7 +170,7 @@ func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now
 		out.State = KeyRunning
 	default:
 		out.State = KeyFresh
-		return out, scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", row.Operation, row.Key).Update("started_at", now).Error
+		return out, db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", row.Operation, row.Key).Update("started_at", now).Error
 	}
 	return out, nil
 }
@@ -195,8 +193,8 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 		return err
 	}
 	body := c.encoder.EncodeAll(a.Body, nil)
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		kept := scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
+	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
+		kept := db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
 			Model(&idempotencyRow{}). // without a model, GORM logs the whole map with the body
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
 				"bytes": gorm.Expr("bytes + ?", len(body))})
@@ -209,8 +207,8 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 
 // ReleaseKey lets a request that ended without an answer be sent again at once. Its EffectID stays, since what it did is unknown.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		return scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
+	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
 	})
 }
 
@@ -230,18 +228,18 @@ func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
 
 // deleteKeys deletes the organisation's keys that match a condition, and subtracts n, their bytes, from the sum.
 func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
-	if err := scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
+	if err := db.Scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
 		return err
 	}
 	return addKeyBytes(tx, org, -n)
 }
 
-// deleteExpiredKeys deletes up to limit expired keys of an organisation, oldest first. It returns how many it deleted.
-func deleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now Instant, limit int) (int64, error) {
+// DeleteExpiredKeys deletes up to limit expired keys of an organisation, oldest first. It returns how many it deleted.
+func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (int64, error) {
 	var freed []int64
 	err := tx.Raw(`DELETE FROM idempotency_keys WHERE organisation_id = ? AND (operation, key) IN (
   SELECT e.operation, e.key FROM idempotency_keys e WHERE e.organisation_id = ? AND e.created_at < ? ORDER BY e.created_at LIMIT ?) RETURNING bytes`,
-		org, org, now.Add(-idempotencyLife), limit).Scan(&freed).Error
+		org, org, now.Add(-db.IdempotencyLife), limit).Scan(&freed).Error
 	if err != nil || len(freed) == 0 {
 		return 0, err
 	}
@@ -256,13 +254,13 @@ func deleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now Instant, limit int) (int6
 const roomLookahead = 1000
 
 // keyRoomIn returns how long it takes until enough of the oldest keys have expired to make room for n bytes.
-func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now Instant) (time.Duration, error) {
+func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {
 		return 0, err
 	}
 	var oldest []struct {
-		CreatedAt Instant
+		CreatedAt db.Instant
 		Bytes     int64
 	}
 	err := tx.Raw(`SELECT created_at, bytes FROM idempotency_keys WHERE organisation_id = ? ORDER BY created_at LIMIT ?`, org, roomLookahead).Scan(&oldest).Error
@@ -275,7 +273,7 @@ func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now Instant) (time.Duration,
 			break
 		}
 		used -= k.Bytes
-		at = k.CreatedAt.Add(idempotencyLife)
+		at = k.CreatedAt.Add(db.IdempotencyLife)
 	}
 	return max(at.Sub(now), time.Second), nil
 }

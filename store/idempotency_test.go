@@ -24,7 +24,7 @@ func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store
 func TestIdempotencyKey_givesTheFirstAnswerAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		first := begin(t, o, "TrackVideo", "k", "body")
 		require.Equal(t, store.KeyFresh, first.State)
 		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID}, begin(t, o, "TrackVideo", "k", "body"))
@@ -37,7 +37,7 @@ func TestIdempotencyKey_givesTheFirstAnswerAgain(t *testing.T) {
 		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
 
 		for name, other := range map[string]store.IdempotencyKey{"operation": begin(t, o, "StopVideo", "k", "x"), "key": begin(t, o, "TrackVideo", "l", "x"),
-			"organisation": begin(t, newOrg(t, db), "TrackVideo", "k", "x")} {
+			"organisation": begin(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
 			require.Equal(t, store.KeyFresh, other.State, "another %s", name)
 		}
 		db.Clock.Advance(24 * time.Hour)
@@ -52,7 +52,7 @@ func TestIdempotencyKey_givesTheFirstAnswerAgain(t *testing.T) {
 func TestIdempotencyKey_ofADeadRequestCanBeTakenUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		first := begin(t, o, "TrackVideo", "k", "body")
 		db.Clock.Advance(time.Minute - time.Microsecond)
 		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "k", "body").State)
@@ -72,7 +72,7 @@ func TestIdempotencyKey_letsOneOfManyRequestsGoOn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 16
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		var wg sync.WaitGroup
 		states, errs := make([]store.IdempotencyState, requests), make([]error, requests)
 		for i := range requests {
@@ -105,7 +105,7 @@ func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	const left = 8 << 20
-	o := newOrg(t, db)
+	o := storetest.NewOrg(t, db)
 	nearlyFull(t, db, o, left)
 	size := func() int64 {
 		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
@@ -134,7 +134,7 @@ func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
 func TestIdempotencyKey_isRefusedWhenTheOrganisationsKeysTakeTooMuch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := newOrg(t, db), newOrg(t, db)
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		nearlyFull(t, db, o, 1000)
 		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "a", "f").State)
 		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
@@ -155,7 +155,7 @@ func TestIdempotencyKey_isRefusedWhenTheOrganisationsKeysTakeTooMuch(t *testing.
 func TestIdempotencyKey_sumMatchesTheKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		for n := range 250 {
 			key := fmt.Sprint("k", n)
 			require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", key, "f").State)
@@ -176,7 +176,7 @@ func TestIdempotencyKey_sumMatchesTheKeys(t *testing.T) {
 		same(151)
 		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k150", "f").State, "expired, though not deleted yet")
 		same(101 - 49)
-		_, err := db.DeleteExpired(t.Context(), goOn)
+		_, err := db.DeleteExpired(t.Context(), storetest.GoOn)
 		require.NoError(t, err)
 		same(32)
 	})

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 // Effective membership (interface.md 4): a video is in a collection if the video was added, if its account was added, or if its caption
@@ -33,7 +35,7 @@ const inCollection = `(
   OR EXISTS (SELECT 1 FROM collection_hashtags m JOIN video_hashtags h ON h.organisation_id = m.organisation_id AND h.tag = m.tag
               WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND h.video_id = videos.id))`
 
-// namesAndIDs adds to names of collections, for those that are ids, the spelling in which ids are compared.
+// namesAndIDs returns names and, for each name that is an id, the id in the spelling of the database.
 func namesAndIDs(names []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {
@@ -54,7 +56,7 @@ type labels struct {
 func (o *Org) labels(ctx context.Context) (*labels, error) {
 	l := &labels{o: o, at: map[uuid.UUID]int{}}
 	if err := o.q(ctx, "collections").Select("id, name").Order("name, id").Find(&l.all).Error; err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	for i := range l.all {
 		l.at[l.all[i].ID] = i
@@ -77,7 +79,7 @@ func jsonBytes(s string) int {
 	n := len(`""`)
 	for _, r := range s {
 		if r < ' ' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&' || r > 126 {
-			n += worstEscape
+			n += db.WorstEscape
 		} else {
 			n++
 		}
@@ -113,7 +115,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	for i := range videos {
 		v := &videos[i]
 		var account uuid.UUID // the zero id has no collections
-		set(&account, v.LinkedAccountID)
+		db.Assign(&account, v.LinkedAccountID)
 		extra := own[v.ID]
 		for _, tag := range tagsOf[v.ID] {
 			extra = append(extra, byTag[tag]...)
@@ -132,7 +134,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 
 // hashtags returns the hashtags in the captions of the videos, and the collections that have each of these hashtags.
 func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
-	var found []videoHashtag
+	var found []VideoHashtag
 	if err := l.o.q(ctx, "video_hashtags").Where("video_id IN ?", videos).Find(&found).Error; err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +143,7 @@ func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[u
 	for _, h := range found {
 		tagsOf[h.VideoID], tags[h.Tag] = append(tagsOf[h.VideoID], h.Tag), true
 	}
-	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(tags)), insertChunk) {
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(tags)), db.InsertChunk) {
 		if err := pairs(l, l.o.q(ctx, "collection_hashtags").Where("tag IN ?", chunk).Select("tag, collection_id"), byTag); err != nil {
 			return nil, nil, err
 		}
@@ -155,7 +157,7 @@ func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uu
 	if len(accounts) == 0 || len(l.all) == 0 {
 		return found, nil
 	}
-	return found, pairs(l, l.o.q(ctx, "collection_accounts").Where("account_id IN ?", distinct(accounts)).Select("account_id, collection_id"), found)
+	return found, pairs(l, l.o.q(ctx, "collection_accounts").Where("account_id IN ?", db.Distinct(accounts)).Select("account_id, collection_id"), found)
 }
 
 // ofAccounts sets Labels of each account.
@@ -208,4 +210,11 @@ func (l *labels) named(places []int) []Label {
 // FoldTag returns a hashtag as it is stored and compared: without "#" (narrow or wide), lower case.
 func FoldTag(s string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), "＃"))
+}
+
+// VideoHashtag is a row of video_hashtags: a hashtag in a video's caption.
+type VideoHashtag struct {
+	OrganisationID uuid.UUID
+	Tag            string
+	VideoID        uuid.UUID
 }

@@ -1,66 +1,66 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Direct members of collections: what was added by hand. Whether a video is effectively in a collection is decided in
-// labels.go and collections.go.
+// Direct members of collections are added by callers. labels.go and collections.go define which videos are effectively in a collection.
 
 type collectionAccount struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
 	AccountID      uuid.UUID `gorm:"primaryKey"`
-	AddedAt        Instant
+	AddedAt        db.Instant
 }
 
 func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
 	var n int64
 	if err := o.q(ctx, "collections").Where("collections.id = ?", id).Count(&n).Error; err != nil {
-		return translate(err)
+		return db.Translate(err)
 	}
 	if n == 0 {
-		return notFound("collection", id.String())
+		return db.NotFound("collection", id.String())
 	}
 	return nil
 }
 
-// AddVideos adds videos to a collection and returns how many were not in it before. ErrNotFound names the collection,
-// or the videos that the organisation does not have: nothing was added then.
+// AddVideos adds videos to a collection and returns how many were not in it before. It returns a *NotFoundError for an unknown collection
+// or unknown videos, and adds nothing then.
 func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
-	return o.addMembers(ctx, collection, "videos", "video", videos, func(tx *gorm.DB, ids []uuid.UUID, now Instant) *gorm.DB {
+	return o.addMembers(ctx, collection, "videos", "video", videos, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionVideo, len(ids))
 		for i, id := range ids {
 			rows[i] = collectionVideo{o.id, collection, id, now}
 		}
-		return tx.Clauses(doNothing("organisation_id", "collection_id", "video_id")).Create(&rows)
+		return tx.Clauses(db.DoNothing("organisation_id", "collection_id", "video_id")).Create(&rows)
 	})
 }
 
-// AddAccounts adds accounts to a collection, and with them all their videos; otherwise as AddVideos.
+// AddAccounts adds accounts to a collection, and so all their videos. Results are as for AddVideos.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
-	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now Instant) *gorm.DB {
+	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionAccount, len(ids))
 		for i, id := range ids {
 			rows[i] = collectionAccount{o.id, collection, id, now}
 		}
-		return tx.Clauses(doNothing("organisation_id", "collection_id", "account_id")).Create(&rows)
+		return tx.Clauses(db.DoNothing("organisation_id", "collection_id", "account_id")).Create(&rows)
 	})
 }
 
-func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, Instant) *gorm.DB) (added int64, err error) {
-	ids = distinct(ids)
+func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
+	ids = db.Distinct(ids)
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		if _, err := o.lockCollection(tx, collection, nil); err != nil {
 			return err
 		}
 		var known []uuid.UUID
-		if err := scoped(tx, table, o.id).Where(table+".id IN ?", ids).Pluck("id", &known).Error; err != nil {
+		if err := db.Scoped(tx, table, o.id).Where(table+".id IN ?", ids).Pluck("id", &known).Error; err != nil {
 			return err
 		}
 		var missing []string
@@ -70,27 +70,22 @@ func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind 
 			}
 		}
 		if len(missing) > 0 {
-			return notFound(kind, missing...)
+			return db.NotFound(kind, missing...)
 		}
-		r := insert(tx, ids, o.s.now())
+		r := insert(tx, ids, o.s.db.Now())
 		added = r.RowsAffected
 		return r.Error
 	})
 	return added, err
 }
 
-// distinct returns ids sorted and each once, the order in which all writers lock rows.
-func distinct(ids []uuid.UUID) []uuid.UUID {
-	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return cmp.Compare(a.String(), b.String()) }))
-}
-
-// RemoveVideos takes videos out of a collection and returns how many were direct members. Videos that are in it through
-// their account or a hashtag stay in it. ErrNotFound for an unknown collection; unknown videos count for nothing.
+// RemoveVideos removes videos from a collection and returns how many were direct members. A video that is in the collection through its
+// account or a hashtag stays in it. It returns ErrNotFound for an unknown collection, and ignores unknown videos.
 func (o *Org) RemoveVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_videos WHERE organisation_id = ? AND collection_id = ? AND video_id IN ?", videos)
 }
 
-// RemoveAccounts takes accounts out of a collection; otherwise as RemoveVideos.
+// RemoveAccounts removes accounts from a collection. Results are as for RemoveVideos.
 func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_accounts WHERE organisation_id = ? AND collection_id = ? AND account_id IN ?", accounts)
 }

@@ -20,9 +20,9 @@ var indexedOrders = []string{"created_at", "uploaded_at", "latest_views", "lates
 func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		for first := 0; first < 3000; first += 500 {
-			track(t, o, clipsFrom(t, first, 500)...)
+			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
 		}
 		// A third of the videos have no value.
 		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,

@@ -2,56 +2,43 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Org is one organisation's view of the store, the only way to a tenant's data. Every method works on that
-// organisation alone: another's id, link or name is answered exactly as one that does not exist.
+// Org is one organisation's view of the store, the only way to a tenant's data. Every method reads and writes the data of that organisation
+// only. The id, link or name of something that another organisation has is answered exactly like an unknown one.
 type Org struct {
 	s  *Store
 	id uuid.UUID
 }
 
-// Org returns the view of one organisation. It does not check that the organisation exists: one that does not has no
-// data.
+// Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
 func (s *Store) Org(id uuid.UUID) *Org { return &Org{s: s, id: id} }
 
 // ID returns the organisation's id.
 func (o *Org) ID() uuid.UUID { return o.id }
 
-// q begins a reading query on a table, with the organisation's condition in place.
+// DatabaseOf returns the database of o for store/backfill. It is not a method of Org, because the methods of Org must not reach the data of
+// other organisations.
+func DatabaseOf(o *Org) *db.DB { return o.s.db }
+
+// OrganisationOf returns the organisation of o, or ErrNotFound.
+func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
+	return o.s.Organisation(ctx, o.id)
+}
+
+// q begins a query that reads a table, with the condition on the organisation.
 func (o *Org) q(ctx context.Context, table string) *gorm.DB {
-	return scoped(o.s.read.WithContext(ctx), table, o.id)
+	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
-// scoped is the one place where the condition on the organisation is written for queries built by GORM.
-func scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
-	return db.Table(table).Where(table+".organisation_id = ?", org)
-}
-
-// change runs f in a transaction that writes the organisation's data, and raises the organisation's version first. Every transaction that
-// writes such data must do so; raiseVersions does it for several organisations. The new version tells readers of the change. It also
-// serialises these transactions: they write the same rows in different orders and would otherwise deadlock.
+// change runs f in a transaction that writes the organisation's data: see DB.Change.
 func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return o.s.tx(ctx, func(tx *gorm.DB) error {
-		if err := raiseVersions(tx, o.s.dialect, o.s.now(), o.id); err != nil {
-			return err
-		}
-		return f(tx)
-	})
-}
-
-// changeInBulk does the same as change and gives f the engine's fastest way to insert rows.
-func (o *Org) changeInBulk(ctx context.Context, f func(tx *gorm.DB, insert insertRows) error) error {
-	return o.s.bulkTx(ctx, func(tx *gorm.DB, insert insertRows) error {
-		if err := raiseVersions(tx, o.s.dialect, o.s.now(), o.id); err != nil {
-			return err
-		}
-		return f(tx, insert)
-	})
+	return o.s.db.Change(ctx, o.id, f)
 }
 
 // Version returns the organisation's version, which rises with every change of its data. As long as it stays the same, so do all answers
@@ -59,37 +46,5 @@ func (o *Org) changeInBulk(ctx context.Context, f func(tx *gorm.DB, insert inser
 func (o *Org) Version(ctx context.Context) (int64, error) {
 	var version int64
 	err := o.q(ctx, "organisation_totals").Select("version").Limit(1).Scan(&version).Error
-	return version, translate(err)
-}
-
-// raised is the SQL that raises a version. A version is the time in microseconds, or the last version plus one if that is greater. So no
-// version is used twice, even if a database is restored from a backup.
-const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
-
-// raiseVersions locks the organisations in the order of their ids and raises their versions.
-func raiseVersions(tx *gorm.DB, d dialect, now Instant, orgs ...uuid.UUID) error {
-	for chunk := range slices.Chunk(distinct(orgs), insertChunk) {
-		if len(chunk) == 1 { // a single row needs no lock order
-			err := tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, chunk[0]).Error
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		list, args := withOrgs(tx, chunk)
-		if d.skipLocked() { // other engines have only one writer at a time
-			var locked []int64
-			err := tx.Raw(list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
- ORDER BY t.organisation_id`+forUpdateOf(d, "t"), args...).Scan(&locked).Error
-			if err != nil {
-				return err
-			}
-		}
-		err := tx.Exec(list+"UPDATE organisation_totals SET "+raised+" FROM wanted WHERE organisation_totals.organisation_id = wanted.organisation_id",
-			append(args, now, now)...).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return version, db.Translate(err)
 }

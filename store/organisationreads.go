@@ -3,28 +3,29 @@ package store
 import (
 	"context"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// AccountPoint is a day of an account's history; nil where nothing is known.
+// AccountPoint is the state of an account on one day. Numbers that are unknown are nil.
 type AccountPoint struct {
-	Day       Date
+	Day       db.Date
 	Followers *int64
 	Following *int64
 	Videos    int64
 	Counts
-	// Provenance is corrected where the counts of no fewer videos fell.
+	// Quality is "corrected" if a count fell although the number of videos did not.
 	Provenance
 }
 
-// AccountHistory returns an account's points of the days from..to, both inclusive, the newest first. ErrNotFound for an
-// unknown account.
-func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to Date) ([]AccountPoint, error) {
+// AccountHistory returns an account's points of the days from..to, both inclusive, the newest first. It returns ErrNotFound for an unknown
+// account.
+func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Date) ([]AccountPoint, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	// With the last point before the range, since a point's quality follows from the one before it.
+	// The query includes the last point before the range, because a point's quality depends on the point before it.
 	points := []AccountPoint{}
 	err = o.q(ctx, "account_days").
 		Where(`account_id = ? AND day <= ? AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
@@ -39,47 +40,43 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to Date)
 	if n := len(points); n > 0 && points[n-1].Day < from {
 		points = points[:n-1]
 	}
-	return points, translate(err)
+	return points, db.Translate(err)
 }
 
-// OrganisationPoint is a day of an organisation's history: the sums of the latest counts as that day ended.
+// OrganisationPoint is the state of an organisation at the end of one day: the sums of the latest counts.
 type OrganisationPoint struct {
-	Day       Date
+	Day       db.Date
 	Accounts  int64
 	Videos    int64
-	Uploads   int64 // of tracked videos, on that day
+	Uploads   int64 // tracked videos that were uploaded on that day
 	Followers int64
 	Following int64
-	Views     int64
-	Likes     int64
-	Comments  int64
-	Shares    int64
-	Bookmarks int64
+	Sums
 }
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
-func (o *Org) OrganisationHistory(ctx context.Context, from, to Date) ([]OrganisationPoint, error) {
+func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
 	err := o.q(ctx, "organisation_days").
 		Joins("LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day").
 		Select("organisation_days.*, COALESCE(u.uploads, 0) AS uploads").
 		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC").Find(&points).Error
-	return points, translate(err)
+	return points, db.Translate(err)
 }
 
-// Statistics count what an organisation tracks.
+// Statistics count the tracked videos or accounts of an organisation.
 type Statistics struct {
-	Total      int64 // being tracked
+	Total      int64 // tracked now
 	Removed    int64 // stopped
 	ByPlatform map[link.Platform]int64
 }
 
-// VideoStatistics counts videos.
+// VideoStatistics counts the organisation's videos.
 func (o *Org) VideoStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "videos", "NOT removed")
 }
 
-// AccountStatistics counts the accounts that are tracked; those that are only linked do not count.
+// AccountStatistics counts the organisation's tracked accounts. Accounts that are only linked from videos do not count.
 func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "accounts", "tracked")
 }
@@ -99,5 +96,5 @@ func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics
 			s.ByPlatform[r.Platform] = r.Tracked
 		}
 	}
-	return s, translate(err)
+	return s, db.Translate(err)
 }

@@ -7,22 +7,28 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Tier is what an organisation pays for; it decides limits, ranges and masking.
+// Tier is the paid plan of an organisation. Limits, date ranges and masking depend on it.
 type Tier string
 
-// The tiers, as spec.md section 5 names them.
+// The tiers of spec.md, section 5.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
-	TierPremium Tier = "premium"
+	TierPremium Tier = queue.PremiumTier
 )
 
 // Tiers lists every tier, the lowest first.
 var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
 
-// ParseTier returns the tier of that name.
+// LaneOf returns the lane of an organisation's scheduled fetches.
+func LaneOf(o Organisation) queue.Lane { return queue.LaneOf(string(o.Tier), string(o.Subscription)) }
+
+// ParseTier returns the tier with that name.
 func ParseTier(s string) (Tier, error) {
 	for _, t := range Tiers {
 		if s == string(t) {
@@ -32,16 +38,16 @@ func ParseTier(s string) (Tier, error) {
 	return "", fmt.Errorf("tier %q is not one of limited, basic, premium", s)
 }
 
-// Subscription says whether an organisation pays at all; SubscriptionNone is the free plan of spec.md 4.4.
+// Subscription says whether an organisation pays. SubscriptionNone is the free plan of spec.md 4.4.
 type Subscription string
 
-// The subscriptions.
+// The values of Subscription.
 const (
 	SubscriptionActive Subscription = "active"
-	SubscriptionNone   Subscription = "none"
+	SubscriptionNone   Subscription = queue.NoSubscription
 )
 
-// ParseSubscription returns the subscription of that name.
+// ParseSubscription returns the subscription with that name.
 func ParseSubscription(s string) (Subscription, error) {
 	switch v := Subscription(s); v {
 	case SubscriptionActive, SubscriptionNone:
@@ -56,12 +62,13 @@ type Organisation struct {
 	Name         string
 	Tier         Tier
 	Subscription Subscription
-	CreatedAt    Instant `gorm:"autoCreateTime:false"`
+	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
 }
 
 const maxNameLength = 100
 
-func checkName(what, name string) error {
+// CheckName returns an error if a name is empty or too long. what names the thing in the error.
+func CheckName(what, name string) error {
 	if n := len([]rune(strings.TrimSpace(name))); n == 0 || n > maxNameLength {
 		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", what, n, maxNameLength)
 	}
@@ -70,15 +77,15 @@ func checkName(what, name string) error {
 
 // CreateOrganisation adds an organisation. Names need not be unique.
 func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, sub Subscription) (Organisation, error) {
-	if err := checkName("organisation", name); err != nil {
+	if err := CheckName("organisation", name); err != nil {
 		return Organisation{}, err
 	}
-	o := Organisation{ID: NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.now()}
-	err := s.tx(ctx, func(tx *gorm.DB) error {
+	o := Organisation{ID: db.NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Create(&o).Error; err != nil {
 			return err
 		}
-		return tx.Create(&organisationTotals{OrganisationID: o.ID, Version: s.now()}).Error
+		return tx.Create(&OrganisationTotals{OrganisationID: o.ID, Version: s.db.Now()}).Error
 	})
 	return o, err
 }
@@ -86,28 +93,28 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 // Organisation returns one organisation, or ErrNotFound.
 func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, error) {
 	var o Organisation
-	err := s.read.WithContext(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
+	err := s.db.Read(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
 	if err == nil && o.ID == uuid.Nil {
-		err = notFound("organisation", id.String())
+		err = db.NotFound("organisation", id.String())
 	}
-	return o, translate(err)
+	return o, db.Translate(err)
 }
 
 // Organisations lists all organisations, the oldest first.
 func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	var os []Organisation
-	return os, translate(s.read.WithContext(ctx).Order("created_at, id").Find(&os).Error)
+	return os, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&os).Error)
 }
 
-// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see it within a second, and what it tracks is
-// fetched in the lane of the new tier. An error may leave some of that behind: the same call again goes through with it.
-// Progress, when given, is told after each batch how many of the organisation's targets have been looked at.
+// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see the change within a second. The organisation's targets move
+// to the lane of the new tier. After an error some targets may not have moved: the same call moves the rest. progress is called after each
+// batch of targets.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
 
-// SetSubscription changes an organisation's subscription; otherwise as SetTier. Videos and accounts that were saved
-// without being fetched while there was none are put into the schedule when it becomes active.
+// SetSubscription changes an organisation's subscription, in the same way as SetTier. When it becomes active, videos and accounts that
+// were saved without being fetched are scheduled.
 func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription, progress ...func(done, total int64)) error {
 	if err := s.setOrganisation(ctx, id, "subscription", sub, progress); err != nil || sub != SubscriptionActive {
 		return err
@@ -119,8 +126,54 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 	return s.changeLane(ctx, id, func(tx *gorm.DB) error {
 		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
 		if r.Error == nil && r.RowsAffected == 0 {
-			return notFound("organisation", id.String())
+			return db.NotFound("organisation", id.String())
 		}
 		return r.Error
 	}, progress)
+}
+
+// changeLane runs change, which changes the lane of an organisation, and then moves the organisation's targets to that lane. The change
+// and the first batch of targets are one transaction. More batches follow in transactions of their own: a million targets in one
+// transaction would block collectors from acknowledging until their leases end. Each batch reads the current lane, so concurrent changes
+// can come in any order, and an interrupted call can be repeated.
+func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
+	var total, done int64
+	if len(progress) > 0 {
+		err := s.db.Read(ctx).Raw(`SELECT COUNT(*) FROM fetch_subscriptions WHERE organisation_id = ?`, org).Scan(&total).Error
+		if err != nil {
+			return db.Translate(err)
+		}
+	}
+	after := uuid.Nil
+	for first := true; ; first = false {
+		var last uuid.UUID
+		var n int
+		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+			if err := db.RaiseVersions(tx, s.db.Now(), org); err != nil {
+				return err
+			}
+			if first {
+				if err := change(tx); err != nil {
+					return err
+				}
+			}
+			targets, err := queue.SubscriptionsAfter(tx, org, after)
+			if n = len(targets); err != nil || n == 0 {
+				return err
+			}
+			last = targets[n-1].SubjectID
+			return queue.SettleLanes(tx, targets)
+		})
+		if err != nil {
+			return err
+		}
+		done += int64(n)
+		for _, tell := range progress {
+			tell(done, max(done, total))
+		}
+		if n < db.InsertChunk {
+			return nil
+		}
+		after = last
+	}
 }

@@ -99,26 +99,26 @@ func TestParse_namesWhatIsAllowed(t *testing.T) {
 func TestShortLinks_areRememberedForThirtyDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		one, two := parse(t, "https://vm.tiktok.com/ZMabcdefg/"), parse(t, "https://vm.tiktok.com/ZMhijklmn/")
+		one, two := storetest.ParseLink(t, "https://vm.tiktok.com/ZMabcdefg/"), storetest.ParseLink(t, "https://vm.tiktok.com/ZMhijklmn/")
 		require.Equal(t, link.Short, one.Kind)
 		known := func() map[string]link.Link {
 			t.Helper()
-			got, err := db.ShortLinks(t.Context(), []link.Link{one, two, parse(t, "https://vm.tiktok.com/ZMunknown/")})
+			got, err := db.ShortLinks(t.Context(), []link.Link{one, two, storetest.ParseLink(t, "https://vm.tiktok.com/ZMunknown/")})
 			require.NoError(t, err)
 			return got
 		}
 		require.Empty(t, known())
 		require.NoError(t, db.SaveShortLinks(t.Context(), nil))
-		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: clip(t, 1)}))
+		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.Clip(t, 1)}))
 		db.Clock.Advance(24 * time.Hour)
-		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{two.Canonical: clip(t, 2)}))
-		require.Equal(t, map[string]link.Link{one.Canonical: clip(t, 1), two.Canonical: clip(t, 2)}, known())
+		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{two.Canonical: storetest.Clip(t, 2)}))
+		require.Equal(t, map[string]link.Link{one.Canonical: storetest.Clip(t, 1), two.Canonical: storetest.Clip(t, 2)}, known())
 		db.Clock.Advance(29*24*time.Hour - time.Microsecond)
 		require.Len(t, known(), 2)
 		db.Clock.Advance(time.Microsecond)
-		require.Equal(t, map[string]link.Link{two.Canonical: clip(t, 2)}, known())
-		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: clip(t, 3)}))
-		require.Equal(t, clip(t, 3), known()[one.Canonical], "it may lead elsewhere by now")
+		require.Equal(t, map[string]link.Link{two.Canonical: storetest.Clip(t, 2)}, known())
+		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.Clip(t, 3)}))
+		require.Equal(t, storetest.Clip(t, 3), known()[one.Canonical], "it may lead elsewhere by now")
 
 		none, err := db.ShortLinks(t.Context(), nil)
 		require.NoError(t, err)

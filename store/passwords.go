@@ -7,13 +7,13 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// passwordCost is what OWASP asks for: 19 MiB, two passes. A flood of attempts is held to a hash a processor at a time,
-// or it would take all memory.
+// passwordCost is the cost that OWASP recommends: 19 MiB and two passes. At most one hash for each processor is computed at a time, so
+// that many attempts cannot use up the memory.
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 var hashing = make(chan struct{}, runtime.NumCPU())
 
-// HashPassword returns the argon2id hash of a password, in the encoded form that carries salt and cost.
+// HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.
 func HashPassword(ctx context.Context, password string) (string, error) {
 	if err := enterHashing(ctx); err != nil {
 		return "", err
@@ -22,7 +22,7 @@ func HashPassword(ctx context.Context, password string) (string, error) {
 	return argon2id.CreateHash(password, passwordCost)
 }
 
-// PasswordMatches says whether a password is the one that was hashed.
+// PasswordMatches returns true if hash is the hash of password.
 func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	if err := enterHashing(ctx); err != nil {
 		return false, err
@@ -33,7 +33,7 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 
 func enterHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return err // where a place is free as well, select would pick either
+		return err // select would choose at random if a place is free as well
 	}
 	select {
 	case hashing <- struct{}{}:

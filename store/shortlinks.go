@@ -6,21 +6,22 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	Code       string        `gorm:"primaryKey"`
-	Target     string        // the canonical link that it leads to
-	ResolvedAt Instant
+	Target     string        // the canonical link of the target
+	ResolvedAt db.Instant
 }
 
-// ShortLinks returns those of the short links that were resolved in the last 30 days, by their canonical form. What a
-// short link leads to is the same for everybody, so that organisations share it.
+// ShortLinks returns the targets of short links that were resolved in the last 30 days, by the canonical form of the short link. All
+// organisations share them, because a short link has the same target for everyone.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
-		return nil, nil //nolint:nilnil // none asked, none known
+		return nil, nil //nolint:nilnil // no links, so no targets
 	}
 	codes, canonical := make([]string, len(links)), map[string]string{}
 	for i, l := range links {
@@ -28,9 +29,9 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 		canonical[string(l.Platform)+l.Canonical] = l.Canonical
 	}
 	var rows []shortLink
-	err := s.read.WithContext(ctx).Where("code IN ? AND resolved_at > ?", codes, s.now().Add(-shortLinkLife)).Find(&rows).Error
+	err := s.db.Read(ctx).Where("code IN ? AND resolved_at > ?", codes, s.db.Now().Add(-db.ShortLinkLife)).Find(&rows).Error
 	if err != nil {
-		return nil, translate(err)
+		return nil, db.Translate(err)
 	}
 	resolved := make(map[string]link.Link, len(rows))
 	for _, r := range rows {
@@ -42,16 +43,16 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 	return resolved, nil
 }
 
-// SaveShortLinks remembers what short links lead to; the key is the short link's canonical form.
+// SaveShortLinks stores the targets of short links. The keys are the canonical forms of the short links.
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
 	for code, target := range resolved {
-		rows = append(rows, shortLink{Platform: target.Platform, Code: code, Target: target.Canonical, ResolvedAt: s.now()})
+		rows = append(rows, shortLink{Platform: target.Platform, Code: code, Target: target.Canonical, ResolvedAt: s.db.Now()})
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	return s.tx(ctx, func(tx *gorm.DB) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "platform"}, {Name: "code"}},
 			DoUpdates: clause.AssignmentColumns([]string{"target", "resolved_at"}),

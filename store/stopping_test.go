@@ -7,42 +7,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
-
-// stop stops the videos of links.
-func stop(t *testing.T, o *store.Org, links ...link.Link) {
-	t.Helper()
-	refs := make([]store.VideoRef, len(links))
-	for i, l := range links {
-		refs[i].Link = l
-	}
-	unmatched, err := o.StopVideos(t.Context(), refs, true)
-	require.NoError(t, err)
-	require.Empty(t, unmatched)
-}
 
 // Spec: 3-06, 3-07
 func TestStop_endsCollectionAndKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := newOrg(t, db), clip(t, 1)
-		id := track(t, o, l)[0].VideoID
-		deliver(t, db, link.TikTok, views(100))
-		stop(t, o, l)
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		id := storetest.Track(t, o, l)[0].VideoID
+		storetest.Deliver(t, db, link.TikTok, storetest.Views(100))
+		storetest.Stop(t, o, l)
 
-		v := video(t, o, l)
+		v := storetest.VideoOf(t, o, l)
 		require.True(t, v.Removed)
 		require.EqualValues(t, 100, *v.LatestViews)
-		points, err := o.History(t.Context(), store.VideoRef{ID: id}, today(db)-30, today(db))
+		points, err := o.History(t.Context(), store.VideoRef{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, points, 1)
-		require.Empty(t, list(t, o, store.VideoQuery{}).Videos)
-		require.Len(t, list(t, o, store.VideoQuery{IncludeRemoved: true}).Videos, 1)
+		require.Empty(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos)
+		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Videos, 1)
 
 		db.Clock.Advance(48 * time.Hour)
-		require.Zero(t, deliver(t, db, link.TikTok, views(200)), "nothing is fetched any more")
+		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "nothing is fetched any more")
 		require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets")[0], "and the queue forgets the target")
 	})
 }
@@ -50,32 +40,32 @@ func TestStop_endsCollectionAndKeepsWhatIsThere(t *testing.T) {
 func TestStop_matchesByIDAndByLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := newOrg(t, db), newOrg(t, db)
-		tracked := track(t, o, clips(t, 5)...)
-		foreign := track(t, other, clip(t, 8))[0]
-		stop(t, o, clip(t, 4))
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		tracked := storetest.Track(t, o, storetest.Clips(t, 5)...)
+		foreign := storetest.Track(t, other, storetest.Clip(t, 8))[0]
+		storetest.Stop(t, o, storetest.Clip(t, 4))
 
 		refs := []store.VideoRef{
-			{ID: store.NewID()},      // unknown
-			{ID: tracked[0].VideoID}, //
-			{Link: clip(t, 9)},       // unknown
-			{Link: clip(t, 1)},       //
-			{ID: foreign.VideoID},    // another organisation's
-			{Link: clip(t, 8)},       // another organisation's
-			{ID: tracked[1].VideoID}, // a second time, by id
-			{Link: clip(t, 4)},       // stopped before
-			{ID: tracked[4].VideoID}, // stopped before
-			{Link: parse(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // unknown, on another platform
+			{ID: store.NewID()},          // unknown
+			{ID: tracked[0].VideoID},     //
+			{Link: storetest.Clip(t, 9)}, // unknown
+			{Link: storetest.Clip(t, 1)}, //
+			{ID: foreign.VideoID},        // another organisation's
+			{Link: storetest.Clip(t, 8)}, // another organisation's
+			{ID: tracked[1].VideoID},     // a second time, by id
+			{Link: storetest.Clip(t, 4)}, // stopped before
+			{ID: tracked[4].VideoID},     // stopped before
+			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // unknown, on another platform
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
 		require.NoError(t, err)
 		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "in the order given")
 
-		require.True(t, video(t, o, clip(t, 0)).Removed)
-		require.True(t, video(t, o, clip(t, 1)).Removed)
-		require.EqualValues(t, 2, list(t, o, store.VideoQuery{}).Total)
-		require.EqualValues(t, 5, list(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
-		require.False(t, video(t, other, clip(t, 8)).Removed)
+		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Removed)
+		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Removed)
+		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+		require.EqualValues(t, 5, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
+		require.False(t, storetest.VideoOf(t, other, storetest.Clip(t, 8)).Removed)
 
 		unmatched, err = o.StopVideos(t.Context(), nil, true)
 		require.NoError(t, err)
@@ -86,40 +76,40 @@ func TestStop_matchesByIDAndByLink(t *testing.T) {
 func TestStop_ofAllOrNothingStopsNothingWhenOneIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		track(t, o, clips(t, 2)...)
-		refs := []store.VideoRef{{Link: clip(t, 0)}, {Link: clip(t, 1)}, {Link: clip(t, 2)}}
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		refs := []store.VideoRef{{Link: storetest.Clip(t, 0)}, {Link: storetest.Clip(t, 1)}, {Link: storetest.Clip(t, 2)}}
 		unmatched, err := o.StopVideos(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[2:], unmatched)
-		require.EqualValues(t, 2, list(t, o, store.VideoQuery{}).Total)
-		require.Equal(t, 2, deliver(t, db, link.TikTok, views(1)), "their subscriptions are still there")
+		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "their subscriptions are still there")
 	})
 }
 
 func TestStop_ofOneOrganisationLeavesTheOthersFetching(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := newOrg(t, db), newOrg(t, db)
-		track(t, o, clip(t, 1))
-		track(t, other, clip(t, 1))
-		stop(t, o, clip(t, 1))
-		require.Equal(t, 1, deliver(t, db, link.TikTok, views(5)))
-		require.Nil(t, video(t, o, clip(t, 1)).LatestViews)
-		require.EqualValues(t, 5, *video(t, other, clip(t, 1)).LatestViews)
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clip(t, 1))
+		storetest.Track(t, other, storetest.Clip(t, 1))
+		storetest.Stop(t, o, storetest.Clip(t, 1))
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
+		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews)
+		require.EqualValues(t, 5, *storetest.VideoOf(t, other, storetest.Clip(t, 1)).LatestViews)
 	})
 }
 
 func TestStop_whileACollectorHoldsTheTargetLetsNoNumberIn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := newOrg(t, db), clip(t, 1)
-		id := track(t, o, l)[0].VideoID
-		c := claimOne(t, db, link.TikTok, "video")
-		stop(t, o, l)
-		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{outcome(db, c.Targets[0], views(7))}))
-		require.Nil(t, video(t, o, l).LatestViews)
-		points, err := o.History(t.Context(), store.VideoRef{ID: id}, today(db)-30, today(db))
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		id := storetest.Track(t, o, l)[0].VideoID
+		c := storetest.ClaimOne(t, db, link.TikTok, "video")
+		storetest.Stop(t, o, l)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
+		require.Nil(t, storetest.VideoOf(t, o, l).LatestViews)
+		points, err := o.History(t.Context(), store.VideoRef{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Empty(t, points)
 	})
@@ -128,34 +118,34 @@ func TestStop_whileACollectorHoldsTheTargetLetsNoNumberIn(t *testing.T) {
 func TestStop_whileNumbersAreBeingWrittenIsTheLastWord(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := newOrg(t, db), clip(t, 1)
-		track(t, o, l)
-		c := claimOne(t, db, link.TikTok, "video")
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		// The subscriptions have been read, the video has not.
-		finish := meanwhile(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { stop(t, s.Org(o.ID()), l) })
-		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []store.Outcome{outcome(db, c.Targets[0], views(7))}))
+		finish := storetest.Meanwhile(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		finish()
-		v := video(t, o, l)
+		v := storetest.VideoOf(t, o, l)
 		require.True(t, v.Removed)
 		db.Clock.Advance(48 * time.Hour)
-		require.Zero(t, deliver(t, db, link.TikTok, views(8)))
+		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(8)))
 	})
 }
 
 func TestStop_leavesTheAccountsStatisticsToWhatIsTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		track(t, o, clips(t, 2)...)
-		deliverBy(t, db, link.TikTok, func(target store.Target) store.VideoFacts {
-			return views(map[string]int64{clip(t, 0).ID: 100, clip(t, 1).ID: 900}[target.ExternalID])
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		storetest.DeliverBy(t, db, link.TikTok, func(target queue.Target) ingest.VideoFacts {
+			return storetest.Views(map[string]int64{storetest.Clip(t, 0).ID: 100, storetest.Clip(t, 1).ID: 900}[target.ExternalID])
 		})
-		someone := parse(t, "https://www.tiktok.com/@someone")
-		require.EqualValues(t, 1000, *account(t, o, someone).TotalViews)
-		stop(t, o, clip(t, 1))
-		a := account(t, o, someone)
+		someone := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		require.EqualValues(t, 1000, *storetest.AccountByLink(t, o, someone).TotalViews)
+		storetest.Stop(t, o, storetest.Clip(t, 1))
+		a := storetest.AccountByLink(t, o, someone)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.EqualValues(t, 100, *a.TotalViews)
-		require.InDelta(t, 1, video(t, o, clip(t, 0)).OutlierMultiplier, 1e-9)
+		require.InDelta(t, 1, storetest.VideoOf(t, o, storetest.Clip(t, 0)).OutlierMultiplier, 1e-9)
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -129,7 +131,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		}),
 	},
 	"AccountVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
+		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return answered(err, page)
 	}},
 	"Version": {func(ctx context.Context, o *store.Org, _, _ things) answer {
@@ -137,11 +139,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		return answered(err, version)
 	}},
 	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, all("created_at", true))
+		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return rowsOf(ctx, list, err)
 	}},
 	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		q := all("created_at", true)
+		q := storetest.OrderedBy("created_at", true)
 		q.Collections = []string{x.name, x.collection.String()}
 		list, err := o.ListVideos(ctx, q)
 		return rowsOf(ctx, list, err)
@@ -271,8 +273,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		return answered(o.ReleaseKey(ctx, "TrackVideo", x.key))
 	}},
 	"Import": {func(ctx context.Context, o *store.Org, x, mine things) answer {
-		day := store.LoadPoint{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
-		done, err := o.Import(ctx, []store.ImportVideo{{Link: x.clip, Title: "Imported", Points: []store.LoadPoint{day}}, {Link: mine.clip, Points: []store.LoadPoint{day}}}, false)
+		day := backfill.LoadPoint{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
+		done, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: x.clip, Title: "Imported", Points: []backfill.LoadPoint{day}}, {Link: mine.clip, Points: []backfill.LoadPoint{day}}}, false)
 		return answered(err, done)
 	}},
 	"Export": {func(ctx context.Context, o *store.Org, x, _ things) answer {
@@ -280,8 +282,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		return answered(err, histories)
 	}},
 	"Load": {func(ctx context.Context, o *store.Org, x, _ things) answer {
-		return answered(o.Load(ctx, store.LoadBatch{Source: "test", Collections: []store.LoadCollection{{ID: x.collection, Name: "Loaded"}},
-			Accounts: []store.LoadAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
+		return answered(backfill.Load(ctx, o, backfill.LoadBatch{Source: "test", Collections: []backfill.LoadCollection{{ID: x.collection, Name: "Loaded"}},
+			Accounts: []backfill.LoadAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
 	}},
 }
 
@@ -296,7 +298,7 @@ func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 
 func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
-		q := all("latest_views", true)
+		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
 		set(&q, x)
 		page, err := o.Videos(ctx, q)
@@ -331,17 +333,17 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
 	require.NoError(t, err)
 	x.video, x.account = tracked[0].VideoID, accounts[0].AccountID
-	x.collection = video(t, o, x.clip).Labels[0].ID
-	collection(t, o, "child", &x.collection)
+	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID
+	storetest.Collection(t, o, "child", &x.collection)
 	begin(t, o, "TrackVideo", x.key, "g")
 	return x
 }
 
 func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
 	t.Helper()
-	l := clip(t, n)
-	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), name: handle, key: handle, today: today(db),
-		clip: parse(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: parse(t, "https://www.tiktok.com/@"+handle)}
+	l := storetest.Clip(t, n)
+	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
+		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
@@ -373,20 +375,20 @@ var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", 
 func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	methods := reflect.TypeFor[*store.Org]()
-	var names []string
+	names := []string{"Import", "Load"} // functions of backfill
 	for method := range methods.Methods() {
 		names = append(names, method.Name)
 	}
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "each exported method of Org has a call here that names another's things")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		fullOrg(t, db) // whose statements are those of collectors as well
-		other := newOrg(t, db)
+		storetest.FullOrg(t, db) // whose statements are those of collectors as well
+		other := storetest.NewOrg(t, db)
 		foreign := tenant(t, db, other, "foreign", 5)
 		// Made at the same time: where ids are compared by their order, both come before mine.
 		nobodys, n := unknownThings(t, db, "nobodys", 2), 10
-		measure(t, db, db.Clock.Now(), map[link.Link]store.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
-		theirs := stored(t, db, other)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
+		theirs := storetest.StoredRows(t, db, other)
 
 		// Three organisations that have the same: one names another's things, one nobody's, one its own.
 		type asker struct {
@@ -395,13 +397,13 @@ func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 		}
 		askers := func() (a [3]asker) {
 			n += 10
-			titles := map[link.Link]store.VideoFacts{}
+			titles := map[link.Link]ingest.VideoFacts{}
 			for i := range a {
-				a[i].org = newOrg(t, db)
+				a[i].org = storetest.NewOrg(t, db)
 				a[i].mine = tenant(t, db, a[i].org, "mine", n)
-				titles[a[i].mine.clip] = store.VideoFacts{Title: new("mine #mine")}
+				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
-			measure(t, db, db.Clock.Now(), titles)
+			storetest.Measure(t, db, db.Clock.Now(), titles)
 			return a
 		}
 		readers := askers()
@@ -411,21 +413,21 @@ func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 				var before map[string][]string
 				if !reads {
 					a = askers()
-					before = stored(t, db, a[2].org)
+					before = storetest.StoredRows(t, db, a[2].org)
 				}
 				nobodys.clip = unknownThings(t, db, "nobodys", n+1).clip
 				want := plain(t, call(t.Context(), a[1].org, nobodys, a[1].mine), nobodys)
 				require.Equal(t, want, plain(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
 				own := plain(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
 				if !reads {
-					require.Equal(t, theirs, stored(t, db, other), "%s, call %d: another's rows changed", name, i)
+					require.Equal(t, theirs, storetest.StoredRows(t, db, other), "%s, call %d: another's rows changed", name, i)
 				}
 				if !slices.Contains(takesNoID, name) && own == want {
-					require.NotEqual(t, before, stored(t, db, a[2].org), "%s, call %d: the call does not look at what it is given", name, i)
+					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call does not look at what it is given", name, i)
 				}
 			}
 		}
-		require.Equal(t, theirs, stored(t, db, other))
+		require.Equal(t, theirs, storetest.StoredRows(t, db, other))
 		t.Run("no statement keeps the rules without one of its conditions", func(t *testing.T) { mutate(t, db.Guard.Statements()) })
 	})
 }

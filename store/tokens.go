@@ -15,18 +15,20 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Scope is what a token may do.
+// Scope is a permission of a token.
 type Scope string
 
-// The scopes. Every operation of the contract names the one that it needs.
+// The scopes. Each operation of the contract needs one of them.
 const (
 	ScopeRead  Scope = "read"
 	ScopeWrite Scope = "write"
 )
 
-// ParseScopes reads a comma-separated list of scopes, at least one, in any order.
+// ParseScopes reads a comma-separated list of one or more scopes, in any order.
 func ParseScopes(s string) ([]Scope, error) {
 	var scopes []Scope
 	for part := range strings.SplitSeq(s, ",") {
@@ -42,29 +44,29 @@ func ParseScopes(s string) ([]Scope, error) {
 	return scopes, nil
 }
 
-// Token is an API token without its secret, of which only a hash is kept.
+// Token is an API token without its secret. The store keeps only a hash of the secret.
 type Token struct {
 	ID             uuid.UUID
 	OrganisationID uuid.UUID
 	Name           string
 	Scopes         []Scope
-	CreatedAt      Instant
-	ExpiresAt      *Instant
-	RevokedAt      *Instant
-	LastUsedAt     *Instant // to the minute
+	CreatedAt      db.Instant
+	ExpiresAt      *db.Instant
+	RevokedAt      *db.Instant
+	LastUsedAt     *db.Instant // to the minute
 }
 
-// May says whether the token has the scope.
+// May returns true if the token has the scope.
 func (t Token) May(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// Identity is who a token speaks for.
+// Identity is a token and its organisation.
 type Identity struct {
 	Organisation Organisation
 	Token        Token
 }
 
-// The form of a token: rt_, 40 random base-62 characters, 6 of checksum. The checksum tells a mistyped token from an
-// unknown one, and lets secret scanners know a real one.
+// The parts of a token: "rt_", 40 random base-62 characters and 6 characters of checksum. With the checksum, a mistyped token can be told
+// from an unknown one, and secret scanners can recognise a token.
 const (
 	tokenPrefix   = "rt_"
 	tokenRandom   = 40
@@ -72,7 +74,7 @@ const (
 	base62        = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// WellFormedToken says whether s has the form and the checksum of a token. It says nothing about whether it is one.
+// WellFormedToken returns true if s has the form and the checksum of a token. The token may still be unknown.
 func WellFormedToken(s string) bool {
 	if len(s) != len(tokenPrefix)+tokenRandom+tokenChecksum || !strings.HasPrefix(s, tokenPrefix) {
 		return false
@@ -90,7 +92,7 @@ func checksumOf(body string) string {
 	return string(sum)
 }
 
-// randomBase62 returns n characters, each of the 62 equally likely.
+// randomBase62 returns n random characters. Each of the 62 characters is equally likely.
 func randomBase62(n int) (string, error) {
 	out := make([]byte, n)
 	for i := range out {
@@ -109,24 +111,24 @@ type tokenRow struct {
 	Name           string
 	Hash           []byte
 	Scopes         string
-	CreatedAt      Instant `gorm:"autoCreateTime:false"`
-	ExpiresAt      *Instant
-	RevokedAt      *Instant
-	LastUsedAt     *Instant `gorm:"->"`
+	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
+	ExpiresAt      *db.Instant
+	RevokedAt      *db.Instant
+	LastUsedAt     *db.Instant `gorm:"->"`
 }
 
 func (tokenRow) TableName() string { return "api_tokens" }
 
 func (r tokenRow) token() Token {
-	scopes, _ := ParseScopes(r.Scopes) // written by CreateToken alone
+	scopes, _ := ParseScopes(r.Scopes) // CreateToken has checked the scopes
 	return Token{ID: r.ID, OrganisationID: r.OrganisationID, Name: r.Name, Scopes: scopes,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
 }
 
-// CreateToken makes a token for an organisation and returns its secret, which is never to be had again. A validity of
-// 0 means that it does not expire. ErrNotFound when there is no such organisation.
+// CreateToken makes a token for an organisation and returns it with its secret. The secret cannot be read again later. A validity of 0
+// means that the token does not expire. It returns ErrNotFound for an unknown organisation.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
-	if err := checkName("token", name); err != nil {
+	if err := CheckName("token", name); err != nil {
 		return Token{}, "", err
 	}
 	if len(scopes) == 0 {
@@ -152,55 +154,55 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 	secret := tokenPrefix + random
 	secret += checksumOf(secret)
 	hash := sha256.Sum256([]byte(secret))
-	row := tokenRow{ID: NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
-		Scopes: strings.Join(names, ","), CreatedAt: s.now()}
+	row := tokenRow{ID: db.NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
+		Scopes: strings.Join(names, ","), CreatedAt: s.db.Now()}
 	if validity > 0 {
 		expires := row.CreatedAt.Add(validity)
 		row.ExpiresAt = &expires
 	}
-	err = s.tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
 	return row.token(), secret, err
 }
 
-// Tokens lists an organisation's tokens, the oldest first, with those expired or revoked.
+// Tokens returns an organisation's tokens, the oldest first. Expired and revoked tokens are included.
 func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 	if _, err := s.Organisation(ctx, org); err != nil {
 		return nil, err
 	}
 	var rows []tokenRow
-	err := s.read.WithContext(ctx).Table("api_tokens").
+	err := s.db.Read(ctx).Table("api_tokens").
 		Select("api_tokens.*, u.last_used_at").Joins("LEFT JOIN token_uses u ON u.token_id = api_tokens.id").
 		Where("organisation_id = ?", org).Order("created_at, id").Find(&rows).Error
 	tokens := make([]Token, len(rows))
 	for i, r := range rows {
 		tokens[i] = r.token()
 	}
-	return tokens, translate(err)
+	return tokens, db.Translate(err)
 }
 
-// RevokeToken ends a token for good, or returns ErrNotFound. Revoking it again changes nothing.
+// RevokeToken revokes a token permanently, or returns ErrNotFound. It changes nothing if the token is revoked already.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
-	return s.tx(ctx, func(tx *gorm.DB) error {
-		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.now()))
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
 		if r.Error == nil && r.RowsAffected == 0 {
-			return notFound("token", id.String())
+			return db.NotFound("token", id.String())
 		}
 		return r.Error
 	})
 }
 
-// Authenticate returns whom the token speaks for, or ErrTokenUnknown, ErrTokenExpired, ErrTokenRevoked. The look-up
-// is by the token's hash: how long it takes says nothing about how much of a guess was right.
+// Authenticate returns the token and its organisation, or ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It looks up the token's
+// hash, so its duration does not show how much of a guessed token is right.
 func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
 	if !WellFormedToken(token) {
 		return Identity{}, ErrTokenUnknown
 	}
 	hash := sha256.Sum256([]byte(token))
 	var row tokenRow
-	err := s.read.WithContext(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
-	switch now := s.now(); {
+	err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
+	switch now := s.db.Now(); {
 	case err != nil:
-		return Identity{}, translate(err)
+		return Identity{}, db.Translate(err)
 	case row.ID == uuid.Nil:
 		return Identity{}, ErrTokenUnknown
 	case row.RevokedAt != nil:
@@ -215,15 +217,15 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	return Identity{Organisation: org, Token: row.token()}, nil
 }
 
-// TokenUsed notes that a token was used at the time given.
+// TokenUsed stores when a token was used.
 func (s *Store) TokenUsed(ctx context.Context, id uuid.UUID, at time.Time) error {
 	type tokenUse struct {
 		TokenID    uuid.UUID
-		LastUsedAt Instant
+		LastUsedAt db.Instant
 	}
-	return s.tx(ctx, func(tx *gorm.DB) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Table("token_uses").Clauses(clause.OnConflict{
 			Columns: []clause.Column{{Name: "token_id"}}, DoUpdates: clause.AssignmentColumns([]string{"last_used_at"}),
-		}).Create(&tokenUse{id, InstantOf(at)}).Error
+		}).Create(&tokenUse{id, db.InstantOf(at)}).Error
 	})
 }

@@ -50,7 +50,7 @@ func TestToken_speaksForItsOrganisation(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
-		newToken(t, db, newOrg(t, db).ID(), 0)
+		newToken(t, db, storetest.NewOrg(t, db).ID(), 0)
 		token, secret, err := db.CreateToken(t.Context(), org.ID, " My script ", []store.Scope{store.ScopeRead}, time.Hour)
 		require.NoError(t, err)
 		now := store.InstantOf(db.Clock.Now())
@@ -75,7 +75,7 @@ func TestToken_speaksForItsOrganisation(t *testing.T) {
 func TestToken_isKeptAsAHashAlone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		_, secret := newToken(t, db, newOrg(t, db).ID(), 0)
+		_, secret := newToken(t, db, storetest.NewOrg(t, db).ID(), 0)
 		hash := storetest.Column[[]byte](t, db, "SELECT hash FROM api_tokens")
 		require.Len(t, hash, 1)
 		require.Len(t, hash[0], 32)
@@ -90,7 +90,7 @@ func TestToken_isKeptAsAHashAlone(t *testing.T) {
 func TestToken_isRefusedWhenUnknownExpiredOrRevoked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		expiring, secret := newToken(t, db, o.ID(), time.Hour)
 		revoked, other := newToken(t, db, o.ID(), time.Hour)
 		auth := func(secret string) error {
@@ -121,9 +121,9 @@ func TestToken_isRefusedWhenUnknownExpiredOrRevoked(t *testing.T) {
 func TestToken_remembersItsLastUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		token, _ := newToken(t, db, o.ID(), 0)
-		newToken(t, db, newOrg(t, db).ID(), 0)
+		newToken(t, db, storetest.NewOrg(t, db).ID(), 0)
 		for range 2 {
 			db.Clock.Advance(time.Minute)
 			require.NoError(t, db.TokenUsed(t.Context(), token.ID, db.Clock.Now()))
@@ -140,7 +140,7 @@ func TestToken_remembersItsLastUse(t *testing.T) {
 func TestCreateToken_refusesWhatCannotBeAToken(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org := newOrg(t, db).ID()
+		org := storetest.NewOrg(t, db).ID()
 		for name, c := range map[string]struct {
 			org      uuid.UUID
 			name     string

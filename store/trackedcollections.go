@@ -4,14 +4,16 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collections returns the ids of the collections that a request names, making those that are only named and not there.
-func (t tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
+// collections returns the ids of the collections of a request. It makes a collection for each name that no collection has.
+func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 	if len(ids) > 0 {
 		var found []uuid.UUID
-		if err := scoped(t.tx, "collections", t.id).Where("collections.id IN ?", ids).Pluck("id", &found).Error; err != nil {
+		if err := db.Scoped(t.Tx, "collections", t.id).Where("collections.id IN ?", ids).Pluck("id", &found).Error; err != nil {
 			return nil, err
 		}
 		var missing []string
@@ -21,28 +23,28 @@ func (t tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 			}
 		}
 		if len(missing) > 0 {
-			return nil, notFound("collection", missing...)
+			return nil, db.NotFound("collection", missing...)
 		}
 	}
 	named, err := t.collectionsByName(r)
 	return append(ids, named...), err
 }
 
-// collectionRefs name collections by id, or by the name of a root collection that is made when there is none.
+// collectionRefs names collections by id, or by the name of a root collection. A missing root collection is made.
 type collectionRefs struct {
 	IDs       []uuid.UUID
 	Names     []string
 	CreatedBy uuid.UUID
 }
 
-func (t tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
+func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
 	if len(names) == 0 {
 		return nil, nil
 	}
-	// Names are not unique: it is the organisation's lock that keeps two requests from making the same collection.
+	// Names are not unique. The organisation's lock prevents two requests from making the same collection.
 	var found []Collection
-	err := scoped(t.tx, "collections", t.id).Where("collections.parent_id IS NULL AND collections.name IN ?", names).Order("created_at, id").Find(&found).Error
+	err := db.Scoped(t.Tx, "collections", t.id).Where("collections.parent_id IS NULL AND collections.name IN ?", names).Order("created_at, id").Find(&found).Error
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +56,15 @@ func (t tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 			ids = append(ids, found[i].ID)
 			continue
 		}
-		c := Collection{OrganisationID: t.id, ID: NewID(), Name: name, Access: AccessPrivate, CreatedBy: r.CreatedBy,
-			CreatedAt: t.now, UpdatedAt: t.now}
+		c := Collection{OrganisationID: t.id, ID: db.NewID(), Name: name, Access: AccessPrivate, CreatedBy: r.CreatedBy,
+			CreatedAt: t.Now, UpdatedAt: t.Now}
 		ids, fresh = append(ids, c.ID), append(fresh, c)
 	}
 	if len(fresh) == 0 {
 		return ids, nil
 	}
-	if err := t.checkCollectionCount(t.tx, len(fresh)); err != nil {
+	if err := CheckCollectionCount(t.Org, t.Tx, len(fresh)); err != nil {
 		return nil, err
 	}
-	return ids, t.tx.Create(&fresh).Error
+	return ids, t.Tx.Create(&fresh).Error
 }

@@ -6,57 +6,57 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackRequest asks that videos be tracked (spec.md 4.3, 4.4).
+// TrackRequest asks to track videos (spec.md 4.3, 4.4).
 type TrackRequest struct {
-	// Links are of kind video, each meaning another video.
+	// Links are of kind video. Each names a different video.
 	Links []link.Link
-	// CollectionIDs are existing collections; all videos of the request are added to each, also those tracked already.
+	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are tracked already.
 	CollectionIDs []uuid.UUID
-	// CollectionNames are root collections, made when there is none of that exact name.
+	// CollectionNames are names of root collections. A missing one is made.
 	CollectionNames []string
-	// CreatedBy is the token on whose behalf collections are made.
+	// CreatedBy is the id of the token that is stored with new collections.
 	CreatedBy uuid.UUID
-	// Lane is where first fetches wait.
-	Lane Lane
-	// Immediate is how many of the links, from the first on, are fetched at once; the others wait for their
-	// place in the schedule.
+	// Lane is the lane of the first fetches.
+	Lane queue.Lane
+	// Immediate is how many of the links, counted from the first, are fetched at once. The others are fetched at their time of the schedule.
 	Immediate int
-	// Enqueue is how many of the links, from the first on, are fetched at all; the others are saved and marked pending.
+	// Enqueue is how many of the links, counted from the first, are fetched at all. The others are saved as pending.
 	Enqueue int
 }
 
-// Tracked is what became of one link.
+// Tracked is the result for one link.
 type Tracked struct {
 	VideoID  uuid.UUID
-	Existing bool // the organisation knew the video before
-	Already  bool // it was being tracked; false for a new and for a stopped video
+	Existing bool // the organisation has the video already, tracked or stopped
+	Already  bool // the organisation tracks the video already
 }
 
-// Track tracks videos and returns, in the order of the links, what became of each. It is one transaction: on an error
-// nothing is tracked. Equal requests at once track each video once. A stopped video is tracked again under the same id.
-// ErrNotFound names unknown collections.
+// Track tracks videos and returns a result for each link, in the order of the links. It is one transaction: after an error no video is
+// tracked. Concurrent equal requests track each video once. A stopped video is tracked again under the same id. It returns a
+// *NotFoundError for unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
 	err := o.change(ctx, func(tx *gorm.DB) error {
-		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
 		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
 		}
 		var before map[string]Video
-		if tracked, before, err = t.videos(r); err != nil {
+		if tracked, before, err = t.Videos(r); err != nil {
 			return err
 		}
-		if err := t.enqueue(r, tracked, before); err != nil {
+		if err := t.Enqueue(r, tracked, before); err != nil {
 			return err
 		}
 		return t.addMembers(collections, tracked)
@@ -64,66 +64,66 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	return tracked, err
 }
 
-// tracking is one run of Track inside its transaction.
-type tracking struct {
+// Tracking adds videos and accounts to an organisation inside a transaction.
+type Tracking struct {
 	*Org
-	tx  *gorm.DB
-	now Instant
+	Tx  *gorm.DB
+	Now db.Instant
 }
 
-// accounts makes sure that each account that a link names has a record, and returns the records' ids.
-func (t tracking) accounts(links []link.Link) (map[string]uuid.UUID, error) {
+// Accounts returns the ids of the accounts that links name, by AccountKey. It makes missing accounts.
+func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	ids := map[string]uuid.UUID{}
 	rows := make([]Account, 0, len(links))
 	for _, l := range links {
-		key := accountKey(l.Platform, l.Handle)
+		key := AccountKey(l.Platform, l.Handle)
 		if _, seen := ids[key]; seen || l.Handle == "" {
 			continue
 		}
 		ids[key] = uuid.Nil
-		rows = append(rows, Account{OrganisationID: t.id, ID: NewID(), Platform: l.Platform, Username: l.Handle,
-			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.now})
+		rows = append(rows, Account{OrganisationID: t.id, ID: db.NewID(), Platform: l.Platform, Username: l.Handle,
+			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.Now})
 	}
 	if len(rows) == 0 {
 		return ids, nil
 	}
-	return ids, upsertAccountsByHandle(t.tx, rows, ids)
+	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
 }
 
-// videos saves the videos of the links. It returns the outcome of each, and the rows that existed before by targetKey.
-func (t tracking) videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
-	known, err := t.knownVideos(r.Links)
+// Videos saves the videos of the links. It returns the result for each link, and the rows that existed before by TargetKey.
+func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
+	known, err := t.KnownVideos(r.Links)
 	if err != nil {
 		return nil, nil, err
 	}
 	before = maps.Clone(known)
-	accounts, err := t.accounts(r.Links)
+	accounts, err := t.Accounts(r.Links)
 	if err != nil {
 		return nil, nil, err
 	}
 	out = make([]Tracked, len(r.Links))
 	var fresh []Video
 	for i, l := range r.Links {
-		key := targetKey(l.Platform, l.ID)
+		key := queue.TargetKey(l.Platform, l.ID)
 		if _, ok := known[key]; ok {
 			continue
 		}
-		v := newVideo(t.id, l, accounts, t.now)
+		v := NewVideo(t.id, l, accounts, t.Now)
 		v.Pending, v.Direct = i >= r.Enqueue, true
 		fresh, out[i].VideoID = append(fresh, v), v.ID
 	}
-	// Another request may have saved some of these since they were looked up: the row that is there stays as it is, and
-	// what comes back is not what was sent.
+	// Another request may have inserted some of these videos since the look-up. Existing rows stay unchanged, and the returned row is then the
+	// existing one.
 	slices.SortFunc(fresh, func(a, b Video) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
-	if err := saveNewVideos(t.tx, fresh, known); err != nil {
+	if err := saveNewVideos(t.Tx, fresh, known); err != nil {
 		return nil, nil, err
 	}
 	var added, again int64
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
-		v := known[targetKey(l.Platform, l.ID)]
+		v := known[queue.TargetKey(l.Platform, l.ID)]
 		if v.ID == out[i].VideoID {
 			added++
 			continue
@@ -139,18 +139,19 @@ func (t tracking) videos(r TrackRequest) (out []Tracked, before map[string]Video
 		}
 	}
 	for change, ids := range changed {
-		if err := scoped(t.tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.columns()).Error; err != nil {
+		if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.columns()).Error; err != nil {
 			return nil, nil, err
 		}
 	}
 	if added+again == 0 {
 		return out, before, nil
 	}
-	return out, before, t.tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
+	return out, before, t.Tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
 		added+again, again, t.id).Error
 }
 
-// videoChange is what happens to a video that is there when it is asked for by itself: a stopped one is taken up again.
+// videoChange is the change to an existing video when its own link is tracked. If again is true, the video was stopped and is tracked
+// again.
 type videoChange struct{ again, pending bool }
 
 func (c videoChange) columns() map[string]any {
@@ -161,9 +162,8 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// knownVideos returns id, external id and state of those of the links' videos that the organisation has, locked
-// against a stop or a second start at the same time.
-func (t tracking) knownVideos(links []link.Link) (map[string]Video, error) {
+// KnownVideos returns the organisation's videos that links name, by TargetKey. It locks them against concurrent changes of their tracking.
+func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	byPlatform := map[link.Platform][]string{}
 	for _, l := range links {
 		byPlatform[l.Platform] = append(byPlatform[l.Platform], l.ID)
@@ -178,53 +178,52 @@ func (t tracking) knownVideos(links []link.Link) (map[string]Video, error) {
 	if len(conditions) == 0 {
 		return map[string]Video{}, nil
 	}
-	q := scoped(t.tx, "videos", t.id).Where("("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	if t.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q := db.Scoped(t.Tx, "videos", t.id).Where("("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
+	q = db.ForUpdate(q)
 	var rows []Video
 	if err := q.Find(&rows).Error; err != nil {
 		return nil, err
 	}
 	known := make(map[string]Video, len(rows))
 	for _, v := range rows {
-		known[targetKey(v.Platform, v.ExternalID)] = v
+		known[queue.TargetKey(v.Platform, v.ExternalID)] = v
 	}
 	return known, nil
 }
 
-func newVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now Instant) Video {
-	v := Video{OrganisationID: org, ID: NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
+// NewVideo returns a new video for a link. accounts has the ids of accounts by AccountKey.
+func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
+	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
 		Username: l.Handle, CreatedAt: now}
-	if id, ok := accounts[accountKey(l.Platform, l.Handle)]; ok {
+	if id, ok := accounts[AccountKey(l.Platform, l.Handle)]; ok {
 		v.LinkedAccountID = &id
 	}
 	return v
 }
 
-// enqueue adds targets and subscriptions for the videos that are to be fetched. It changes nothing for a video that was tracked already.
-// before has the rows that existed before, by targetKey.
-func (t tracking) enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
-	var entries []queueEntry
+// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were tracked already. before has the rows that
+// existed before, by TargetKey.
+func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
+	var entries []queue.Entry
 	for i, l := range r.Links {
 		if tracked[i].Already || i >= r.Enqueue {
 			continue
 		}
-		e := queueEntry{Source: l.Platform, Kind: targetVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: slotAfter(t.now, l.Platform, l.ID)}
-		if v, ok := before[targetKey(l.Platform, l.ID)]; ok {
+		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
+			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: queue.SlotAfter(t.Now, l.Platform, l.ID)}
+		if v, ok := before[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
-			set(&e.FetchedAt, v.LatestUpdatedAt)
+			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		}
 		if i < r.Immediate {
-			e.Lane, e.NextAt = LaneInteractive, t.now
+			e.Lane, e.NextAt = queue.LaneInteractive, t.Now
 		}
 		entries = append(entries, e)
 	}
-	return enqueue(t.tx, t.id, entries, t.now)
+	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }
 
-func (t tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
+func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
 	if len(collections) == 0 || len(tracked) == 0 {
 		return nil
 	}
@@ -232,47 +231,50 @@ func (t tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
 	for i, v := range tracked {
 		ids[i] = v.VideoID
 	}
-	return t.tx.Exec(`INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
+	return t.Tx.Exec(`INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
 SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id
  WHERE c.organisation_id = ? AND c.id IN ? AND v.id IN ? ORDER BY c.id, v.id
-ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.now, t.id, collections, ids).Error
+ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// insertChunk bounds the rows of one INSERT: PostgreSQL takes 65,535 parameters in a statement, SQLite 32,766.
-const insertChunk = 1000
-
-// StopVideos ends the tracking of videos and returns those refs, in order, that name none that is being tracked:
-// unknown ones, another organisation's and those stopped before. History stays. With all true, one such ref makes
-// the call stop nothing at all.
+// StopVideos ends the tracking of videos. It keeps their history. It returns the refs, in order, that name no tracked video: unknown videos,
+// videos of another organisation, and videos that were stopped before. If all is true and there is such a ref, it stops nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		t := tracking{Org: o, tx: tx, now: o.s.now()}
+		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
 		var ids []uuid.UUID
-		var accounts []rowKey
+		var accounts []db.RowKey
 		unmatched, ids, accounts, err = t.trackedIDs(refs)
 		if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
 			return err
 		}
-		stopped := scoped(tx, "videos", o.id).Where("videos.id IN ? AND NOT videos.removed", ids).
-			Updates(map[string]any{"removed": true, "pending": false})
-		if stopped.Error != nil {
-			return stopped.Error
-		}
-		if err := unsubscribe(tx, o.s.dialect, o.id, "subject_id IN ?", ids); err != nil {
-			return err
-		}
-		if err := refreshAccounts(tx, accounts, stamp{day: t.now.Day()}); err != nil {
-			return err
-		}
-		return tx.Exec(`UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?`,
-			stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+		return o.endVideos(tx, accounts, "videos.id IN ?", ids)
 	})
 	return unmatched, err
 }
 
-// trackedIDs splits refs into the ids of videos being tracked, each once and locked, with their accounts, and the refs
-// that match none.
-func (t tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []rowKey, err error) {
+// endVideos stops the tracked videos that match a condition. It deletes their subscriptions and updates the statistics of their accounts and
+// the totals of the organisation.
+func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
+	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
+		append([]any{o.id}, args...)...)
+	if err != nil {
+		return err
+	}
+	stopped := db.Scoped(tx, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(map[string]any{"removed": true, "pending": false})
+	if stopped.Error != nil {
+		return stopped.Error
+	}
+	if err := RefreshAccounts(tx, accounts, DayStamp{Day: o.s.db.Now().Day()}); err != nil {
+		return err
+	}
+	return tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+}
+
+// trackedIDs returns the ids and accounts of the tracked videos that refs name, without duplicates, and the refs that match no tracked
+// video. It locks the videos.
+func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
 	for _, r := range refs {
@@ -288,46 +290,44 @@ func (t tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 			conditions, args = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)"), append(args, p, external)
 		}
 	}
-	q := scoped(t.tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	if t.s.dialect.skipLocked() {
-		q = q.Clauses(forUpdate)
-	}
+	q := db.Scoped(t.Tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
+	q = db.ForUpdate(q)
 	var rows []Video
 	if err := q.Find(&rows).Error; err != nil {
 		return nil, nil, nil, err
 	}
 	known, linked := map[uuid.UUID]bool{}, map[string]bool{}
 	for _, v := range rows {
-		known[v.ID], linked[targetKey(v.Platform, v.ExternalID)] = true, true
+		known[v.ID], linked[queue.TargetKey(v.Platform, v.ExternalID)] = true, true
 		ids = append(ids, v.ID)
 	}
 	for _, r := range refs {
-		if !known[r.ID] && (r.ID != uuid.Nil || !linked[targetKey(r.Link.Platform, r.Link.ID)]) {
+		if !known[r.ID] && (r.ID != uuid.Nil || !linked[queue.TargetKey(r.Link.Platform, r.Link.ID)]) {
 			unmatched = append(unmatched, r)
 		}
 	}
-	return unmatched, ids, linkedAccounts(rows), nil
+	return unmatched, ids, LinkedAccounts(rows), nil
 }
 
-// enqueuePending puts the videos and accounts that were saved without being fetched into the schedule.
+// enqueuePending schedules the videos and accounts that were saved without being fetched.
 func (o *Org) enqueuePending(ctx context.Context) error {
 	org, err := o.s.Organisation(ctx, o.id)
 	if err != nil {
 		return err
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
-		now := o.s.now()
-		// In one statement: a video that is saved while this runs stays pending instead of being taken for scheduled.
+		now := o.s.db.Now()
+		// One statement selects and updates the videos, so that a video that is saved meanwhile stays pending.
 		var videos []Video
-		err := scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
+		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {
 			return err
 		}
-		entries := make([]queueEntry, 0, len(videos))
+		entries := make([]queue.Entry, 0, len(videos))
 		lane := LaneOf(org)
 		for _, v := range videos {
-			entries = append(entries, queueEntry{Source: v.Platform, Kind: targetVideo, ExternalID: v.ExternalID, Handle: v.Username,
-				Link: v.Link, Lane: lane, BaseLane: lane, NextAt: slotAfter(now, v.Platform, v.ExternalID), Subject: v.ID})
+			entries = append(entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username,
+				Link: v.Link, Lane: lane, BaseLane: lane, NextAt: queue.SlotAfter(now, v.Platform, v.ExternalID), Subject: v.ID})
 		}
 		accounts, err := o.unsubscribedAccounts(tx)
 		if err != nil {
@@ -335,12 +335,9 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		}
 		for i := range accounts {
 			r := TrackAccountsRequest{Lane: lane}
-			set(&r.Type, accounts[i].TrackingType)
-			entries = append(entries, accountEntry(&accounts[i], r, false, now))
+			db.Assign(&r.Type, accounts[i].TrackingType)
+			entries = append(entries, AccountEntry(&accounts[i], r, false, now))
 		}
-		return enqueue(tx, o.id, entries, now)
+		return queue.Enqueue(tx, o.id, entries, now)
 	})
 }
-
-// shortLinkLife is how long a resolved short link is believed.
-const shortLinkLife = 30 * 24 * time.Hour

@@ -10,57 +10,59 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestTrack_savesAVideoBeforeItsFirstFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		l := parse(t, "https://www.tiktok.com/@Someone/video/7301234567890123456?lang=de")
-		tracked := track(t, o, l)
+		o := storetest.NewOrg(t, db)
+		l := storetest.ParseLink(t, "https://www.tiktok.com/@Someone/video/7301234567890123456?lang=de")
+		tracked := storetest.Track(t, o, l)
 		require.Len(t, tracked, 1)
 		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "new: neither known nor being tracked")
 
-		v := video(t, o, l)
+		v := storetest.VideoOf(t, o, l)
 		require.NotNil(t, v.LinkedAccountID, "the link names the account")
 		require.Equal(t, store.Video{OrganisationID: o.ID(), ID: tracked[0].VideoID, Platform: link.TikTok, ExternalID: "7301234567890123456",
 			Link: "https://www.tiktok.com/@someone/video/7301234567890123456", Username: "someone", LinkedAccountID: v.LinkedAccountID,
 			CreatedAt: store.InstantOf(db.Clock.Now()), Direct: true}, v, "no number is known, and none is made up")
-		a := account(t, o, parse(t, "https://www.tiktok.com/@someone"))
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		require.Equal(t, *v.LinkedAccountID, a.ID)
 		require.False(t, a.Tracked, "linked alone")
 
-		nameless := parse(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")
-		track(t, o, nameless)
-		require.Empty(t, video(t, o, nameless).Username)
-		require.Nil(t, video(t, o, nameless).LinkedAccountID)
+		nameless := storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")
+		storetest.Track(t, o, nameless)
+		require.Empty(t, storetest.VideoOf(t, o, nameless).Username)
+		require.Nil(t, storetest.VideoOf(t, o, nameless).LinkedAccountID)
 	})
 }
 
 func TestTrack_knowsAVideoByAnyFormOfItsLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		first := track(t, o, parse(t, "https://youtu.be/dQw4w9WgXcQ?si=abc"))[0]
+		o := storetest.NewOrg(t, db)
+		first := storetest.Track(t, o, storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ?si=abc"))[0]
 		for _, form := range []string{"https://youtu.be/dQw4w9WgXcQ?si=abc", "https://m.youtube.com/watch?v=dQw4w9WgXcQ&t=3", "https://www.youtube.com/shorts/dQw4w9WgXcQ"} {
-			again := track(t, o, parse(t, form))
+			again := storetest.Track(t, o, storetest.ParseLink(t, form))
 			require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true, Already: true}}, again, form)
 		}
-		require.EqualValues(t, 1, list(t, o, store.VideoQuery{}).Total)
+		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 	})
 }
 
 func TestTrack_answersInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		links := append(clips(t, 5), parse(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ"), parse(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
-		known := track(t, o, links[1], links[5])
+		o := storetest.NewOrg(t, db)
+		links := append(storetest.Clips(t, 5), storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ"), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+		known := storetest.Track(t, o, links[1], links[5])
 		rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
-		for i, got := range track(t, o, links...) {
-			require.Equal(t, video(t, o, links[i]).ID, got.VideoID)
+		for i, got := range storetest.Track(t, o, links...) {
+			require.Equal(t, storetest.VideoOf(t, o, links[i]).ID, got.VideoID)
 			was := got.VideoID == known[0].VideoID || got.VideoID == known[1].VideoID
 			require.Equal(t, store.Tracked{VideoID: got.VideoID, Existing: was, Already: was}, got)
 		}
@@ -70,24 +72,24 @@ func TestTrack_answersInTheOrderOfTheLinks(t *testing.T) {
 func TestTrack_takesAStoppedVideoUpAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := newOrg(t, db), clip(t, 1)
-		first := track(t, o, l)[0]
-		require.Equal(t, 1, deliver(t, db, link.TikTok, views(100)))
-		stop(t, o, l)
-		require.True(t, video(t, o, l).Removed)
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		first := storetest.Track(t, o, l)[0]
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(100)))
+		storetest.Stop(t, o, l)
+		require.True(t, storetest.VideoOf(t, o, l).Removed)
 		db.Clock.Advance(48 * time.Hour)
 
-		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, track(t, o, l), "known, but not being tracked")
-		v := video(t, o, l)
+		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "known, but not being tracked")
+		v := storetest.VideoOf(t, o, l)
 		require.False(t, v.Removed)
 		require.EqualValues(t, 100, *v.LatestViews, "its numbers are still there")
-		require.EqualValues(t, 1, list(t, o, store.VideoQuery{}).Total)
-		require.EqualValues(t, 1, list(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
+		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
-		require.Equal(t, 1, deliver(t, db, link.TikTok, views(300)), "it is fetched again")
-		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, today(db)-30, today(db))
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "it is fetched again")
+		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
-		require.Equal(t, []store.Date{today(db), today(db) - 1, today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "its history goes on")
+		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "its history goes on")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
 	})
 }
@@ -95,19 +97,19 @@ func TestTrack_takesAStoppedVideoUpAgain(t *testing.T) {
 func TestTrack_countsTheTotalRightAway(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		totals := func(tracked, removed int) {
 			t.Helper()
-			require.EqualValues(t, tracked, list(t, o, store.VideoQuery{}).Total)
-			require.EqualValues(t, tracked+removed, list(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
-			require.Len(t, list(t, o, store.VideoQuery{}).Videos, tracked)
+			require.EqualValues(t, tracked, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+			require.EqualValues(t, tracked+removed, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
+			require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos, tracked)
 		}
 		totals(0, 0)
-		track(t, o, clips(t, 7)...)
+		storetest.Track(t, o, storetest.Clips(t, 7)...)
 		totals(7, 0)
-		stop(t, o, clips(t, 3)...)
+		storetest.Stop(t, o, storetest.Clips(t, 3)...)
 		totals(4, 3)
-		track(t, o, clips(t, 9)...) // three again, four already, two new
+		storetest.Track(t, o, storetest.Clips(t, 9)...) // three again, four already, two new
 		totals(9, 0)
 	})
 }
@@ -115,7 +117,7 @@ func TestTrack_countsTheTotalRightAway(t *testing.T) {
 func TestTrack_ofNoLinksTracksNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		tracked, err := newOrg(t, db).Track(t.Context(), store.TrackRequest{CollectionNames: []string{"Dogs"}})
+		tracked, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{CollectionNames: []string{"Dogs"}})
 		require.NoError(t, err)
 		require.Empty(t, tracked)
 	})
@@ -124,13 +126,13 @@ func TestTrack_ofNoLinksTracksNothing(t *testing.T) {
 func TestTrack_addsToCollections(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, token := newOrg(t, db), store.NewID()
-		cats := collection(t, o, "Cats", nil)
-		dogs := collection(t, o, "Dogs", nil)
-		collection(t, o, "Birds", &cats.ID) // not a root: another one of that name is made
-		already := track(t, o, clip(t, 0))[0]
+		o, token := storetest.NewOrg(t, db), store.NewID()
+		cats := storetest.Collection(t, o, "Cats", nil)
+		dogs := storetest.Collection(t, o, "Dogs", nil)
+		storetest.Collection(t, o, "Birds", &cats.ID) // not a root: another one of that name is made
+		already := storetest.Track(t, o, storetest.Clip(t, 0))[0]
 
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: clips(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
 			CollectionNames: []string{"Dogs", "Birds", "Birds", "dogs"}, CreatedBy: token, Enqueue: 2})
 		require.NoError(t, err)
 
@@ -140,10 +142,10 @@ func TestTrack_addsToCollections(t *testing.T) {
 			}
 			return names
 		}
-		for _, v := range list(t, o, store.VideoQuery{}).Videos {
+		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
 			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "also the one that was tracked already")
 		}
-		require.Equal(t, already.VideoID, video(t, o, clip(t, 0)).ID)
+		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.Clip(t, 0)).ID)
 
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
@@ -154,7 +156,7 @@ func TestTrack_addsToCollections(t *testing.T) {
 			CreatedAt: store.InstantOf(db.Clock.Now()), UpdatedAt: store.InstantOf(db.Clock.Now())}, birds)
 		require.Equal(t, dogs.ID, page.Collections[2].ID, "the one that was there is used")
 
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: clips(t, 2), CollectionNames: []string{"Birds"}})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionNames: []string{"Birds"}})
 		require.NoError(t, err)
 		page, err = o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
@@ -165,10 +167,10 @@ func TestTrack_addsToCollections(t *testing.T) {
 func TestTrack_withUnknownCollectionsTracksNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other := newOrg(t, db), newOrg(t, db)
-		mine, foreign, unknown := collection(t, o, "Mine", nil), collection(t, other, "Foreign", nil), store.NewID()
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		mine, foreign, unknown := storetest.Collection(t, o, "Mine", nil), storetest.Collection(t, other, "Foreign", nil), store.NewID()
 
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: clips(t, 2), CollectionIDs: []uuid.UUID{unknown, mine.ID, foreign.ID},
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{unknown, mine.ID, foreign.ID},
 			CollectionNames: []string{"Fresh"}, Immediate: 2, Enqueue: 2})
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
@@ -176,8 +178,8 @@ func TestTrack_withUnknownCollectionsTracksNothing(t *testing.T) {
 		require.Equal(t, "collection", missing.Kind)
 		require.ElementsMatch(t, []string{unknown.String(), foreign.ID.String()}, missing.Names, "another organisation's is as good as none")
 
-		require.Zero(t, list(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
-		require.Empty(t, claim(t, db, link.TikTok, "video"))
+		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
 		require.Len(t, page.Collections, 1, "no collection was made either")
@@ -188,7 +190,7 @@ func TestTrack_ofEqualRequestsAtOnceTracksOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 64
-		o, l := newOrg(t, db), clip(t, 1)
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		tracked, errs := make([]store.Tracked, requests), make([]error, requests)
 		var wg sync.WaitGroup
 		for i := range requests {
@@ -211,11 +213,11 @@ func TestTrack_ofEqualRequestsAtOnceTracksOnce(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, fresh, "exactly one of them began the tracking")
-		page := list(t, o, store.VideoQuery{})
+		page := storetest.ListVideos(t, o, store.VideoQuery{})
 		require.EqualValues(t, 1, page.Total)
 		require.Len(t, page.Videos, 1)
 		require.Len(t, page.Videos[0].Labels, 1, "and the collection was made once")
-		require.Equal(t, 1, deliver(t, db, link.TikTok, views(1)))
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 	})
 }
 
@@ -223,14 +225,14 @@ func TestTrack_ofOverlappingBatchesAtOnceTracksEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests, size, pool = 8, 60, 100
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		var wg sync.WaitGroup
 		fresh, errs := make([]int, requests), make([]error, requests)
 		for i := range requests {
-			links := clips(t, pool)
+			links := storetest.Clips(t, pool)
 			rand.Shuffle(pool, func(a, b int) { links[a], links[b] = links[b], links[a] })
 			if i == 0 {
-				links = clips(t, pool)
+				links = storetest.Clips(t, pool)
 			} else {
 				links = links[:size]
 			}
@@ -251,8 +253,8 @@ func TestTrack_ofOverlappingBatchesAtOnceTracksEachVideoOnce(t *testing.T) {
 			sum += fresh[i]
 		}
 		require.Equal(t, pool, sum)
-		require.EqualValues(t, pool, list(t, o, store.VideoQuery{}).Total)
-		require.Len(t, list(t, o, store.VideoQuery{}).Videos, pool)
+		require.EqualValues(t, pool, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos, pool)
 	})
 }
 
@@ -260,8 +262,8 @@ func TestTrack_ofABulkTakesFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const most = 10
-		o := newOrg(t, db)
-		r := store.TrackRequest{Links: clips(t, 500), Lane: store.LanePremium, Enqueue: 500}
+		o := storetest.NewOrg(t, db)
+		r := store.TrackRequest{Links: storetest.Clips(t, 500), Lane: queue.LanePremium, Enqueue: 500}
 		for _, what := range []string{"new", "tracked already"} {
 			db.Guard.Statements()
 			tracked, err := o.Track(t.Context(), r)
@@ -288,33 +290,33 @@ func TestTrack_ofABulkTakesFewStatements(t *testing.T) {
 func TestTrack_fetchesTheFirstAtOnceTheNextOnScheduleAndTheRestNotAtAll(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		links := clips(t, 9)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LaneBasic, Immediate: 2, Enqueue: 6})
+		o := storetest.NewOrg(t, db)
+		links := storetest.Clips(t, 9)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LaneBasic, Immediate: 2, Enqueue: 6})
 		require.NoError(t, err)
 		for i, l := range links {
-			require.Equal(t, i >= 6, video(t, o, l).Pending, i)
+			require.Equal(t, i >= 6, storetest.VideoOf(t, o, l).Pending, i)
 		}
 
-		at := claim(t, db, link.TikTok, "video")
+		at := storetest.Claim(t, db, link.TikTok, "video")
 		require.Len(t, at, 1)
-		require.Equal(t, []string{links[0].ID, links[1].ID}, targetIDs(at[0]))
-		require.Equal(t, store.LaneInteractive, at[0].Targets[0].Lane)
-		require.NoError(t, db.Acknowledge(t.Context(), at[0], at[0].At, []store.Outcome{outcome(db, at[0].Targets[0], views(1)), outcome(db, at[0].Targets[1], views(1))}))
+		require.Equal(t, []string{links[0].ID, links[1].ID}, storetest.TargetIDs(at[0]))
+		require.Equal(t, queue.LaneInteractive, at[0].Targets[0].Lane)
+		require.NoError(t, db.Acknowledge(t.Context(), at[0], at[0].At, []ingest.Outcome{storetest.Outcome(db, at[0].Targets[0], storetest.Views(1)), storetest.Outcome(db, at[0].Targets[1], storetest.Views(1))}))
 
 		noon := db.Clock.Now()
 		for _, l := range links[2:6] {
-			slot := noon.Truncate(24 * time.Hour).Add(store.SlotOf(l.Platform, l.ID))
+			slot := noon.Truncate(24 * time.Hour).Add(queue.SlotOf(l.Platform, l.ID))
 			if !slot.After(noon) {
 				slot = slot.Add(24 * time.Hour)
 			}
 			db.Clock.Set(slot.Add(-time.Microsecond))
-			require.NotContains(t, due(t, db), l.ID)
+			require.NotContains(t, storetest.DueTargets(t, db), l.ID)
 			db.Clock.Set(slot)
-			require.Contains(t, due(t, db), l.ID, "due at its slot")
+			require.Contains(t, storetest.DueTargets(t, db), l.ID, "due at its slot")
 		}
 		db.Clock.Set(noon.Add(72 * time.Hour))
-		require.Len(t, due(t, db), 6, "what is pending is never due")
+		require.Len(t, storetest.DueTargets(t, db), 6, "what is pending is never due")
 	})
 }
 
@@ -324,21 +326,21 @@ func TestSetSubscription_schedulesWhatWasSavedWithoutOne(t *testing.T) {
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
 		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: clips(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
 		require.NoError(t, err)
-		require.Equal(t, 5, deliver(t, db, link.TikTok, views(1)))
-		stop(t, o, clip(t, 7)) // pending, and no longer wanted
+		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
+		storetest.Stop(t, o, storetest.Clip(t, 7)) // pending, and no longer wanted
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
-		for _, v := range list(t, o, store.VideoQuery{}).Videos {
+		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
 			require.False(t, v.Pending)
 		}
 		db.Clock.Advance(24 * time.Hour)
-		require.Len(t, due(t, db), 7)
+		require.Len(t, storetest.DueTargets(t, db), 7)
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, 7, deliver(t, db, link.TikTok, views(2)))
-		require.EqualValues(t, 2, *video(t, o, clip(t, 6)).LatestViews)
-		require.Nil(t, video(t, o, clip(t, 7)).LatestViews)
+		require.Equal(t, 7, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 6)).LatestViews)
+		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 7)).LatestViews)
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "again: nothing to do")
 	})
@@ -349,7 +351,7 @@ func TestSlotOf_spreadsTargetsEvenlyOverTheDay(t *testing.T) {
 	const targets = 24_000
 	hours := map[int]int{}
 	for i := range targets {
-		slot := store.SlotOf(link.YouTube, uuid.NewSHA1(uuid.Nil, []byte{byte(i), byte(i >> 8)}).String())
+		slot := queue.SlotOf(link.YouTube, uuid.NewSHA1(uuid.Nil, []byte{byte(i), byte(i >> 8)}).String())
 		require.GreaterOrEqual(t, slot, time.Duration(0))
 		require.Less(t, slot, 24*time.Hour)
 		hours[int(slot.Hours())]++
@@ -357,5 +359,5 @@ func TestSlotOf_spreadsTargetsEvenlyOverTheDay(t *testing.T) {
 	for h := range 24 {
 		require.InDelta(t, targets/24, hours[h], targets/24*0.2, "hour %d", h)
 	}
-	require.NotEqual(t, store.SlotOf(link.TikTok, "1"), store.SlotOf(link.YouTube, "1"))
+	require.NotEqual(t, queue.SlotOf(link.TikTok, "1"), queue.SlotOf(link.YouTube, "1"))
 }

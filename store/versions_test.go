@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -21,7 +23,7 @@ import (
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		ctx, o, other := t.Context(), newOrg(t, db), newOrg(t, db)
+		ctx, o, other := t.Context(), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		version := func(o *store.Org) int64 {
 			v, err := o.Version(ctx)
 			require.NoError(t, err)
@@ -30,15 +32,21 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 		require.Positive(t, version(o), "a new organisation has one")
 		var collection store.Collection
 		var videoID, accountID uuid.UUID
-		profile := parse(t, "https://www.tiktok.com/@someone")
+		profile := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		steps := []struct {
 			name string
 			do   func() error
 		}{
-			{"track videos", func() error { videoID = track(t, o, clip(t, 1))[0].VideoID; return nil }},
-			{"collect videos", func() error { require.Equal(t, 1, deliver(t, db, link.TikTok, views(5))); return nil }},
-			{"track accounts", func() error { accountID = follow(t, o, store.TrackAll, profile)[0].AccountID; return nil }},
-			{"collect accounts", func() error { deliverAccount(t, db, store.AccountFacts{Followers: new(int64(7))}); return nil }},
+			{"track videos", func() error { videoID = storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID; return nil }},
+			{"collect videos", func() error {
+				require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
+				return nil
+			}},
+			{"track accounts", func() error { accountID = storetest.Follow(t, o, store.TrackAll, profile)[0].AccountID; return nil }},
+			{"collect accounts", func() error {
+				storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7))})
+				return nil
+			}},
 			{"create a collection", func() (err error) {
 				collection, err = o.CreateCollection(ctx, store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 				return err
@@ -69,15 +77,15 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},
 			{"change the subscription", func() error { return db.SetSubscription(ctx, o.ID(), store.SubscriptionNone) }},
 			{"import", func() error {
-				_, err := o.Import(ctx, []store.ImportVideo{{Link: clip(t, 9)}}, false)
+				_, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: storetest.Clip(t, 9)}}, false)
 				return err
 			}},
 			{"load", func() error {
-				return o.Load(ctx, store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
+				return backfill.Load(ctx, o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
 			}},
 			{"retention", func() error {
 				db.Clock.Advance(24 * time.Hour)
-				day := today(db) - 800
+				day := storetest.Today(db) - 800
 				db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 0, 0, 0, 0, 0, 0)`, o.ID(), day)
 				_, err := db.ApplyRetention(ctx, func() error { return nil })
 				return err
@@ -102,8 +110,8 @@ func TestCollections_neverPassTheLimit(t *testing.T) {
 		s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: db.Guard.Inspect, MaxCollections: limit})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()
-		o := s.Org(newOrg(t, db).ID())
-		links := clips(t, 64)
+		o := s.Org(storetest.NewOrg(t, db).ID())
+		links := storetest.Clips(t, 64)
 		var made atomic.Int64
 		var all sync.WaitGroup
 		for i := range links {
@@ -129,7 +137,7 @@ func TestCollections_neverPassTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Collections, limit)
 
-		err = o.Load(t.Context(), store.LoadBatch{Collections: []store.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
+		err = backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
 		require.ErrorContains(t, err, "an organisation may have 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
 		require.NoError(t, err, "one that is there is no new one")

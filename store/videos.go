@@ -9,7 +9,9 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Video is a video that an organisation tracks or has tracked (spec.md 2.2).
@@ -21,11 +23,11 @@ type Video struct {
 	Link            string // canonical
 	Username        string // lower case, without "@"; "" while unknown
 	LinkedAccountID *uuid.UUID
-	CreatedAt       Instant `gorm:"autoCreateTime:false"`
-	Removed         bool    // tracking was stopped
-	Pending         bool    // saved without being fetched, for want of a subscription
-	Direct          bool    // asked for by itself, not only found through its account
-	UploadedAt      *Date
+	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
+	Removed         bool       // tracking was stopped
+	Pending         bool       // saved, but not fetched, because the organisation has no subscription
+	Direct          bool       // tracked by its own link, not only through its account
+	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string
 	VideoLength     *string // seconds
@@ -38,14 +40,14 @@ type Video struct {
 	AdIsAd          bool
 	AdProductIDShop *string
 
-	// The counts are nil until a source gave them; LatestUpdatedAt is nil before the first fetch that succeeded.
+	// The counts are nil until a source has given them. LatestUpdatedAt is nil before the first successful fetch.
 	LatestViews      *int64
 	LatestLikes      *int64
 	LatestComments   *int64
 	LatestBookmarks  *int64
 	LatestShares     *int64
 	LatestEngagement *int64
-	LatestUpdatedAt  *Instant
+	LatestUpdatedAt  *db.Instant
 
 	OutlierMultiplier float64
 	Increase1d        float64 `gorm:"column:increase_1d"`
@@ -53,78 +55,85 @@ type Video struct {
 	Increase14d       float64 `gorm:"column:increase_14d"`
 	Increase30d       float64 `gorm:"column:increase_30d"`
 
-	// Labels are the collections that the video is effectively in, by name and then id; filled by the reads.
+	// Labels are the collections that the video is effectively in, ordered by name and id. Methods that read videos set them.
 	Labels []Label `gorm:"-"`
 }
 
-// Label is a collection as a video names it.
+// Label is a collection in the answer for a video or account.
 type Label struct {
 	ID   uuid.UUID
 	Name string
 }
 
-// VideoRef names a video by our id or, when ID is the zero id, by a link of kind video.
-type VideoRef struct {
+// Ref names a video or an account by our id or, if ID is the zero id, by a link.
+type Ref struct {
 	ID   uuid.UUID
 	Link link.Link
 }
 
-func (r VideoRef) String() string {
+// VideoRef names a video.
+type VideoRef = Ref
+
+// AccountRef names an account.
+type AccountRef = Ref
+
+// String returns the id, or the canonical form of the link.
+func (r Ref) String() string {
 	if r.ID != uuid.Nil {
 		return r.ID.String()
 	}
 	return r.Link.Canonical
 }
 
-// VideoQuery says which videos are wanted; zero values ask for nothing. All conditions hold together.
+// VideoQuery selects videos. A video must match all conditions that are set.
 type VideoQuery struct {
 	Username        *string // folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
-	Link            *link.Link // of kind video
-	UploadedFrom    *Date      // inclusive
-	UploadedTo      *Date      // inclusive
-	UpdatedFrom     *Instant   // inclusive
-	UpdatedTo       *Instant   // inclusive
-	Shop            *bool      // ad_info_shop is that
-	ShopProduct     bool       // only shop ads that have a product id
-	HasMetrics      *bool      // true: fetched at least once; false: never
-	Collections     []string   // names or ids; effectively in any of them
-	CollectionID    *uuid.UUID // effectively in this one; ErrNotFound when there is no such collection
-	Hashtag         *string    // without "#", any case
-	Words           *string    // each word stands in the caption, any case
+	Link            *link.Link  // of kind video
+	UploadedFrom    *db.Date    // inclusive
+	UploadedTo      *db.Date    // inclusive
+	UpdatedFrom     *db.Instant // inclusive
+	UpdatedTo       *db.Instant // inclusive
+	Shop            *bool       // AdInfoShop has this value
+	ShopProduct     bool        // only shop ads that have a product id
+	HasMetrics      *bool       // true: fetched at least once; false: never
+	Collections     []string    // names or ids; the video is effectively in any of them
+	CollectionID    *uuid.UUID  // the video is effectively in this collection; ErrNotFound if it does not exist
+	Hashtag         *string     // without "#", any case
+	Words           *string     // the caption contains each of these words, in any case
 	IncludeRemoved  bool
-	Order           Order // one of VideoOrders
-	Window          Window
+	Order           db.Order // one of VideoOrders
+	Window          db.Window
 	WithoutTotal    bool // the caller does not need Total
 }
 
 // VideoOrders are the columns by which videos can be ordered. Orders by created_at, uploaded_at, latest_views and latest_updated_at are read
 // from an index. The others sort all matching videos.
-var VideoOrders = map[string]orderColumn{
-	"created_at":        {"videos.created_at", "videos.id", integerColumn, false},
-	"uploaded_at":       {"videos.uploaded_at", "videos.id", dateColumn, true},
-	"latest_views":      {"videos.latest_views", "videos.id", integerColumn, true},
-	"latest_likes":      {"videos.latest_likes", "videos.id", integerColumn, true},
-	"latest_comments":   {"videos.latest_comments", "videos.id", integerColumn, true},
-	"latest_bookmarks":  {"videos.latest_bookmarks", "videos.id", integerColumn, true},
-	"latest_shares":     {"videos.latest_shares", "videos.id", integerColumn, true},
-	"latest_engagement": {"videos.latest_engagement", "videos.id", integerColumn, true},
-	"latest_updated_at": {"videos.latest_updated_at", "videos.id", integerColumn, true},
+var VideoOrders = db.SortColumns{
+	"created_at":        db.SortBy("videos", "created_at", db.IntegerColumn),
+	"uploaded_at":       db.SortByNullable("videos", "uploaded_at", db.DateColumn),
+	"latest_views":      db.SortByNullable("videos", "latest_views", db.IntegerColumn),
+	"latest_likes":      db.SortByNullable("videos", "latest_likes", db.IntegerColumn),
+	"latest_comments":   db.SortByNullable("videos", "latest_comments", db.IntegerColumn),
+	"latest_bookmarks":  db.SortByNullable("videos", "latest_bookmarks", db.IntegerColumn),
+	"latest_shares":     db.SortByNullable("videos", "latest_shares", db.IntegerColumn),
+	"latest_engagement": db.SortByNullable("videos", "latest_engagement", db.IntegerColumn),
+	"latest_updated_at": db.SortByNullable("videos", "latest_updated_at", db.IntegerColumn),
 }
 
-// videoText counts the characters of a video's texts. The username counts twice, because it is shown in two spellings.
+// videoText is SQL for the number of characters of a video's texts. The username counts twice, because it is shown in two spellings.
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
  + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
 
-// VideoPage is a part of a list of videos.
+// VideoPage is a page of a list of videos.
 type VideoPage struct {
 	Videos []Video
-	Total  int64     // all that match, whatever the window
-	Next   *Position // where the next page begins; nil on the last
+	Total  int64        // number of all matching videos
+	Next   *db.Position // position of the next page; nil on the last page
 }
 
-// Videos returns a page of videos, all read at once.
+// Videos returns a page of videos with all its rows.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
@@ -135,7 +144,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 }
 
 // ListVideos returns a list of videos whose rows are read on demand.
-func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], error) {
+func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
@@ -146,33 +155,30 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*List[Video], e
 	if !query.WithoutTotal {
 		var err error
 		if total, err = o.countVideos(ctx, query, filtered); err != nil {
-			return nil, translate(err)
+			return nil, db.Translate(err)
 		}
-	}
-	list, err := newList[Video](filtered, VideoOrders, videoText, query.Order, query.Window)
-	if err != nil {
-		return nil, err
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list.Total, list.labels = total, labels.bytes()
-	list.id = func(v *Video) uuid.UUID { return v.ID }
-	list.read = func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
-		var videos []Video
-		if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
-			return nil, err
-		}
-		return videos, labels.ofVideos(ctx, videos)
-	}
-	return list, nil
+	return db.NewList(filtered, db.ListSpec[Video]{
+		Columns: VideoOrders, TextLength: videoText, LabelBytes: labels.bytes(), Total: total,
+		ID: func(v *Video) uuid.UUID { return v.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
+			var videos []Video
+			if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
+				return nil, err
+			}
+			return videos, labels.ofVideos(ctx, videos)
+		},
+	}, query.Order, query.Window)
 }
 
-// countVideos takes the stored count when nothing filters, else counts.
+// countVideos returns the number of matching videos. Without a filter it reads the stored total.
 func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	if !query.filters() {
-		var t organisationTotals
+		var t OrganisationTotals
 		err := o.q(ctx, "organisation_totals").Limit(1).Find(&t).Error
 		if query.IncludeRemoved {
 			return t.Videos + t.VideosRemoved, err
@@ -189,7 +195,7 @@ func (q VideoQuery) filters() bool {
 		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
 }
 
-// matching builds the query of all conditions, without order and window.
+// matching returns the query with all conditions, without order and window.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -220,7 +226,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	}
 	if query.Words != nil {
 		for word := range strings.FieldsSeq(strings.ToLower(*query.Words)) {
-			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, likePattern(word))
+			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, db.LikePattern(word))
 		}
 	}
 	if len(query.Collections) > 0 {
@@ -232,7 +238,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-// Video returns one video, also a stopped one, or ErrNotFound.
+// Video returns one video, which may be stopped, or ErrNotFound.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	q := o.q(ctx, "videos")
 	if ref.ID != uuid.Nil {
@@ -242,37 +248,40 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	}
 	var found []Video
 	if err := q.Limit(1).Find(&found).Error; err != nil {
-		return Video{}, translate(err)
+		return Video{}, db.Translate(err)
 	}
 	if len(found) == 0 {
-		return Video{}, notFound("video", ref.String())
+		return Video{}, db.NotFound("video", ref.String())
 	}
 	labels, err := o.labels(ctx)
 	if err != nil {
 		return Video{}, err
 	}
 	err = labels.ofVideos(ctx, found)
-	return found[0], translate(err)
+	return found[0], db.Translate(err)
 }
 
-// saveNewVideos saves videos and adds the rows to known, by targetKey: where one of that platform and id is there already, its
-// id and state, and nothing of it changes. The rows must be sorted, so that concurrent requests lock in one order.
+// saveNewVideos inserts videos and adds the rows to known, by TargetKey. An existing row stays unchanged, and known gets that row. The
+// rows must be sorted, so that concurrent requests lock them in the same order.
 func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
-	for chunk := range slices.Chunk(rows, insertChunk/2) {
-		// The update changes nothing: it is what makes RETURNING name the row that was there, and keeps it locked.
+	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
+		// The update changes nothing. It makes RETURNING include existing rows and locks them.
 		err := tx.Clauses(
 			clause.OnConflict{
-				Columns:   columns([]string{"organisation_id", "platform", "external_id"}),
+				Columns:   db.Columns([]string{"organisation_id", "platform", "external_id"}),
 				DoUpdates: clause.AssignmentColumns([]string{"external_id"}),
 			},
-			clause.Returning{Columns: columns([]string{"id", "platform", "external_id", "removed", "direct"})},
+			clause.Returning{Columns: db.Columns([]string{"id", "platform", "external_id", "removed", "direct"})},
 		).Create(&chunk).Error
 		if err != nil {
 			return err
 		}
 		for _, v := range chunk {
-			known[targetKey(v.Platform, v.ExternalID)] = v
+			known[queue.TargetKey(v.Platform, v.ExternalID)] = v
 		}
 	}
 	return nil
 }
+
+// Key returns the organisation and the id of the video.
+func (v *Video) Key() db.RowKey { return db.RowKey{Org: v.OrganisationID, ID: v.ID} }

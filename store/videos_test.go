@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -40,19 +41,19 @@ var captions = []struct {
 
 func newLibrary(t *testing.T, db *storetest.DB) library {
 	t.Helper()
-	lib := library{org: newOrg(t, db), tags: map[uuid.UUID][]string{}, collections: map[string][]uuid.UUID{}}
+	lib := library{org: storetest.NewOrg(t, db), tags: map[uuid.UUID][]string{}, collections: map[string][]uuid.UUID{}}
 	var links []link.Link
 	for i := range 42 {
 		if i%4 == 0 {
 			id := fmt.Sprintf("dQw4w9W%02dcQ", i)
 			links = append(links, link.Link{Platform: link.YouTube, Kind: link.Video, ID: id, Canonical: "https://www.youtube.com/watch?v=" + id})
 		} else {
-			links = append(links, parse(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", []string{"ann", "bob", "cyd"}[i%3], i)))
+			links = append(links, storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", []string{"ann", "bob", "cyd"}[i%3], i)))
 		}
 	}
 	lib.collections["By hand"], lib.collections["By account"], lib.collections["By tag"] = nil, nil, nil
 	for start := 0; start < len(links); start += 7 { // some are of one moment
-		track(t, lib.org, links[start:start+7]...)
+		storetest.Track(t, lib.org, links[start:start+7]...)
 		db.Clock.Advance(time.Minute)
 	}
 	small := func(i, of int) *int64 {
@@ -61,12 +62,12 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 		}
 		return new(int64(i % of))
 	}
-	fetches := [4]map[link.Link]store.VideoFacts{{}, {}, {}, {}} // a minute apart
+	fetches := [4]map[link.Link]ingest.VideoFacts{{}, {}, {}, {}} // a minute apart
 	for i, l := range links {
 		if i%6 == 5 {
 			continue // never fetched
 		}
-		f := store.VideoFacts{Views: small(i, 5), Likes: small(i, 4), Comments: small(i, 3), Bookmarks: small(i, 7), Shares: small(i, 2),
+		f := ingest.VideoFacts{Views: small(i, 5), Likes: small(i, 4), Comments: small(i, 3), Bookmarks: small(i, 7), Shares: small(i, 2),
 			Title: new(captions[i%len(captions)].title), ShopAd: new(i%3 == 0)}
 		if i%7 != 0 {
 			f.UploadedAt = new(db.Clock.Now().AddDate(0, 0, -i%5))
@@ -77,12 +78,12 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 		fetches[i%4][l] = f
 	}
 	for minute, facts := range fetches {
-		measure(t, db, db.Clock.Now().Add(time.Duration(minute)*time.Minute), facts)
+		storetest.Measure(t, db, db.Clock.Now().Add(time.Duration(minute)*time.Minute), facts)
 	}
-	stop(t, lib.org, links[3], links[20], links[41])
+	storetest.Stop(t, lib.org, links[3], links[20], links[41])
 
 	for i, l := range links {
-		v := video(t, lib.org, l)
+		v := storetest.VideoOf(t, lib.org, l)
 		lib.videos = append(lib.videos, v)
 		if i%6 != 5 {
 			lib.tags[v.ID] = captions[i%len(captions)].tags
@@ -97,19 +98,19 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 			lib.collections["By tag"] = append(lib.collections["By tag"], v.ID)
 		}
 	}
-	hand, accounts := collection(t, lib.org, "By hand", nil), collection(t, lib.org, "By account", nil)
+	hand, accounts := storetest.Collection(t, lib.org, "By hand", nil), storetest.Collection(t, lib.org, "By account", nil)
 	tag, err := lib.org.CreateCollection(t.Context(), store.NewCollection{Name: "By tag", Access: store.AccessPrivate, Hashtags: []string{" #DOG "}})
 	require.NoError(t, err)
 	_, err = lib.org.AddVideos(t.Context(), hand.ID, lib.collections["By hand"])
 	require.NoError(t, err)
-	_, err = lib.org.AddAccounts(t.Context(), accounts.ID, []uuid.UUID{account(t, lib.org, parse(t, "https://www.tiktok.com/@ann")).ID})
+	_, err = lib.org.AddAccounts(t.Context(), accounts.ID, []uuid.UUID{storetest.AccountByLink(t, lib.org, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID})
 	require.NoError(t, err)
 	for _, c := range []store.Collection{hand, accounts, tag} {
 		lib.collections[c.ID.String()] = lib.collections[c.Name]
 		lib.ids = append(lib.ids, c.ID)
 	}
 	for i := range lib.videos {
-		lib.videos[i] = video(t, lib.org, links[i])
+		lib.videos[i] = storetest.VideoOf(t, lib.org, links[i])
 	}
 	return lib
 }
@@ -260,12 +261,12 @@ func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor boo
 func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		fullOrg(t, db) // another's
+		storetest.FullOrg(t, db) // another's
 		lib := newLibrary(t, db)
 		for _, column := range orders() {
 			for _, descending := range []bool{false, true} {
 				q := store.VideoQuery{IncludeRemoved: true, Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
-				page := list(t, lib.org, q)
+				page := storetest.ListVideos(t, lib.org, q)
 				require.Equal(t, lib.answer(q), page.Videos, "%s, descending %t", column, descending)
 				require.Nil(t, page.Next)
 				require.Equal(t, idsOf(page.Videos), walk(t, lib.org, q, 17, true), column)
@@ -276,7 +277,7 @@ func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) 
 				q := lib.drawQuery(rt)
 				want := idsOf(lib.answer(q))
 				q.Window = store.Window{Limit: 5000}
-				page := list(t, lib.org, q)
+				page := storetest.ListVideos(t, lib.org, q)
 				require.Equal(rt, want, idsOf(page.Videos))
 				require.EqualValues(rt, len(want), page.Total)
 				size := rapid.IntRange(1, 9).Draw(rt, "page size")
@@ -293,17 +294,17 @@ func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) 
 func TestVideos_stayInPlaceForACursorWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		links := clips(t, 12)
+		o := storetest.NewOrg(t, db)
+		links := storetest.Clips(t, 12)
 		for _, l := range links {
-			track(t, o, l)
+			storetest.Track(t, o, l)
 			db.Clock.Advance(time.Second)
 		}
-		q := all("created_at", true)
+		q := storetest.OrderedBy("created_at", true)
 		q.Window.Limit = 4
 		var seen []string
 		for i := 0; ; i++ {
-			page := list(t, o, q)
+			page := storetest.ListVideos(t, o, q)
 			for _, v := range page.Videos {
 				seen = append(seen, v.ExternalID)
 			}
@@ -311,9 +312,9 @@ func TestVideos_stayInPlaceForACursorWhileOthersWrite(t *testing.T) {
 				break
 			}
 			q.Window.After = page.Next
-			track(t, o, clip(t, 100+i))               // comes before what was read
-			stop(t, o, parse(t, page.Videos[1].Link)) // was read
-			stop(t, o, parse(t, page.Videos[3].Link)) // the very row that the cursor stands behind
+			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // comes before what was read
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // was read
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // the very row that the cursor stands behind
 		}
 		slices.Reverse(seen)
 		for i, l := range links {
@@ -325,25 +326,25 @@ func TestVideos_stayInPlaceForACursorWhileOthersWrite(t *testing.T) {
 func TestVideos_beyondTheEndAreNone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		track(t, o, clips(t, 3)...)
-		q := all("created_at", true)
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		q := storetest.OrderedBy("created_at", true)
 		q.Window.Offset = 3
-		page := list(t, o, q)
+		page := storetest.ListVideos(t, o, q)
 		require.Empty(t, page.Videos)
 		require.EqualValues(t, 3, page.Total)
 		require.Nil(t, page.Next)
 		q.WithoutTotal = true
-		require.Zero(t, list(t, o, q).Total)
+		require.Zero(t, storetest.ListVideos(t, o, q).Total)
 	})
 }
 
 func TestVideos_refuseAPositionOfAnotherOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
+		o := storetest.NewOrg(t, db)
 		for column, value := range map[string]string{"latest_views": "2024-02-29", "uploaded_at": "17", "created_at": ""} {
-			q := all(column, true)
+			q := storetest.OrderedBy(column, true)
 			q.Window.After = &store.Position{Value: value, ID: store.NewID()}
 			_, err := o.Videos(t.Context(), q)
 			require.ErrorContains(t, err, "position", column)
@@ -354,8 +355,8 @@ func TestVideos_refuseAPositionOfAnotherOrder(t *testing.T) {
 func TestVideos_ofAnUnknownCollectionAreNotFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, foreign := newOrg(t, db), collection(t, newOrg(t, db), "Foreign", nil)
-		q := all("created_at", true)
+		o, foreign := storetest.NewOrg(t, db), storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
+		q := storetest.OrderedBy("created_at", true)
 		q.CollectionID = &foreign.ID
 		_, err := o.Videos(t.Context(), q)
 		require.ErrorIs(t, err, store.ErrNotFound)
@@ -367,10 +368,10 @@ func TestVideos_ofManyAreLabelledAll(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const many = 1001 // one more than the ids of one statement
-		o := newOrg(t, db)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: clips(t, many), CollectionNames: []string{"b", "a"}})
+		o := storetest.NewOrg(t, db)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, many), CollectionNames: []string{"b", "a"}})
 		require.NoError(t, err)
-		videos := list(t, o, all("created_at", false)).Videos
+		videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos
 		require.Len(t, videos, many)
 		for _, v := range videos {
 			require.Len(t, v.Labels, 2)
@@ -383,11 +384,11 @@ func TestVideos_ofManyAreLabelledAll(t *testing.T) {
 func TestTrackedVideoIDs_followTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := newOrg(t, db)
-		tracked := track(t, o, clip(t, 1), parse(t, short), clip(t, 2))
-		track(t, newOrg(t, db), clip(t, 3))
-		stop(t, o, clip(t, 2))
-		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{clip(t, 3), parse(t, short), {}, clip(t, 2), clip(t, 1), clip(t, 1)})
+		o := storetest.NewOrg(t, db)
+		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Short), storetest.Clip(t, 2))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 3))
+		storetest.Stop(t, o, storetest.Clip(t, 2))
+		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.Short), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)
 		ids, err = o.TrackedVideoIDs(t.Context(), nil)

@@ -1,30 +1,30 @@
-"""What Schemathesis is told about refusals. The script check hands it this file."""
+"""Tells Schemathesis which refusals are right. The script `check` passes this file to Schemathesis."""
 
 import uuid
 
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# Faults that no schema can express. A request that fits the schemas may still be refused for these, and for no others.
+# Codes of faults that no schema can express. A request that fits the schemas may be refused only for these.
 BEYOND_SCHEMAS = frozenset({
     "conflict",  # two parameters that exclude each other
     "encoding",  # NUL in a string, invalid UTF-8
-    "invalid_cursor",  # cursors are made by the server alone
+    "invalid_cursor",  # only the server can create cursors
     "invalid_url",
-    "range",  # an end before its beginning, or a day that the tier does not reach
+    "range",  # an end before its beginning, or a day that the tier does not show
     "unsupported_link",
     "unsupported_platform",
     "wrong_kind",
 })
 
 
-# Dates and times have formats, which know no first and last year; the contract names them in words.
+# A format of dates and times cannot limit the years. The contract says the limits in words.
 YEARS = "in the years 1970 to 2999"
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Make what is meant to be valid answerable: without a made-up cursor, with which no list would ever answer, and with a key of its own."""
+    """Remove invented cursors from valid requests, because every list refuses them, and give each request its own Idempotency-Key."""
     if not (case.meta and case.meta.generation.mode.is_positive):
         return
     if case.query:
@@ -35,7 +35,7 @@ def before_call(context, case, kwargs):
 
 @schemathesis.check
 def accepts_valid_data(ctx, response, case):
-    """Valid data is accepted, as positive_data_acceptance wants it, unless the problem names a fault beyond schemas."""
+    """Require that valid data is accepted, like positive_data_acceptance, except if every fault is in BEYOND_SCHEMAS."""
     kind = response.headers.get("content-type", [""])[0].partition(";")[0]
     if response.status_code == 400 and kind == "application/problem+json":
         problem = response.json()
@@ -45,10 +45,10 @@ def accepts_valid_data(ctx, response, case):
             codes = {problem["code"]}
         if codes <= BEYOND_SCHEMAS:
             return None
-    # The answer to a bulk request of which nothing could be done, entry by entry; or a key that came with another body before.
+    # A bulk request failed for every item, or an Idempotency-Key was used with another body.
     if response.status_code == 422 and (kind == "application/json" or response.json()["code"] == "idempotency_key_reused"):
         return None
-    # No generated If-Match names the present state.
+    # A generated If-Match never names the current version.
     if response.status_code == 412:
         return None
     return positive_data_acceptance(ctx, response, case)

@@ -8,21 +8,21 @@ import (
 	"text/tabwriter"
 )
 
-// Outcomes of a test, worst last: of several runs (-count) the worst counts.
+// Outcomes of a test, worst last. If a test ran several times (-count), the worst outcome counts.
 const (
 	missing    = "-"
 	passed     = "ok"
 	skipped    = "skipped"
-	unfinished = "unfinished" // started, and then the process died
+	unfinished = "unfinished" // the process ended before the test did
 	failed     = "FAIL"
 )
 
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
-// A testName is a test of a package, with its engine or with * in the engine's place.
+// testName is a test of a package. For a test case, * replaces the engine in the name.
 type testName struct{ pkg, name string }
 
-// outcomes are the outcomes of tests.
+// outcomes holds the outcome of each test.
 type outcomes map[testName]string
 
 func (o outcomes) add(e event) {
@@ -50,13 +50,13 @@ func (o outcomes) end(t testName, outcome string) {
 	}
 }
 
-// A testCase is one case and its outcome on each engine that it was seen on.
+// testCase is a test case with its outcome on each engine on which it ran.
 type testCase struct {
 	testName
-	on map[string]string
+	on map[string]string // engine → outcome
 }
 
-// cases returns the cases in the order of package and name.
+// cases returns the test cases, sorted by package and name.
 func (o outcomes) cases(engines []string) []testCase {
 	parents := map[testName]bool{}
 	for t := range o {
@@ -91,7 +91,7 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// split takes the engine out of a test's name and leaves a * in its place. The engine is "" when the name has none.
+// split replaces the engine in a test's name by * and returns both. The engine is "" if the name has none.
 func split(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
@@ -103,10 +103,31 @@ func split(name string, engines []string) (generic, engine string) {
 	return name, ""
 }
 
-// report writes one line a case, under a line for each package, and returns what is wrong.
-func report(w io.Writer, cases []testCase, engines []string) error {
+// checkSkipped returns an error that lists the skipped tests. If skipping is allowed, it prints their number instead.
+func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
+	var names []string
+	for t, outcome := range o {
+		if outcome == skipped {
+			names = append(names, "  "+t.pkg+" "+t.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if allowed {
+		_, err := fmt.Fprintf(w, "Skipped by -short: %d tests. make check runs them.\n", len(names))
+		return err
+	}
+	slices.Sort(names)
+	return fmt.Errorf("skipped:\n%s", strings.Join(names, "\n"))
+}
+
+// report prints one line for each case, below a line for each package, and returns an error that lists the cases which did
+// not pass on every engine.
+func report(w io.Writer, cases []testCase, opts options) error {
+	engines := opts.engines
 	if len(cases) == 0 {
-		return fmt.Errorf("no case ran: no test has %s as a part of its name", strings.Join(engines, " or "))
+		return fmt.Errorf("no case ran: no test name has a part %s", strings.Join(engines, " or "))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var faults []string
@@ -123,7 +144,7 @@ func report(w io.Writer, cases []testCase, engines []string) error {
 				outcome = missing
 			}
 			fmt.Fprintf(table, "\t%s", outcome)
-			if outcome != passed {
+			if outcome != passed && (outcome != skipped || !opts.short) {
 				faults = append(faults, fmt.Sprintf("  %s %s, %s: %s", c.pkg, c.name, engine, explain(outcome)))
 			}
 		}
@@ -134,9 +155,9 @@ func report(w io.Writer, cases []testCase, engines []string) error {
 		return err
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%d cases; not each passed on %s:\n%s", len(cases), strings.Join(engines, " and "), strings.Join(faults, "\n"))
+		return fmt.Errorf("%d of %d results are not a pass:\n%s", len(faults), len(cases)*len(engines), strings.Join(faults, "\n"))
 	}
-	_, err := fmt.Fprintf(w, "%d cases, each passed on %s.\n", len(cases), strings.Join(engines, " and "))
+	_, err := fmt.Fprintf(w, "%d cases passed on %s.\n", len(cases), strings.Join(engines, " and "))
 	return err
 }
 
@@ -145,7 +166,7 @@ func explain(outcome string) string {
 	case missing:
 		return "did not run"
 	case skipped:
-		return "skipped, which counts as not run"
+		return "skipped"
 	case unfinished:
 		return "did not end"
 	default:

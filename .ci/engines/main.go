@@ -1,13 +1,14 @@
-// Command engines reads the events of `go test -json`, writes what `go test` would have written, and says at the end
-// which cases ran on which database engine.
+// Command engines reads the events of `go test -json`, prints what `go test` would have printed, and then a table that
+// shows which test case ran on which database engine.
 //
 //	go test -json ./... | go run ./.ci/engines
 //
-// A case is a test with an engine's name as one part of its name, such as TestVideos_list/sqlite/empty; without that
-// part, which is shown as *, its name is the same on each engine. Only innermost tests count: a test with subtests is
-// as good as they are. The exit status is 1 when a test failed, when a case did not run on every engine (a skipped one
-// did not run), or when there is no case at all. With -part, for a part of the tests, only failures count and there is
-// no table.
+// A test case has the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows * in
+// place of the engine. Only the innermost tests are cases: a test with subtests is not one itself.
+//
+// The exit status is 1 if a test failed or was skipped, if a case did not run on every engine, or if there is no case.
+// With -short, a test may be skipped, as `go test -short` does. With -part, for a part of the tests, only failures and skipped
+// tests count, and there is no table.
 package main
 
 import (
@@ -22,15 +23,25 @@ import (
 	"time"
 )
 
+// options are the requirements that a test run must meet.
+type options struct {
+	// engines are the engines on which every case must run. If it is empty, there is no table.
+	engines []string
+	// short allows skipped tests.
+	short bool
+}
+
 func main() {
-	engines := flag.String("engines", "sqlite,postgres", "the engines that every case must run on, comma-separated")
-	part := flag.Bool("part", false, "the tests are a part of all: do not ask whether every case met every engine")
+	engines := flag.String("engines", "sqlite,postgres", "comma-separated engines on which every case must run")
+	part := flag.Bool("part", false, "only a part of the tests ran: do not check that every case ran on every engine")
+	short := flag.Bool("short", false, "the tests ran with -short: allow skipped tests")
 	flag.Parse()
-	if *part {
-		*engines = ""
+	o := options{short: *short}
+	if !*part {
+		o.engines = strings.FieldsFunc(*engines, func(r rune) bool { return r == ',' })
 	}
 	quiet := time.NewTicker(30 * time.Second)
-	if err := run(os.Stdin, os.Stdout, strings.FieldsFunc(*engines, func(r rune) bool { return r == ',' }), quiet.C); err != nil {
+	if err := run(os.Stdin, os.Stdout, o, quiet.C); err != nil {
 		fmt.Fprintln(os.Stderr, "engines:", err)
 		os.Exit(1)
 	}
@@ -39,12 +50,12 @@ func main() {
 // An event is one line of `go test -json`; `go doc test2json` explains it.
 type event struct {
 	Action, Package, Test, Output string
-	ImportPath                    string // of what did not build, in place of Package
+	ImportPath                    string // the package that does not build; Package is then empty
 }
 
-// run reads events from r and writes to w. On each tick it writes a sign of life if nothing else was written since the
-// last. Without engines no table is made. The error says what failed, in full if the output above does not.
-func run(r io.Reader, w io.Writer, engines []string, tick <-chan time.Time) error {
+// run reads events from r and writes to w. On each tick it prints the running packages if nothing was printed since the
+// last tick. The error lists every failure.
+func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {
 		defer close(lines)
@@ -73,21 +84,21 @@ func run(r io.Reader, w io.Writer, engines []string, tick <-chan time.Time) erro
 			switch err := json.Unmarshal([]byte(line), &e); {
 			case !more:
 			case err != nil:
-				p.say(line) // not an event, so written past the test framework: worth seeing
+				p.print(line) // not an event: a program wrote to standard output directly
 			default:
 				p.add(e)
 				o.add(e)
 			}
 		case <-tick:
-			p.signOfLife()
+			p.printProgress()
 		}
 	}
 	if err := <-broken; err != nil {
 		return fmt.Errorf("reading the events: %w", err)
 	}
-	failures := p.close()
-	if len(engines) == 0 {
+	failures := errors.Join(p.close(), checkSkipped(w, o, opts.short))
+	if len(opts.engines) == 0 {
 		return failures
 	}
-	return errors.Join(failures, report(w, o.cases(engines), engines))
+	return errors.Join(failures, report(w, o.cases(opts.engines), opts))
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var both = []string{"sqlite", "postgres"}
+var both = options{engines: []string{"sqlite", "postgres"}}
 
-// goTest runs real tests, the functions of body, and returns what run makes of their events.
-func goTest(t *testing.T, engines []string, body string) (output string, err error) {
+// goTest runs the test functions in body with go test, passes their events to run, and returns the result of run.
+func goTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module toy\n\ngo 1.26\n"), 0o600))
@@ -24,14 +24,14 @@ func goTest(t *testing.T, engines []string, body string) (output string, err err
 	test.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	events, _ := test.Output() // fails when a test does
 	var out bytes.Buffer
-	err = run(bytes.NewReader(events), &out, engines, nil)
+	err = run(bytes.NewReader(events), &out, opts, nil)
 	return out.String(), err
 }
 
-// replay returns what run makes of events written by hand, one a line.
-func replay(engines []string, events ...string) (output string, err error) {
+// replay passes events, one a line, to run and returns the result of run.
+func replay(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
-	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, engines, nil)
+	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)
 	return out.String(), err
 }
 
@@ -72,8 +72,8 @@ func TestPlain(t *testing.T) { t.Run("postgresql", func(t *testing.T) {}) }
 		require.Equal(t, []string{"ok", "ok"}, row(t, table, "TestA/*/keeps_a_name"))
 		require.Equal(t, []string{"ok", "ok"}, row(t, table, "TestB/*"))
 		require.NotContains(t, table, "TestPlain")
-		require.NotContains(t, table, "TestA/*  ", "a test with subtests is no case itself")
-		require.Contains(t, table, "2 cases, each passed on sqlite and postgres.")
+		require.NotContains(t, table, "TestA/*  ", "a test with subtests is not a case itself")
+		require.Contains(t, table, "2 cases passed on sqlite and postgres.")
 	})
 
 	t.Run("fails when a case ran on one engine only", func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestA(t *testing.T) {
 		require.Equal(t, []string{"-", "ok"}, row(t, table, "TestA/*/y"))
 	})
 
-	t.Run("fails when a case was skipped, failed or broke down", func(t *testing.T) {
+	t.Run("fails when a case was skipped, failed or panicked", func(t *testing.T) {
 		t.Parallel()
 		table, err := goTest(t, both, `
 func TestA(t *testing.T) {
@@ -108,7 +108,7 @@ func TestB(t *testing.T) {
 func TestC(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {})
 	t.Run("postgres", func(t *testing.T) {
-		t.Run("dies", func(t *testing.T) { panic("the whole process ends") })
+		t.Run("dies", func(t *testing.T) { panic("the process ends") })
 	})
 }
 `)
@@ -117,6 +117,37 @@ func TestC(t *testing.T) {
 		require.Equal(t, []string{"ok", "skipped"}, row(t, table, "TestA/*"))
 		require.Equal(t, []string{"FAIL", "ok"}, row(t, table, "TestB/*"))
 		require.Equal(t, []string{"-", "FAIL"}, row(t, table, "TestC/*/dies"))
+	})
+
+	t.Run("fails when a test without an engine was skipped", func(t *testing.T) {
+		t.Parallel()
+		_, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Skip("no browser") }`)
+		require.ErrorContains(t, err, "skipped:\n  toy TestA")
+	})
+
+	t.Run("allows skipped tests in short mode", func(t *testing.T) {
+		t.Parallel()
+		short := both
+		short.short = true
+		table, err := goTest(t, short, `
+func TestA(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {})
+	t.Run("postgres", func(t *testing.T) {})
+}
+
+func TestB(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) { t.Skip("long") })
+	}
+}
+
+func TestC(t *testing.T) { t.Skip("long") }
+`)
+		require.NoError(t, err)
+		require.Contains(t, table, "Skipped by -short: 3 tests. make check runs them.")
+
+		_, err = goTest(t, short, `func TestA(t *testing.T) { t.Run("sqlite", func(t *testing.T) {}) }`)
+		require.ErrorContains(t, err, "TestA/*, postgres: did not run")
 	})
 
 	t.Run("fails when no case ran", func(t *testing.T) {
@@ -142,33 +173,33 @@ func TestC(t *testing.T) {
 	})
 }
 
-func TestRun_writesWhatGoTestWrites(t *testing.T) {
+func TestRun_printsWhatGoTestPrints(t *testing.T) {
 	t.Parallel()
 
 	t.Run("the last line of a package that passed, and no table without engines", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, nil, `func TestA(t *testing.T) { t.Log("all is well") }`)
+		output, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Log("passed well") }`)
 		require.NoError(t, err)
 		require.Regexp(t, `^ok  \ttoy\t[0-9.]+s\n$`, output)
 	})
 
-	t.Run("all that failed tests wrote, and no more", func(t *testing.T) {
+	t.Run("the output of failed tests alone", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, nil, `
+		output, err := goTest(t, options{}, `
 func TestA(t *testing.T) {
-	t.Run("good", func(t *testing.T) { t.Log("all is well") })
+	t.Run("good", func(t *testing.T) { t.Log("passed well") })
 	t.Run("bad", func(t *testing.T) { t.Error("the reason") })
 }
 `)
 		require.ErrorContains(t, err, "failed:\n  toy TestA/bad\n  toy TestA\n  toy")
 		require.Regexp(t, `(?s)^    toy_test.go:\d+: the reason\n.*--- FAIL: TestA/bad .*--- FAIL: TestA .*\nFAIL\nFAIL\ttoy\t[0-9.]+s\n$`, output)
-		require.NotContains(t, output, "all is well")
+		require.NotContains(t, output, "passed well")
 		require.NotContains(t, output, "=== RUN")
 	})
 
 	t.Run("a panic with its stack", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, nil, `func TestA(t *testing.T) { panic("the reason") }`)
+		output, err := goTest(t, options{}, `func TestA(t *testing.T) { panic("the reason") }`)
 		require.ErrorContains(t, err, "toy TestA")
 		require.Contains(t, output, "panic: the reason")
 		require.Contains(t, output, "toy_test.go:")
@@ -176,7 +207,7 @@ func TestA(t *testing.T) {
 
 	t.Run("what does not build", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, nil, `func TestA(t *testing.T) { nowhere() }`)
+		output, err := goTest(t, options{}, `func TestA(t *testing.T) { nowhere() }`)
 		require.ErrorContains(t, err, "does not build")
 		require.Contains(t, output, "undefined: nowhere")
 		require.Contains(t, output, "FAIL\ttoy [build failed]")
@@ -184,34 +215,34 @@ func TestA(t *testing.T) {
 
 	t.Run("the output of a package that did not end", func(t *testing.T) {
 		t.Parallel()
-		output, err := replay(nil, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
+		output, err := replay(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
 		require.ErrorContains(t, err, "failed:\n  toy")
 		require.Equal(t, "half a\n", output)
 	})
 
-	t.Run("lines that are no events as they are", func(t *testing.T) {
+	t.Run("lines that are not events unchanged", func(t *testing.T) {
 		t.Parallel()
-		output, err := replay(nil, "a cry from the depths")
+		output, err := replay(options{}, "not an event")
 		require.NoError(t, err)
-		require.Equal(t, "a cry from the depths\n", output)
+		require.Equal(t, "not an event\n", output)
 	})
 }
 
-func TestPrinter_givesSignsOfLifeInSilence(t *testing.T) {
+func TestPrinter_printsProgressIfNothingElseWasPrinted(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := newPrinter(&out)
-	p.signOfLife()
+	p.printProgress()
 	require.Equal(t, "... 0 tests ended, building\n", out.String())
 	out.Reset()
 	p.add(event{Action: "start", Package: "slow"})
 	p.add(event{Action: "pass", Package: "slow", Test: "TestA"})
-	p.signOfLife()
+	p.printProgress()
 	require.Equal(t, "... 1 tests ended, running: slow\n", out.String())
-	p.say("ok\n")
+	p.print("ok\n")
 	out.Reset()
-	p.signOfLife()
-	require.Empty(t, out.String(), "something was just written")
-	p.signOfLife()
+	p.printProgress()
+	require.Empty(t, out.String(), "something was just printed")
+	p.printProgress()
 	require.NotEmpty(t, out.String())
 }

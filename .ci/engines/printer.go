@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A printer writes events as `go test` writes its output: of a package that passed its last line, of one that failed
-// also all that its failed tests wrote, in the order in which they wrote it.
+// printer prints events as `go test` prints its output. For a package that passed it prints the last line. For a package
+// that failed it also prints the output of the failed tests, in the original order.
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput
-	// failed are the tests and packages that failed, in the order in which they ended.
+	// failed lists the failed tests and packages in the order in which they ended.
 	failed []string
-	ended  int  // tests
-	silent bool // since the last tick
+	ended  int  // number of tests that ended
+	silent bool // nothing was printed since the last tick
 }
 
-// packageOutput is what a package has written so far.
+// packageOutput is the output of a running package so far.
 type packageOutput struct {
 	lines []event
 	ended map[string]string // test → pass, fail or skip
@@ -29,13 +29,13 @@ func newPrinter(w io.Writer) *printer {
 	return &printer{w: w, running: map[string]*packageOutput{}, silent: true}
 }
 
-func (p *printer) say(text string) {
+func (p *printer) print(text string) {
 	p.silent = false
 	fmt.Fprint(p.w, text)
 }
 
-// signOfLife writes what is running, unless something was written since the last call.
-func (p *printer) signOfLife() {
+// printProgress prints the running packages, unless something was printed since the last call.
+func (p *printer) printProgress() {
 	if p.silent {
 		doing := "building"
 		if len(p.running) > 0 {
@@ -49,7 +49,7 @@ func (p *printer) signOfLife() {
 func (p *printer) add(e event) {
 	switch e.Action {
 	case "build-output":
-		p.say(e.Output)
+		p.print(e.Output)
 		return
 	case "build-fail":
 		p.failed = append(p.failed, e.ImportPath+" does not build")
@@ -69,7 +69,7 @@ func (p *printer) add(e event) {
 			return
 		}
 		p.ended++
-		if out.ended[e.Test] != "fail" { // with -count the worst run tells
+		if out.ended[e.Test] != "fail" { // with -count, a failed run counts
 			out.ended[e.Test] = e.Action
 		}
 		if e.Action == "fail" {
@@ -78,36 +78,36 @@ func (p *printer) add(e event) {
 	}
 }
 
-// end writes a package's output, at its end.
+// end prints the output of a package that ended.
 func (p *printer) end(e event, out *packageOutput) {
 	delete(p.running, e.Package)
 	for _, line := range out.lines {
 		if e.Action != "fail" && (line.Test != "" || strings.HasPrefix(line.Output, "-test.shuffle ")) ||
-			line.Test != "" && out.isFine(line) || line.Output == "PASS\n" {
+			line.Test != "" && out.isNoise(line) || line.Output == "PASS\n" {
 			continue
 		}
-		p.say(line.Output)
+		p.print(line.Output)
 	}
 	if e.Action == "fail" {
 		p.failed = append(p.failed, e.Package)
 	}
 }
 
-// isFine says whether a line of a test in a failed package tells nothing. What a test wrote that did not end does: the
-// process died in it, or beside it.
-func (out *packageOutput) isFine(line event) bool {
+// isNoise reports whether a line of a test in a failed package is left out: the test passed or was skipped, or the line only
+// marks its progress. The output of a test that did not end is kept, because the process may have died in that test.
+func (out *packageOutput) isNoise(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true
 	}
-	for _, frame := range []string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME "} {
-		if strings.HasPrefix(line.Output, frame) {
+	for _, marker := range []string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME "} {
+		if strings.HasPrefix(line.Output, marker) {
 			return true
 		}
 	}
 	return false
 }
 
-// close writes what packages wrote that did not end, and returns all that failed as an error.
+// close prints the output of packages that did not end, and returns an error that lists every failed test and package.
 func (p *printer) close() error {
 	for _, pkg := range slices.Sorted(maps.Keys(p.running)) {
 		p.end(event{Action: "fail", Package: pkg}, p.running[pkg])

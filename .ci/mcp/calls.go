@@ -1,19 +1,19 @@
 package main
 
-// call is one use of a tool, with arguments as the inspector takes them. {name} stands for what an earlier call learnt.
+// call is one call of a tool, with arguments in the form that the inspector accepts. {name} is replaced by a value from an earlier call.
 type call struct {
 	tool      string
 	arguments []string
-	learns    map[string]string // name → place in the structured content
+	saves     map[string]string // name → path in the structured content
 }
 
-// calls use every tool, in an order in which each finds what it needs.
+// calls calls every tool, in an order in which earlier calls provide the values for later ones.
 var calls = []call{
 	{tool: "authenticate"},
-	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, learns: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},
-	{tool: "get_video", arguments: []string{"ad_id={link}"}, learns: map[string]string{"account": "linked_account_id"}},
+	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, saves: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},
+	{tool: "get_video", arguments: []string{"ad_id={link}"}, saves: map[string]string{"account": "linked_account_id"}},
 	{tool: "get_video_history", arguments: []string{"ad_id={video}"}},
-	{tool: "get_account", arguments: []string{"account_id={account}"}, learns: map[string]string{"profile": "account_link"}},
+	{tool: "get_account", arguments: []string{"account_id={account}"}, saves: map[string]string{"profile": "account_link"}},
 	{tool: "track_account", arguments: []string{"link={profile}", "tracking_type=new_only"}},
 	{tool: "list_accounts", arguments: []string{"limit=1"}},
 	{tool: "list_account_videos", arguments: []string{"account_id={account}", "paginated=true", "limit=1"}},
@@ -21,7 +21,7 @@ var calls = []call{
 	{tool: "get_organisation_history"},
 	{tool: "get_video_statistics"},
 	{tool: "get_account_statistics"},
-	{tool: "create_collection", arguments: []string{"name=Launch", `hashtags=["handmade"]`}, learns: map[string]string{"collection": "id"}},
+	{tool: "create_collection", arguments: []string{"name=Launch", `hashtags=["handmade"]`}, saves: map[string]string{"collection": "id"}},
 	{tool: "list_collections", arguments: []string{"order_by=name"}},
 	{tool: "get_collection", arguments: []string{"collection_id={collection}", "include_counts=true"}},
 	{tool: "update_collection", arguments: []string{"collection_id={collection}", "name=Spring launch", "if_match=*"}},
@@ -34,7 +34,7 @@ var calls = []call{
 	{tool: "delete_collection", arguments: []string{"collection_id={collection}"}},
 	{tool: "refresh_video", arguments: []string{"link={video}"}},
 	{tool: "refresh_account", arguments: []string{"link={account}"}},
-	{tool: "track_video", arguments: []string{"link=https://www.youtube.com/shorts/aBcDeFgHiJk"}, learns: map[string]string{"tracked": "videoId"}},
+	{tool: "track_video", arguments: []string{"link=https://www.youtube.com/shorts/aBcDeFgHiJk"}, saves: map[string]string{"tracked": "videoId"}},
 	{tool: "stop_video", arguments: []string{"id={tracked}"}},
 	{tool: "track_videos", arguments: []string{`links=["https://youtu.be/dQw4w9WgXcQ"]`}},
 	{tool: "stop_videos", arguments: []string{`ids=["https://youtu.be/dQw4w9WgXcQ"]`}},

@@ -1,11 +1,11 @@
-// Command mcp lets tools that are not ours judge POST /mcp of a running server: the public conformance scenarios and the MCP
-// inspector, which lists the tools and calls each.
+// Command mcp checks POST /mcp of a running server with tools of other projects: the public conformance scenarios, and the MCP
+// inspector, which lists the tools and calls each of them.
 //
 //	go run ./.ci/mcp URL TOKEN
 //
-// The token is one of a premium organisation that has videos; what the organisation has is changed. Which scenarios there
-// are, and which of them apply, is read from the table in docs/mcp.md; one that stands only there or only in the suite is a
-// failure. The exit status is 1 when anything failed.
+// The token must belong to a premium organisation that has videos. The command changes the data of that organisation. The table in
+// docs/mcp.md lists the scenarios and whether each applies. A scenario that is only in the table or only in the suite is a
+// failure. The exit status is 1 if anything failed.
 package main
 
 import (
@@ -27,12 +27,12 @@ import (
 	"time"
 )
 
-// fewest is how many tools there must be at least.
-const fewest = 32
+// minTools is the smallest number of tools that the server must list.
+const minTools = 32
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "mcp: takes the server's URL and a token")
+		fmt.Fprintln(os.Stderr, "usage: mcp URL TOKEN")
 		os.Exit(2)
 	}
 	if err := run(context.Background(), os.Stdout, os.Args[1], os.Args[2]); err != nil {
@@ -50,11 +50,11 @@ func run(ctx context.Context, w io.Writer, server, token string) error {
 	if err != nil {
 		return err
 	}
-	j := judge{w: w, bin: filepath.Join(".ci", "mcp", "node_modules", ".bin"), endpoint: endpoint + "/mcp"}
+	j := checker{w: w, bin: filepath.Join(".ci", "mcp", "node_modules", ".bin"), endpoint: endpoint + "/mcp"}
 	return errors.Join(j.conformance(ctx), j.inspect(ctx))
 }
 
-// authorized is an address at which the server is reached with the token: neither tool can be told one.
+// authorized returns the address of a proxy that adds the token to each request, because neither tool accepts a token.
 func authorized(ctx context.Context, target *url.URL, token string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,21 +62,21 @@ func authorized(ctx context.Context, target *url.URL, token string) (string, err
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // what is sent about the host is a part of what is judged
+		r.Out.Host = r.In.Host // the scenarios also test the Host header
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
 	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()
 	return "http://" + l.Addr().String(), nil
 }
 
-type judge struct {
+type checker struct {
 	w        io.Writer
 	bin      string
 	endpoint string
 }
 
-func (j judge) command(ctx context.Context, name string, args ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools beside this program
+func (j checker) command(ctx context.Context, name string, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer
 	c.Stderr = &errs
 	out, err := c.Output()
@@ -92,7 +92,7 @@ var (
 )
 
 // conformance runs every scenario that applies.
-func (j judge) conformance(ctx context.Context) error {
+func (j checker) conformance(ctx context.Context) error {
 	page, err := os.ReadFile(filepath.Join("docs", "mcp.md"))
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (j judge) conformance(ctx context.Context) error {
 		wanted, declared := applies[found[1]]
 		delete(applies, found[1])
 		if !declared {
-			errs = append(errs, fmt.Errorf("docs/mcp.md says nothing about the scenario %s", found[1]))
+			errs = append(errs, fmt.Errorf("docs/mcp.md does not list the scenario %s", found[1]))
 		}
 		if !wanted {
 			continue
@@ -124,7 +124,7 @@ func (j judge) conformance(ctx context.Context) error {
 		_, _ = fmt.Fprintln(j.w, "conformance:", found[1], "passes")
 	}
 	for name := range applies {
-		errs = append(errs, fmt.Errorf("docs/mcp.md names the scenario %s, which the suite does not have", name))
+		errs = append(errs, fmt.Errorf("docs/mcp.md names the scenario %s, which is not in the suite", name))
 	}
 	if passed == 0 {
 		errs = append(errs, errors.New("no scenario passed"))
@@ -133,7 +133,7 @@ func (j judge) conformance(ctx context.Context) error {
 }
 
 // inspect lists the tools and calls each of them once.
-func (j judge) inspect(ctx context.Context) error {
+func (j checker) inspect(ctx context.Context) error {
 	var listed struct {
 		Tools []struct{ Name string }
 	}
@@ -141,8 +141,8 @@ func (j judge) inspect(ctx context.Context) error {
 		return err
 	}
 	_, _ = fmt.Fprintln(j.w, "inspector:", len(listed.Tools), "tools")
-	if len(listed.Tools) < fewest {
-		return fmt.Errorf("the inspector lists %d tools; there must be %d", len(listed.Tools), fewest)
+	if len(listed.Tools) < minTools {
+		return fmt.Errorf("the inspector lists %d tools, but there must be at least %d", len(listed.Tools), minTools)
 	}
 	left := map[string]bool{}
 	for _, t := range listed.Tools {
@@ -157,12 +157,12 @@ func (j judge) inspect(ctx context.Context) error {
 		_, _ = fmt.Fprintln(j.w, "inspector:", c.tool, "answers")
 	}
 	for name := range left {
-		return fmt.Errorf("the tool %s is not called: add it to the calls", name)
+		return fmt.Errorf("the tool %s is not called: add it to calls in .ci/mcp/calls.go", name)
 	}
 	return nil
 }
 
-func (j judge) call(ctx context.Context, c call, known map[string]string) error {
+func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
 		for name, value := range known {
@@ -181,17 +181,17 @@ func (j judge) call(ctx context.Context, c call, known map[string]string) error 
 	if result.IsError || result.StructuredContent == nil {
 		return fmt.Errorf("%v: %v", args, result.Content)
 	}
-	for name, path := range c.learns {
+	for name, path := range c.saves {
 		value, ok := at(result.StructuredContent, strings.Split(path, "."))
 		if !ok {
-			return fmt.Errorf("%s answers without %s: %v", c.tool, path, result.StructuredContent)
+			return fmt.Errorf("the answer of %s has no %s: %v", c.tool, path, result.StructuredContent)
 		}
 		known[name] = value
 	}
 	return nil
 }
 
-func (j judge) ask(ctx context.Context, into any, args ...string) error {
+func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	out, err := j.command(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (j judge) ask(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// at is the text at a path of members, in which 0 is the first entry of an array.
+// at returns the string at a path of members. Every step into an array takes its first entry.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

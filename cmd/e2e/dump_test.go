@@ -20,6 +20,7 @@ import (
 // the partitions exist before the dump ends.
 func TestDump_delaysNeitherReadsNorNewMonths(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	db := storetest.New(t, "postgres")
 	s := &stack{box: startSandbox(t)}
 	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")

@@ -16,6 +16,7 @@ import (
 // single link needs two more calls, for the list of the account and for the length of the video, so the limit is seven seconds.
 func TestFairness_burstDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine+", vendor only", func(t *testing.T) {
 			t.Parallel()

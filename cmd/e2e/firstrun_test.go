@@ -15,6 +15,7 @@ import (
 
 func TestFirstRun_printedCommandsWork(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	_, err := exec.LookPath("curl")
 	require.NoError(t, err, "this test needs curl: apt-get install curl")
 	for _, engine := range storetest.Engines {

@@ -44,6 +44,7 @@ type timedResponse struct {
 // PostgreSQL continues, everything must recover without a restart.
 func TestFrozenDatabase_respondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	frozen, deadline := 6*time.Second, 2*time.Second
 	if text := os.Getenv(frozenVariable); text != "" {
 		var err error

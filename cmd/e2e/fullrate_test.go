@@ -41,6 +41,7 @@ const (
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestFullRate(t *testing.T) {
+	storetest.SkipIfShort(t)
 	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
 	if *fullRateOut != "" {
 		run = fullRateRun{alone: time.Minute, length: *fullRateFor, sampleEvery: 5 * time.Second, window: 30 * time.Second, videos: 5000}

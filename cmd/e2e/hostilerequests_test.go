@@ -60,6 +60,7 @@ const wideCollections = 400
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests(t *testing.T) {
+	storetest.SkipIfShort(t)
 	size := hostileSize{videos: 2000, days: 3, runs: 1, retries: 2, windows: 1, window: 3 * time.Second}
 	if *hostileOut != "" {
 		size = hostileSize{videos: 5000, days: 730, runs: *hostileRuns, windows: *hostileWindows, window: 20 * time.Second}

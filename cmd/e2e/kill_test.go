@@ -24,6 +24,7 @@ const (
 // are interrupted at different stages.
 func TestKill_losesAndDuplicatesNothing(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -182,6 +182,7 @@ func (p *proxied) track(path, link string) string {
 
 func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string { return conf })
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 
@@ -246,6 +247,7 @@ func (p *proxied) requireFoundByLink(t *testing.T) {
 
 func TestProxy_pathChangesAreExplained(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string {
 		return strings.Replace(conf, "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // decodes the path and merges slashes
 	})

@@ -72,6 +72,7 @@ func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int,
 // An import or export that is killed several times and started again has the same result as one that was not interrupted.
 func TestTransfer_continuesAfterKill(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

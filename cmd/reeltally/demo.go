@@ -19,6 +19,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/seed"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -56,7 +57,7 @@ func (u *up) hasDemo(ctx context.Context) (bool, error) {
 // demo returns the demo organisation. It creates the organisation, its data and its token if they do not exist yet.
 func (u *up) demo(ctx context.Context) (d demo, err error) {
 	now := time.Now()
-	_, err = u.store.LoadOrganisation(ctx, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
+	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
 	if err != nil {
 		return d, err

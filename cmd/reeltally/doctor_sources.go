@@ -76,7 +76,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 		}
 		if failing {
 			f.Advice = "See the source's check above and docs/sources.md: the credential may lack a permission, or no source supports such links. Parked targets are fetched once a week, and at once after a refresh."
-			reason, err := st.WhyFailing(ctx, link.Platform(p.Platform))
+			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 			}

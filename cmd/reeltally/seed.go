@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/seed"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -94,7 +95,7 @@ func (c *seedCommand) organisations(ctx context.Context, st *store.Store, plan s
 	for i := range ids {
 		at := from.Add(time.Duration(i) * time.Second)
 		ids[i] = seed.ID(at, sha256.Sum256(fmt.Appendf(nil, "seed %d %d %d %s", i, plan.Videos, plan.Days, plan.Today)))
-		_, err := st.LoadOrganisation(ctx, store.Organisation{ID: ids[i], Name: fmt.Sprintf("Seed %d", i+1), Tier: store.TierPremium,
+		_, err := backfill.LoadOrganisation(ctx, st, store.Organisation{ID: ids[i], Name: fmt.Sprintf("Seed %d", i+1), Tier: store.TierPremium,
 			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(at)})
 		if err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 type statusCommand struct {
@@ -89,7 +90,7 @@ func formatSeconds(seconds *float64) string {
 // was fetched.
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
-		return "> " + formatSeconds(new(store.FreshWithin[len(store.FreshWithin)-1].Seconds()))
+		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
 	return formatSeconds(percentile)
 }

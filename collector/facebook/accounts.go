@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -88,14 +89,14 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 }
 
 // newestFirst merges the lists; a reel may stand in both.
-func newestFirst(found []store.FoundVideo) []store.FoundVideo {
+func newestFirst(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
-	found = slices.DeleteFunc(found, func(v store.FoundVideo) bool {
+	found = slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
 		seen[v.ID] = true
 		return twice
 	})
-	slices.SortStableFunc(found, func(a, b store.FoundVideo) int {
+	slices.SortStableFunc(found, func(a, b ingest.FoundVideo) int {
 		if a.UploadedAt == nil || b.UploadedAt == nil {
 			return 0
 		}
@@ -105,8 +106,8 @@ func newestFirst(found []store.FoundVideo) []store.FoundVideo {
 }
 
 // list gives the newest videos of a list of a page, part by part, until there are as many as the depth or no more.
-func (s *Source) list(ctx context.Context, page, list string, depth int) ([]store.FoundVideo, error) {
-	var found []store.FoundVideo
+func (s *Source) list(ctx context.Context, page, list string, depth int) ([]ingest.FoundVideo, error) {
+	var found []ingest.FoundVideo
 	seen := map[string]bool{}
 	after := ""
 	for range listPages(depth) {
@@ -147,19 +148,19 @@ func (s *Source) list(ctx context.Context, page, list string, depth int) ([]stor
 }
 
 // entry reads an entry of a list; false for one that is broken.
-func (s *Source) entry(raw json.RawMessage) (store.FoundVideo, bool) {
+func (s *Source) entry(raw json.RawMessage) (ingest.FoundVideo, bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`
 		CreatedTime *string  `json:"created_time"`
 	}
 	if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
-		return store.FoundVideo{}, false
+		return ingest.FoundVideo{}, false
 	}
 	l, err := link.Parse("https://www.facebook.com/reel/" + string(item.ID))
 	if err != nil {
-		return store.FoundVideo{}, false
+		return ingest.FoundVideo{}, false
 	}
-	v := store.FoundVideo{ID: l.ID, Link: l.Canonical}
+	v := ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
 	if at := graph.Time(item.CreatedTime, s.now()); at != nil {
 		v.UploadedAt = new(store.InstantOf(*at))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -203,7 +204,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 		}
 		for _, id := range s.world.Uploads(link.Facebook, name, sourcetest.Now) {
 			v, _ := s.world.Video(link.Facebook, id, sourcetest.Now)
-			want.Videos = append(want.Videos, store.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
+			want.Videos = append(want.Videos, ingest.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
 		for _, id := range []string{"", truth.ID} { // by its name, and by its id
 			target := account(name, 500)

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 )
 
 const (
@@ -132,13 +133,13 @@ func TestSource_findsAccounts(t *testing.T) {
 		return sourcetest.Reply{Body: `{"data":[` + strings.Join(entries, ",") + `],"paging":{"cursors":{"before":"a","after":"` + after + `"}` + next + `}}`}
 	}
 	const second, third = "1139247764231867", "1139247764231868"
-	found := func(id string, at time.Time) store.FoundVideo {
-		return store.FoundVideo{ID: id, Link: "https://www.facebook.com/reel/" + id, UploadedAt: new(store.InstantOf(at))}
+	found := func(id string, at time.Time) ingest.FoundVideo {
+		return ingest.FoundVideo{ID: id, Link: "https://www.facebook.com/reel/" + id, UploadedAt: new(store.InstantOf(at))}
 	}
 	newest, oldest := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC), time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	ok := collector.AccountFacts{ID: new(mira), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		ProfileLink: new("https://example.com/mira"), Followers: new(int64(1230000)), Private: new(false), Listed: true,
-		Videos: []store.FoundVideo{found(third, newest), found(pancakes, uploaded), found(second, oldest)}}
+		Videos: []ingest.FoundVideo{found(third, newest), found(pancakes, uploaded), found(second, oldest)}}
 	first := entry(pancakes, "2026-10-03T17:04:11+0000")
 	last := entry(second, "2024-01-01T00:00:00+0000")
 	reels := list("", entry(third, "2026-11-01T08:00:00+0000"))

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -423,15 +424,15 @@ func (s *Source) fetchAccount(ctx context.Context, t collector.Target) (collecto
 }
 
 // video is a post as an account's video; false for photos.
-func (item post) video() (store.FoundVideo, bool) {
+func (item post) video() (ingest.FoundVideo, bool) {
 	var c struct {
 		Type      *string `json:"media_type"`
 		Permalink *string `json:"permalink"`
 	}
 	if json.Unmarshal(item.raw, &c) != nil || c.Type == nil || *c.Type != "VIDEO" {
-		return store.FoundVideo{}, false
+		return ingest.FoundVideo{}, false
 	}
-	v := store.FoundVideo{ID: item.code, Link: "https://www.instagram.com/reel/" + item.code + "/"}
+	v := ingest.FoundVideo{ID: item.code, Link: "https://www.instagram.com/reel/" + item.code + "/"}
 	if c.Permalink != nil {
 		if l, err := link.Parse(*c.Permalink); err == nil && l.Kind == link.Video && l.ID == item.code {
 			v.Link = l.Canonical

@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -178,7 +179,7 @@ func TestSandbox_listsAccounts(t *testing.T) {
 			Following: &truth.Following, Private: new(false), Listed: true}
 		for _, code := range s.world.Uploads(link.Instagram, name, sourcetest.Now) {
 			v, _ := s.world.Video(link.Instagram, code, sourcetest.Now)
-			want.Videos = append(want.Videos, store.FoundVideo{ID: code, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
+			want.Videos = append(want.Videos, ingest.FoundVideo{ID: code, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
 		require.Equal(t, want, results[0].Account)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 )
 
 const (
@@ -156,8 +157,8 @@ func TestSource_measuresOwnVideos(t *testing.T) {
 func TestSource_findsAccounts(t *testing.T) {
 	t.Parallel()
 	const profile = mira + `,"biography":"Big pancakes, tiny kitchen.","followers_count":1230000,"follows_count":310,"media_count":4`
-	found := func(code, form string, at time.Time) store.FoundVideo {
-		return store.FoundVideo{ID: code, Link: "https://www.instagram.com/" + form + "/" + code + "/", UploadedAt: new(store.InstantOf(at))}
+	found := func(code, form string, at time.Time) ingest.FoundVideo {
+		return ingest.FoundVideo{ID: code, Link: "https://www.instagram.com/" + form + "/" + code + "/", UploadedAt: new(store.InstantOf(at))}
 	}
 	const third, fourth = "DCXkB8LpR2q", "DBXkB8LpR2q"
 	more := func(code string) string {
@@ -166,7 +167,7 @@ func TestSource_findsAccounts(t *testing.T) {
 	at := time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)
 	ok := collector.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		Followers: new(int64(1230000)), Following: new(int64(310)), Private: new(false), Listed: true,
-		Videos: []store.FoundVideo{found(pancakes, "reel", uploadedPancakes), found(train, "p", uploadedTrain), found(third, "reel", at), found(fourth, "reel", at)}}
+		Videos: []ingest.FoundVideo{found(pancakes, "reel", uploadedPancakes), found(train, "p", uploadedTrain), found(third, "reel", at), found(fourth, "reel", at)}}
 	say := func(account, list string) sourcetest.Reply { return sourcetest.Reply{Body: discovery(account, list)} }
 	begin := mediaList("QVFIUnA", photo, post(pancakes, reel))
 	pages := []sourcetest.Reply{say(mira, mediaList("QVFIUnB", post(train, night), more(third))), say(mira, mediaList("", more(fourth)))}

@@ -9,6 +9,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -142,7 +143,7 @@ func (d *Display) addVideos(ctx context.Context, t collector.Target, r collector
 
 // list is a page of an account's videos.
 type list struct {
-	videos []store.FoundVideo
+	videos []ingest.FoundVideo
 	cursor *int64
 	more   bool
 }
@@ -167,7 +168,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 		if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
 			continue
 		}
-		found := store.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
+		found := ingest.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
 		if l, ok := (video{ShareURL: item.ShareURL}).shared(); ok && l.ID == found.ID && l.Handle == username {
 			found.Link = l.Canonical // which knows a photo from a video
 		}

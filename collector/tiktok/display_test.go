@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -90,7 +91,7 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 		t.Cleanup(client.Close)
 	}
 	o := tiktok.DisplayOptions{BaseURL: base, ClientKey: "aw1234", ClientSecret: sourcetest.Credential, RefreshToken: sourcetest.Credential,
-		Client: client, Tokens: db.Store, Now: func() time.Time { return sourcetest.Now }}
+		Client: client, Tokens: db.Queue, Now: func() time.Time { return sourcetest.Now }}
 	if change != nil {
 		change(&o)
 	}
@@ -358,7 +359,7 @@ func TestNewDisplay_refuses(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	client := fetch.New(fetch.Options{})
-	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Store, Now: time.Now}
+	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Queue, Now: time.Now}
 	for want, change := range map[string]func(*tiktok.DisplayOptions){
 		"the client key and the client secret are both needed": func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
 		"the refresh token is missing":                         func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
@@ -385,11 +386,11 @@ func TestNewDisplay_refuses(t *testing.T) {
 	require.Equal(t, collector.BadRequest, f.Class)
 }
 
-func found(pairs ...any) []store.FoundVideo {
-	var out []store.FoundVideo
+func found(pairs ...any) []ingest.FoundVideo {
+	var out []ingest.FoundVideo
 	for i := 0; i < len(pairs); i += 2 {
 		id := pairs[i].(string)
-		out = append(out, store.FoundVideo{ID: id, Link: "https://www.tiktok.com/@" + owner + "/video/" + id, UploadedAt: new(store.InstantOf(time.Unix(pairs[i+1].(int64), 0)))})
+		out = append(out, ingest.FoundVideo{ID: id, Link: "https://www.tiktok.com/@" + owner + "/video/" + id, UploadedAt: new(store.InstantOf(time.Unix(pairs[i+1].(int64), 0)))})
 	}
 	return out
 }

@@ -45,7 +45,7 @@ func play(t *testing.T) stage {
 	t.Cleanup(client.Close)
 	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: settings["REELTALLY_TIKTOK_CLIENT_KEY"],
 		ClientSecret: settings["REELTALLY_TIKTOK_CLIENT_SECRET"], RefreshToken: settings["REELTALLY_TIKTOK_REFRESH_TOKEN"],
-		Client: client, Tokens: storetest.New(t, "sqlite").Store, Now: now})
+		Client: client, Tokens: storetest.New(t, "sqlite").Queue, Now: now})
 	require.NoError(t, err)
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: client, Now: now})

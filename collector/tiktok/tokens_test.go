@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -87,7 +88,7 @@ const firstToken = "rft.secret.first"
 func collectorOf(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
 	t.Helper()
 	return newDisplay(t, db, i.URL, nil, func(o *tiktok.DisplayOptions) {
-		o.RefreshToken, o.Now, o.Tokens = firstToken, db.Clock.Now, db.Open(t)
+		o.RefreshToken, o.Now, o.Tokens = firstToken, db.Clock.Now, db.Open(t).Queue
 		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		if change != nil {
 			change(o)
@@ -204,7 +205,7 @@ type flaky struct {
 	away atomic.Bool
 }
 
-func (s *flaky) ReplaceSourceToken(ctx context.Context, t store.SourceToken, sealed []byte) (bool, error) {
+func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error) {
 	if s.away.Load() {
 		return false, store.ErrUnavailable
 	}
@@ -215,7 +216,7 @@ func TestTokens_waitForADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	kept := &flaky{TokenStore: db.Store}
+	kept := &flaky{TokenStore: db.Queue}
 	kept.away.Store(true)
 	d := collectorOf(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
 	require.NoError(t, fetchOnce(t.Context(), d), "what was got is used")

@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/collector"
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TokenStore keeps tokens that change with their use, for all collectors; *store.Store is one.
+// TokenStore keeps tokens that change with their use, for all collectors; *store.Queue is one.
 type TokenStore interface {
-	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (store.SourceToken, error)
-	HoldSourceToken(ctx context.Context, t store.SourceToken, d time.Duration) (store.SourceToken, bool, error)
-	ReplaceSourceToken(ctx context.Context, t store.SourceToken, sealed []byte) (bool, error)
-	ReleaseSourceToken(ctx context.Context, t store.SourceToken) error
+	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
+	HoldSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
+	ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error)
+	ReleaseSourceToken(ctx context.Context, t queue.SourceToken) error
 }
 
-var _ TokenStore = (*store.Store)(nil)
+var _ TokenStore = (*queue.Queue)(nil)
 
 const (
 	tokenSource = "tiktok"
@@ -51,7 +51,7 @@ type userTokens struct {
 
 // unsaved is a pair that could not be stored yet.
 type unsaved struct {
-	row    store.SourceToken
+	row    queue.SourceToken
 	sealed []byte
 }
 
@@ -112,14 +112,14 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 }
 
 // load brings what is known up to what any collector has stored.
-func (u *userTokens) load(ctx context.Context) (store.SourceToken, error) {
+func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.close(u.first)
 	if err != nil {
-		return store.SourceToken{}, err
+		return queue.SourceToken{}, err
 	}
 	row, err := u.store.KeepSourceToken(ctx, tokenSource, u.account, sealed)
 	if err != nil {
-		return store.SourceToken{}, err
+		return queue.SourceToken{}, err
 	}
 	if u.known, err = u.seal.open(row.Sealed); err != nil {
 		u.log.WarnContext(ctx, "TikTok token cannot be opened; the configured one is tried", "error", err, "login", u.account)
@@ -129,7 +129,7 @@ func (u *userTokens) load(ctx context.Context) (store.SourceToken, error) {
 }
 
 // renew exchanges the held token. Once asked, TikTok's answer is waited for and stored, whoever gives up meanwhile.
-func (u *userTokens) renew(ctx context.Context, held store.SourceToken) error {
+func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
 	got, err := u.exchange(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)

@@ -12,6 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -179,7 +180,7 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 		r.Detail = "the profile does not say what the list is asked by"
 		return r, nil
 	}
-	var found []store.FoundVideo
+	var found []ingest.FoundVideo
 	more := true
 	calls := l.calls(v.count)
 	for n := range calls {
@@ -218,9 +219,9 @@ func (s *Source) addVideos(ctx context.Context, call Call, v values, depth int, 
 }
 
 // distinct keeps the first entry of each video: what is pinned on top comes again in its place.
-func distinct(found []store.FoundVideo) []store.FoundVideo {
+func distinct(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
-	return slices.DeleteFunc(found, func(v store.FoundVideo) bool {
+	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
 		seen[v.ID] = true
 		return twice
@@ -228,12 +229,12 @@ func distinct(found []store.FoundVideo) []store.FoundVideo {
 }
 
 // entries reads a page. A broken entry is left out; when all are broken, the answer is.
-func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]store.FoundVideo, error) {
+func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
 		return nil, &collector.Failure{Class: collector.Temporary, Detail: err.Error()}
 	}
-	out := make([]store.FoundVideo, 0, len(items))
+	out := make([]ingest.FoundVideo, 0, len(items))
 	notes := 0
 	for _, item := range items {
 		if l.Empty != nil && l.Empty.holds(item) {
@@ -248,7 +249,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 		if err != nil || parsed.Kind != link.Video || parsed.ID != *id {
 			continue
 		}
-		v := store.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}
+		v := ingest.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}
 		if at := l.Fields["uploaded_at"].time(item, now); at != nil {
 			instant := store.InstantOf(*at)
 			v.UploadedAt = &instant

@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -52,8 +53,8 @@ func upload(id, published string) string {
 	return fmt.Sprintf(`{"kind":"youtube#playlistItem","id":"VVVrM21Yb","contentDetails":{"videoId":%q,"videoPublishedAt":%q}}`, id, published)
 }
 
-func found(id string, at time.Time) store.FoundVideo {
-	return store.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: new(store.InstantOf(at))}
+func found(id string, at time.Time) ingest.FoundVideo {
+	return ingest.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: new(store.InstantOf(at))}
 }
 
 func TestSource_findsAccounts(t *testing.T) {
@@ -63,7 +64,7 @@ func TestSource_findsAccounts(t *testing.T) {
 	ok := collector.AccountFacts{
 		ID: new(mira), Username: new("miracooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen.\nNew every Friday"),
 		Followers: new(int64(1230000)), Private: new(false), Listed: true,
-		Videos: []store.FoundVideo{
+		Videos: []ingest.FoundVideo{
 			found(pancakes, time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), found(train, time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)),
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 )
 
 const (
@@ -64,7 +65,7 @@ func (s *Source) addUploads(ctx context.Context, t collector.Target, r collector
 
 // uploads is a page of a channel's uploads.
 type uploads struct {
-	videos []store.FoundVideo
+	videos []ingest.FoundVideo
 	next   string // "" on the last page
 }
 
@@ -114,7 +115,7 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		if uploaded := fetch.UploadTime(at, now); uploaded != nil {
 			id := string(item.ContentDetails.VideoID)
 			instant := store.InstantOf(*uploaded)
-			page.videos = append(page.videos, store.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: &instant})
+			page.videos = append(page.videos, ingest.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: &instant})
 		}
 	}
 	if understood == 0 && len(answer.Items) > 0 {

@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs a certificate for whatever host is asked for, an attacker's included, so that certificates alone keep
-// nobody from anywhere.
+// Authority issues a valid certificate for every host, also for an attacker's. So a test cannot pass only because of a missing certificate.
 type Authority struct {
 	Roots *x509.CertPool
 
@@ -25,7 +24,7 @@ type Authority struct {
 	issued map[string]*tls.Certificate
 }
 
-// NewAuthority makes an authority of its own.
+// NewAuthority returns a new certificate authority.
 func NewAuthority(t *testing.T) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,7 +42,7 @@ func NewAuthority(t *testing.T) *Authority {
 	return a
 }
 
-// ServerConfig makes a server be every host.
+// ServerConfig returns a TLS configuration with a certificate for every host.
 func (a *Authority) ServerConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return a.issue(hello.ServerName) }}
 }

@@ -1,5 +1,5 @@
-// Package outboundtest is what the proof against hostile links is made of: the links, an internet of its own with a name
-// server in the hands of an attacker, and a book of every connection that anybody tries to make.
+// Package outboundtest helps to test that hostile links never lead to an internal address. Links is a table of hostile links. Internet
+// simulates the internet with an attacker's name server, and records every connection. Canary is an internal server that must not be reached.
 package outboundtest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Public is where all names lead that are no attack.
+// Public is the address of all harmless host names.
 var Public = netip.MustParseAddr("93.184.215.14")
 
-var errNobody = errors.New("nobody listens there")
+var errUnreachable = errors.New("no server at this address")
 
-// Internet has one public address with a server behind it, at port 443, that is every host at once. Everything else is
-// really dialled, so that whoever is let go inside arrives there.
+// Internet has one public address, with a server at port 443 that answers for every host. Other addresses are really dialled, so that a
+// connection to an internal address reaches the Canary.
 type Internet struct {
 	*NameServer
 
 	Authority *Authority
-	// Inside is the port of a listener at every address of this machine, which nobody may reach.
+	// Inside is a listener at all addresses of this machine. It must not be reached.
 	Inside *Canary
 
 	secure *httptest.Server
@@ -37,21 +37,21 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts an internet in which the hosts that good tells of are public and all others stand for this machine,
-// but for those of a name that says what it stands for: see Zone. It ends with the test.
+// NewInternet starts an internet. Hosts for which good returns true resolve to Public, and the others as Zone describes. It ends with the
+// test.
 func NewInternet(t *testing.T, good func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, Zone(good)), Authority: NewAuthority(t), Inside: NewCanary(t)}
 	n.secure = httptest.NewUnstartedServer(h)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
-	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // handshakes that are broken off are part of the tests
+	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // tests abort handshakes on purpose
 	n.secure.StartTLS()
 	t.Cleanup(n.secure.Close)
 	return n
 }
 
-// Dial writes the address into the book and connects: to the server where it is the public one, else to where it leads.
+// Dial records the address and connects to it. PublicAddress connects to the server of this internet.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -60,42 +60,41 @@ func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn,
 	case address == PublicAddress():
 		address = n.secure.Listener.Addr().String()
 	case strings.HasPrefix(address, Public.String()+":"):
-		return nil, errNobody // it is somebody's in reality
+		return nil, errUnreachable // the address is in use on the real internet
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// PublicAddress is the one address of the internet that may be dialled.
+// PublicAddress returns the only address that may be dialled.
 func PublicAddress() string { return net.JoinHostPort(Public.String(), "443") }
 
-// Dialed gives the book, each address once.
+// Dialed returns the dialled addresses, sorted and without duplicates.
 func (n *Internet) Dialed() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Compact(slices.Sorted(slices.Values(n.dialed)))
 }
 
-// Connections is how many connections were tried.
+// Connections returns the number of dialled connections.
 func (n *Internet) Connections() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.dialed)
 }
 
-// RequireUntouched wants all connections to have been to the public address, all looked-up hosts to be good ones or names
-// under their domains, and nobody to have come inside.
-func (n *Internet) RequireUntouched(t *testing.T, may func(host string) bool) {
+// RequireUntouched requires that only PublicAddress was dialled, that only allowed hosts were looked up, and that the Canary was not reached.
+func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
 		require.Equal(t, PublicAddress(), address)
 	}
 	for _, host := range n.Asked() {
-		require.True(t, may(host), "%q was looked up", host)
+		require.True(t, allowed(host), "%q was looked up", host)
 	}
-	require.Zero(t, n.Inside.Visits(t), "somebody came")
+	require.Zero(t, n.Inside.Visits(t), "the canary was reached")
 }
 
-// Canary is a listener that nobody may reach.
+// Canary is a listener that must not be reached.
 type Canary struct {
 	Port string
 
@@ -105,10 +104,10 @@ type Canary struct {
 	count int
 }
 
-// NewCanary listens at all addresses of this machine.
+// NewCanary starts a listener at all addresses of this machine.
 func NewCanary(t *testing.T) *Canary {
 	t.Helper()
-	inner, err := net.Listen("tcp", ":0") //nolint:gosec,noctx // at every address, so that no detour to this machine goes unseen
+	inner, err := net.Listen("tcp", ":0") //nolint:gosec,noctx // at every address, so that every connection to this machine is noticed
 	require.NoError(t, err)
 	_, port, err := net.SplitHostPort(inner.Addr().String())
 	require.NoError(t, err)
@@ -127,11 +126,11 @@ func NewCanary(t *testing.T) *Canary {
 	return c
 }
 
-// Address is one of its addresses.
+// Address returns one of the addresses of the listener.
 func (c *Canary) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops listening and counts who came. It comes itself last: connections are handed out in their order, so nobody
-// before is missed.
+// Visits stops the listener and returns the number of connections. It first connects itself, because connections are accepted in order:
+// after its own connection all earlier ones are counted.
 func (c *Canary) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
@@ -147,9 +146,9 @@ func (c *Canary) Visits(t *testing.T) int {
 	return c.count
 }
 
-// Zone is an attacker's: hosts that good tells of are public, and all others stand for this machine. A name whose first
-// label begins with "ip-" stands for the address in it ("ip-10-0-0-1", "ip-v6-fe80--1"), with "cname-" for the same by way
-// of another name, with "mixed-" for the same and the public address, and with "gone-" for none.
+// Zone returns the zone of an attacker. Hosts for which good returns true resolve to Public, and others to this machine. The first label of
+// a name may choose its addresses: "ip-10-0-0-1" and "ip-v6-fe80--1" resolve to the address in the name, "cname-…" to the same through
+// another name, "mixed-…" to the same and Public, and "gone-…" to nothing.
 func Zone(good func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

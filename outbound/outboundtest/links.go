@@ -13,25 +13,25 @@ import (
 //go:embed links.txt
 var table string
 
-// Link is a hostile link, and who stops it on each way in.
+// Link is a hostile link, and the check that must refuse it in each situation.
 type Link struct {
 	URL string
-	// Caller is who stops it when a caller hands it in, Redirect when a short link of TikTok redirects to it, and Dialer
-	// when nobody looks at it but the dialer of short links. Each is one of the words of links.txt.
+	// Caller is the check that refuses the link if a caller sends it. Redirect is the one if a short link of TikTok redirects to it, and
+	// Dialer the one if only the dialer of short links checks it. Each is one of the constants below.
 	Caller, Redirect, Dialer string
 }
 
-// The words of links.txt.
+// The checks in links.txt.
 const (
-	Parse        = "parse"        // it is no web address
-	Name         = "name"         // its host, or its port, is none that may be asked
-	Path         = "path"         // the host is a platform's, but this is neither a video nor an account
-	Address      = "address"      // the host is a platform's and stands for an address inside
-	Unresolvable = "unresolvable" // the host is a platform's and does not exist
-	Platform     = "platform"     // nobody: it leads to the platform itself, at its public address
+	Parse        = "parse"        // the text is not a web address
+	Name         = "name"         // the host or the port is not allowed
+	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
+	Address      = "address"      // the host belongs to a platform and resolves to an internal address
+	Unresolvable = "unresolvable" // the host belongs to a platform and does not exist
+	Platform     = "platform"     // no check: the link leads to the platform at its public address
 )
 
-// Links is the table, in which PORT is the port of the canary.
+// Links returns the table of links.txt, with PORT replaced by the port of the canary.
 func Links(t *testing.T, canary *Canary) []Link {
 	t.Helper()
 	var links []Link
@@ -45,7 +45,7 @@ func Links(t *testing.T, canary *Canary) []Link {
 		require.Len(t, words, 4, line)
 		raw, err := strconv.Unquote(words[3])
 		require.NoError(t, err, line)
-		require.False(t, seen[raw], "twice: %s", line)
+		require.False(t, seen[raw], "duplicate: %s", line)
 		seen[raw] = true
 		links = append(links, Link{URL: strings.ReplaceAll(raw, "PORT", canary.Port), Caller: words[0], Redirect: words[1], Dialer: words[2]})
 	}
@@ -53,7 +53,7 @@ func Links(t *testing.T, canary *Canary) []Link {
 	return links
 }
 
-// In is whether a host is one of these domains or a name below it.
+// In returns a function that returns true if a host is one of the domains or below one of them.
 func In(domains ...string) func(host string) bool {
 	return func(host string) bool {
 		if h, _, err := net.SplitHostPort(host); err == nil {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Answer is what a name server says of a host; without addresses, that there is no such host.
+// Answer is the answer of a name server about a host. Without addresses, the host does not exist.
 type Answer struct {
 	Addrs []netip.Addr
-	Via   string // another name that stands in between
+	Via   string // an alias (CNAME) on the way; "" for none
 }
 
-// NameServer speaks DNS over UDP, and keeps a book of what it is asked. Its answers live for no second.
+// NameServer is a DNS server over UDP that records its questions. Its answers have a TTL of 0.
 type NameServer struct {
 	zone     func(host string) Answer
 	conn     net.PacketConn
@@ -29,11 +29,11 @@ type NameServer struct {
 	asked map[string]int
 }
 
-// NewNameServer starts a name server. The zone is asked with a name in lower case without its last dot, once a question: one
-// for A and one for AAAA. It ends with the test.
+// NewNameServer starts a name server, which ends with the test. It calls zone for each question (A and AAAA) with a name in lower case and
+// without the trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // it listens at once
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block
 	require.NoError(t, err)
 	s := &NameServer{zone: zone, conn: conn, asked: map[string]int{}}
 	s.resolver = &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -48,15 +48,15 @@ func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	return s
 }
 
-// Lookup asks the name server by Go's own resolver, which caches nothing.
+// Lookup looks a host up at this name server, without a cache.
 func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // no search list
 }
 
-// Resolver asks the name server.
+// Resolver returns a resolver that uses this name server.
 func (s *NameServer) Resolver() *net.Resolver { return s.resolver }
 
-// Asked gives the names that were looked up.
+// Asked returns the names that were looked up, sorted.
 func (s *NameServer) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *NameServer) Asked() []string {
 	return names
 }
 
-// Questions is how often a name was asked for.
+// Questions returns the number of questions about a host.
 func (s *NameServer) Questions(host string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *NameServer) serve() {
 	}
 }
 
-// answer is the reply to a message, nil to one that is no question.
+// answer returns the reply to a question; nil if the message is not a question.
 func (s *NameServer) answer(message []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(message)
@@ -132,7 +132,7 @@ func (s *NameServer) answer(message []byte) []byte {
 	return packed
 }
 
-// record is the head of a record that may not be kept: TTL 0.
+// record returns the header of a record with TTL 0, which must not be cached.
 func record(owner dnsmessage.Name) dnsmessage.ResourceHeader {
 	return dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Fault is what is wrong with an argument before it can be put into a request.
+// Fault is an invalid argument that cannot be put into a request.
 type Fault struct {
 	Argument string // "" for the arguments as a whole
 	Code     string
 	Detail   string // a sentence without its full stop
 }
 
-// Codes of faults, those that the same faults of a body have.
+// Codes of faults. They equal the codes of the same faults in a body.
 const (
 	faultRequired  = "required"
 	faultUnknown   = "unknown_member"
@@ -32,22 +32,22 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns what is wrong with the arguments of the call that a request comes from. A request that has such faults
-// is to be refused where requests are validated, so that it counts and is answered as any other invalid one.
+// FaultsFrom returns the faults of the tool call that a request was made for. The server refuses such a request when it validates it, so
+// that the request is counted and answered like any other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
 }
 
-// maxFaults is how many faults of one call are reported.
+// maxFaults is the maximum number of reported faults of one call.
 const maxFaults = 100
 
-// placeholder stands in the path of a request that is going to be refused.
+// placeholder replaces an invalid path argument. The request will be refused.
 const placeholder = "-"
 
-// request is the operation's request with the arguments in their places, from whom outer comes from.
+// request returns the HTTP request of the operation with the arguments. It copies the token and the address of the caller from outer.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (*http.Request, error) {
-	given, faults := t.read(raw)
+	given, faults := t.readArguments(raw)
 	target, query, header := t.path, url.Values{}, http.Header{}
 	var members []string
 	for _, a := range t.arguments {
@@ -62,7 +62,7 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 			}
 		}
 		if a.in == inBody {
-			name, _ := json.Marshal(a.wire)
+			name, _ := json.Marshal(a.requestName)
 			members = append(members, string(name)+":"+string(value))
 			continue
 		}
@@ -73,11 +73,11 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 		}
 		switch a.in {
 		case openapi3.ParameterInPath:
-			target = strings.ReplaceAll(target, "{"+a.wire+"}", url.PathEscape(text))
+			target = strings.ReplaceAll(target, "{"+a.requestName+"}", url.PathEscape(text))
 		case openapi3.ParameterInQuery:
-			query.Set(a.wire, text)
+			query.Set(a.requestName, text)
 		default:
-			header.Set(a.wire, text)
+			header.Set(a.requestName, text)
 		}
 	}
 	if len(query) > 0 {
@@ -104,9 +104,9 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 	return r, nil
 }
 
-// read takes the arguments apart as they were sent: what encoding/json would lose is found here or, within a member of a
-// body, where the request is validated.
-func (t *tool) read(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
+// readArguments returns the JSON of each argument. It reports duplicate and unknown arguments. Faults inside an argument are found when the
+// request is validated.
+func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 	given := map[string]json.RawMessage{}
 	if len(raw) == 0 || string(raw) == "null" {
 		return given, nil
@@ -123,19 +123,20 @@ func (t *tool) read(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 		if err = errors.Join(err, decoder.Decode(&value)); err != nil {
 			return given, append(faults, Fault{"", faultSyntax, "the arguments are not JSON"})
 		}
-		_, twice := given[name]
+		_, isDuplicate := given[name]
 		switch {
-		case twice:
-			faults = append(faults, Fault{name, faultDuplicate, fmt.Sprintf("the argument %q stands there twice", name)})
-		case !t.takes(name):
-			faults = append(faults, Fault{name, faultUnknown, fmt.Sprintf("%q is not an argument of %s; %s", name, t.name, t.known())})
+		case isDuplicate:
+			faults = append(faults, Fault{name, faultDuplicate, fmt.Sprintf("the argument %q occurs twice", name)})
+		case !t.hasArgument(name):
+			faults = append(faults, Fault{name, faultUnknown, fmt.Sprintf("%q is not an argument of %s; %s", name, t.name, t.argumentNames())})
 		}
 		given[name] = value
 	}
 	return given, faults
 }
 
-func (t *tool) takes(name string) bool {
+// hasArgument returns true if the tool has an argument with this name.
+func (t *tool) hasArgument(name string) bool {
 	for _, a := range t.arguments {
 		if a.name == name {
 			return true
@@ -144,7 +145,8 @@ func (t *tool) takes(name string) bool {
 	return false
 }
 
-func (t *tool) known() string {
+// argumentNames returns the end of a sentence that lists the arguments of the tool.
+func (t *tool) argumentNames() string {
 	if len(t.arguments) == 0 {
 		return "it takes none"
 	}
@@ -155,8 +157,7 @@ func (t *tool) known() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// text writes an argument as a path, a query or a header has it. Whether the text is of the right type is seen where the request
-// is validated.
+// text converts an argument to the text of a path, query or header. The type of the value is checked when the request is validated.
 func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -174,7 +175,7 @@ func (a argument) text(raw json.RawMessage) (string, *Fault) {
 		return value, nil
 	case []any:
 		if a.list {
-			return a.joined(value)
+			return a.joinEntries(value)
 		}
 		return "", &Fault{a.name, faultType, a.name + " must not be an array"}
 	case map[string]any:
@@ -183,8 +184,8 @@ func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	return string(bytes.TrimSpace(raw)), nil
 }
 
-// joined writes the entries of a list between commas, which none of them can contain.
-func (a argument) joined(entries []any) (string, *Fault) {
+// joinEntries joins the entries of a list with commas. An entry that contains a comma is a fault.
+func (a argument) joinEntries(entries []any) (string, *Fault) {
 	texts := make([]string, len(entries))
 	for i, e := range entries {
 		text, ok := e.(string)

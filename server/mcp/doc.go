@@ -1,7 +1,12 @@
-// Package mcp lets assistants use the interface: it speaks the Model Context Protocol and offers one tool for each operation
-// of the contract (interface.md 6, POST /mcp).
+// Package mcp implements the Model Context Protocol at POST /mcp. It offers one tool for each operation of the contract (interface.md 6).
 //
-// Tools are made from the contract when the server starts, and from nothing else. A call becomes the HTTP request of its
-// operation, which takes the same way through the server as one from outside: identity, limits, scope, validation and masks
-// are decided there and nowhere here.
+// New builds the handler. Start reading in mcp.go. The path of one call:
+//
+//  1. mcp.go and message.go: handler.ServeHTTP checks the size of the message and passes it to the SDK, which calls toolCaller.call.
+//  2. arguments.go: tool.request puts the arguments into the HTTP request of the operation.
+//  3. Options.Do sends this request through all middleware of package server, like a request of any client. Authentication, limits, scope,
+//     validation and masking are done there, not in this package.
+//  4. result.go: tool.result converts the response into a result, and marks text that was written by strangers (foreign.go).
+//
+// The tools are derived from the contract when the server starts: tool.go reads operations, schema.go converts schemas.
 package mcp

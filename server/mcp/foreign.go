@@ -10,31 +10,31 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// foreign says where in a value there is text that strangers wrote, as x-foreign-text in the contract does. A nil one says
-// nowhere.
-type foreign struct {
-	self    bool // the value itself
-	items   *foreign
-	members map[string]*foreign
+// foreignText tells which parts of a value are text that was written by strangers, as marked with x-foreign-text in the contract. A nil
+// foreignText means that no part is.
+type foreignText struct {
+	self    bool // the value itself is foreign text
+	items   *foreignText
+	members map[string]*foreignText
 }
 
-// foreignIn finds it in a schema.
-func foreignIn(ref *openapi3.SchemaRef, depth int) (*foreign, error) {
+// findForeignText returns the foreign text of a schema.
+func findForeignText(ref *openapi3.SchemaRef, depth int) (*foreignText, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("its schema nests deeper than %d levels", maxDepth)
+		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
 	}
 	s := ref.Value
 	self, _ := s.Extensions["x-foreign-text"].(bool)
-	found := &foreign{self: self, members: map[string]*foreign{}}
+	found := &foreignText{self: self, members: map[string]*foreignText{}}
 	if s.Items != nil {
-		items, err := foreignIn(s.Items, depth+1)
+		items, err := findForeignText(s.Items, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		found.items = items
 	}
 	for name, p := range s.Properties {
-		member, err := foreignIn(p, depth+1)
+		member, err := findForeignText(p, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -43,42 +43,43 @@ func foreignIn(ref *openapi3.SchemaRef, depth int) (*foreign, error) {
 		}
 	}
 	for _, alternative := range slices.Concat(s.AllOf, s.AnyOf, s.OneOf) {
-		other, err := foreignIn(alternative, depth+1)
+		other, err := findForeignText(alternative, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		found = found.merge(other)
 	}
 	if !found.self && found.items == nil && len(found.members) == 0 {
-		return nil, nil //nolint:nilnil // nil is the foreign that says nowhere
+		return nil, nil //nolint:nilnil // nil means no foreign text
 	}
 	return found, nil
 }
 
-// merge returns what either says.
-func (f *foreign) merge(other *foreign) *foreign {
+// merge returns the union of two.
+func (f *foreignText) merge(other *foreignText) *foreignText {
 	switch {
 	case f == nil:
 		return other
 	case other == nil:
 		return f
 	}
-	out := &foreign{self: f.self || other.self, items: f.items.merge(other.items), members: maps.Clone(f.members)}
+	out := &foreignText{self: f.self || other.self, items: f.items.merge(other.items), members: maps.Clone(f.members)}
 	for name, member := range other.members {
 		out.members[name] = out.members[name].merge(member)
 	}
 	return out
 }
 
-// pointers are the places as JSON pointers (RFC 6901), sorted, in which * is every entry of an array.
-func (f *foreign) pointers() []string {
+// pointers returns the sorted JSON pointers (RFC 6901) of the foreign text. In them, * means every entry of an array.
+func (f *foreignText) pointers() []string {
 	var out []string
 	f.walk("", func(pointer string) { out = append(out, pointer) })
 	slices.Sort(out)
 	return out
 }
 
-func (f *foreign) walk(at string, visit func(pointer string)) {
+// walk calls visit with the pointer of each part that is foreign text.
+func (f *foreignText) walk(at string, visit func(pointer string)) {
 	if f == nil {
 		return
 	}
@@ -91,7 +92,7 @@ func (f *foreign) walk(at string, visit func(pointer string)) {
 	}
 }
 
-// marks are what foreign text stands between in one result. Whoever wrote the text cannot know them, and so cannot end them.
+// marks enclose foreign text in one result. They are random, so that the author of the text cannot insert a closing mark.
 type marks struct{ open, end string }
 
 func newMarks() marks {
@@ -99,8 +100,8 @@ func newMarks() marks {
 	return marks{open: "<" + tag + ">", end: "</" + tag + ">"}
 }
 
-// mark returns a value, as encoding/json decodes it, with its foreign text between marks, and whether there was any.
-func (f *foreign) mark(v any, m marks) (any, bool) {
+// mark encloses the foreign text of a value, decoded by encoding/json, in marks. It returns true if there was foreign text.
+func (f *foreignText) mark(v any, m marks) (any, bool) {
 	if f == nil {
 		return v, false
 	}
@@ -112,14 +113,14 @@ func (f *foreign) mark(v any, m marks) (any, bool) {
 		}
 	case []any:
 		for i := range v {
-			marked, did := f.items.mark(v[i], m)
-			v[i], found = marked, found || did
+			marked, changed := f.items.mark(v[i], m)
+			v[i], found = marked, found || changed
 		}
 	case map[string]any:
 		for name, member := range f.members {
 			if child, ok := v[name]; ok {
-				marked, did := member.mark(child, m)
-				v[name], found = marked, found || did
+				marked, changed := member.mark(child, m)
+				v[name], found = marked, found || changed
 			}
 		}
 	}

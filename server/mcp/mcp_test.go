@@ -53,7 +53,7 @@ func load(t *testing.T, paths string) *openapi3.T {
 }
 
 // connect serves a contract, answers every request of its operations by do, and connects the official client.
-func connect(t *testing.T, paths string, do func(*http.Request) mcp.Answer) *sdk.ClientSession {
+func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	h, err := mcp.New(mcp.Options{Contract: load(t, paths), Do: do, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -107,14 +107,14 @@ const clashing = `
               properties: {name: {type: string}, big: {type: integer}}
       responses: ` + ok
 
-func TestArguments_ofOneNameGetTheirPlaceBeforeIt(t *testing.T) {
+func TestArguments_ofTheSameNameGetAPrefix(t *testing.T) {
 	t.Parallel()
 	var sent *http.Request
 	var body []byte
-	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+	session := connect(t, clashing, func(r *http.Request) mcp.Response {
 		sent = r
 		body, _ = io.ReadAll(r.Body)
-		return mcp.Answer{Status: 200, Body: []byte(`{}`)}
+		return mcp.Response{Status: 200, Body: []byte(`{}`)}
 	})
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "required": ["name", "body_name"], "properties": {
 		"name": {"type": "string"}, "query_name": {"type": "string"}, "if_match": {"type": "string"},
@@ -131,11 +131,11 @@ func TestArguments_ofOneNameGetTheirPlaceBeforeIt(t *testing.T) {
 func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan struct{})
-	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+	session := connect(t, clashing, func(r *http.Request) mcp.Response {
 		close(began)
 		<-r.Context().Done()
 		close(ended)
-		return mcp.Answer{Status: 503}
+		return mcp.Response{Status: 503}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -147,10 +147,10 @@ func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
 	<-ended
 }
 
-func TestResult_ofATooLargeAnswerSaysThatTheCallTookEffect(t *testing.T) {
+func TestResult_ofATooLargeResponseSaysThatTheCallTookEffect(t *testing.T) {
 	t.Parallel()
-	answer := mcp.Answer{Status: 200, Size: mcp.MaxAnswer + 1}
-	session := connect(t, clashing, func(*http.Request) mcp.Answer { return answer })
+	answer := mcp.Response{Status: 200, Size: mcp.MaxResponseBytes + 1}
+	session := connect(t, clashing, func(*http.Request) mcp.Response { return answer })
 	result := call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
 	require.True(t, result.IsError)
 	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes; the largest that a tool gives has 1048576. The call took effect, with status 200.")
@@ -158,23 +158,23 @@ func TestResult_ofATooLargeAnswerSaysThatTheCallTookEffect(t *testing.T) {
 	require.NotContains(t, asJSON(t, call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
 
-func TestArguments_tellAtMostAHundredFaults(t *testing.T) {
+func TestArguments_reportAtMostAHundredFaults(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
-	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+	session := connect(t, clashing, func(r *http.Request) mcp.Response {
 		faults = mcp.FaultsFrom(r.Context())
-		return mcp.Answer{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
+		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
 	call(t, session, "rename_thing", `{"name": "a", "body_name": "b"`+strings.Repeat(`, "colour": 1`, 5000)+`}`)
 	require.Len(t, faults, 100)
 }
 
-func TestArguments_whatIsWrongTravelsWithTheRequest(t *testing.T) {
+func TestArguments_faultsAreInTheRequestContext(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
-	session := connect(t, clashing, func(r *http.Request) mcp.Answer {
+	session := connect(t, clashing, func(r *http.Request) mcp.Response {
 		faults = mcp.FaultsFrom(r.Context())
-		return mcp.Answer{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
+		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
 	result := call(t, session, "rename_thing", `{"colour": 1, "query_name": null}`)
 	require.True(t, result.IsError)
@@ -203,7 +203,7 @@ const listing = `
         "202": {description: It comes later.}
 `
 
-func TestOutputSchema_isOneOfWhatAnOperationAnswers(t *testing.T) {
+func TestOutputSchema_matchesEveryResponse(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listing, nil)
 	listed := tool(t, session)
@@ -220,7 +220,7 @@ func TestOutputSchema_isOneOfWhatAnOperationAnswers(t *testing.T) {
 	require.Contains(t, listed.Description, "`GET /nothing`", "what is no operation keeps its words")
 }
 
-func TestResult_marksForeignTextWhereverItStands(t *testing.T) {
+func TestResult_marksAllForeignText(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"an array": `[{"name": "<b>hi</b>", "size": 12345678901234567890, "kind": "x"}, {"name": "", "size": null}]`,
@@ -228,7 +228,7 @@ func TestResult_marksForeignTextWhereverItStands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			session := connect(t, listing, func(*http.Request) mcp.Answer { return mcp.Answer{Status: 200, Body: []byte(body)} })
+			session := connect(t, listing, func(*http.Request) mcp.Response { return mcp.Response{Status: 200, Body: []byte(body)} })
 			result := call(t, session, "list_things", `{}`)
 			require.Len(t, result.Content, 2)
 			notice, text := result.Content[0].(*sdk.TextContent).Text, result.Content[1].(*sdk.TextContent).Text
@@ -244,7 +244,7 @@ func TestResult_marksForeignTextWhereverItStands(t *testing.T) {
 
 func TestResult_withoutABodyIsExplained(t *testing.T) {
 	t.Parallel()
-	session := connect(t, listing, func(*http.Request) mcp.Answer { return mcp.Answer{Status: 202} })
+	session := connect(t, listing, func(*http.Request) mcp.Response { return mcp.Response{Status: 202} })
 	result := call(t, session, "list_things", `{}`)
 	require.Equal(t, map[string]any{}, result.StructuredContent)
 	require.Equal(t, "It comes later.", result.Content[0].(*sdk.TextContent).Text)
@@ -252,13 +252,13 @@ func TestResult_withoutABodyIsExplained(t *testing.T) {
 
 func TestCall_survivesAPanic(t *testing.T) {
 	t.Parallel()
-	session := connect(t, listing, func(*http.Request) mcp.Answer { panic("a secret") })
+	session := connect(t, listing, func(*http.Request) mcp.Response { panic("a secret") })
 	_, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_things"})
 	require.ErrorContains(t, err, "the server failed to answer")
 	require.NotContains(t, err.Error(), "secret")
 }
 
-func TestNew_refusesAContractOfWhichItCannotMakeTools(t *testing.T) {
+func TestNew_refusesAContractThatCannotBecomeTools(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ paths, says string }{
 		"a schema within itself": {`
@@ -277,7 +277,7 @@ func TestNew_refusesAContractOfWhichItCannotMakeTools(t *testing.T) {
       parameters: [{name: body_b, in: query, schema: {type: string}}, {name: b, in: query, schema: {type: string}}]
       requestBody: {content: {application/json: {schema: {type: object, properties: {b: {type: string}}}}}}
       responses: ` + ok,
-			"two arguments would be called body_b"},
+			"two arguments have the name body_b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// maxMessageDepth bounds how deep the arrays and objects of a message may nest.
+	// maxMessageDepth is the maximum nesting of arrays and objects in a message.
 	maxMessageDepth = 64
-	// maxMessageValues bounds the values of a message. The longest array that a tool takes has 500 entries.
+	// maxMessageValues is the maximum number of values in a message. The longest valid array has 500 entries.
 	maxMessageValues = 10_000
 )
 
@@ -36,14 +36,14 @@ func checkMessage(body []byte) error {
 			values++
 		}
 		if depth > maxMessageDepth {
-			return fmt.Errorf("the message nests deeper than %d levels", maxMessageDepth)
+			return fmt.Errorf("the message is nested deeper than %d levels", maxMessageDepth)
 		}
 		if values > maxMessageValues {
 			return fmt.Errorf("the message has more than %d values", maxMessageValues)
 		}
 	}
 	if len(body) > 0 && body[0] == '[' {
-		return errors.New("a JSON-RPC batch is not supported; send one message a request")
+		return errors.New("a JSON-RPC batch is not supported; send one message per request")
 	}
 	return nil
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// maxDepth is how deep schemas may nest: a schema that contains itself cannot be written without references.
+// maxDepth is the maximum nesting of schemas. A schema that contains itself exceeds it.
 const maxDepth = 32
 
-// readArguments lays the parameters of an operation and the members of its body side by side: path, query, header, body. A
-// name that is taken gets the name of its place before it. If-None-Match is left out, since a tool has nothing to show for
-// 304.
+// readArguments returns the arguments of a tool: the parameters in path, query and header, and the members of the body. If two have the same
+// name, the second gets a prefix such as body_. If-None-Match is omitted, because a tool has no result for 304.
 func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) ([]argument, error) {
 	var out []argument
 	for _, in := range []string{openapi3.ParameterInPath, openapi3.ParameterInQuery, openapi3.ParameterInHeader} {
@@ -36,7 +35,7 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 			if in == openapi3.ParameterInHeader {
 				name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 			}
-			out = append(out, argument{name: name, in: in, wire: p.Value.Name, required: p.Value.Required,
+			out = append(out, argument{name: name, in: in, requestName: p.Value.Name, required: p.Value.Required,
 				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema})
 		}
 	}
@@ -52,20 +51,21 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 			a.name = a.in + "_" + a.name
 		}
 		if taken[a.name] {
-			return nil, fmt.Errorf("two arguments would be called %s", a.name)
+			return nil, fmt.Errorf("two arguments have the name %s", a.name)
 		}
 		taken[a.name] = true
 	}
 	return out, nil
 }
 
+// bodyArguments returns an argument for each member of the body.
 func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 	if body == nil {
 		return nil, nil
 	}
 	media := body.Content.Get("application/json")
 	if media == nil || !media.Schema.Value.Type.Is(openapi3.TypeObject) {
-		return nil, errors.New("the body is not a JSON object, whose members could be arguments")
+		return nil, errors.New("the body is not a JSON object")
 	}
 	object := media.Schema.Value
 	var out []argument
@@ -74,11 +74,12 @@ func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 		if err != nil {
 			return nil, fmt.Errorf("member %s: %w", name, err)
 		}
-		out = append(out, argument{name: name, in: inBody, wire: name, required: slices.Contains(object.Required, name), schema: schema})
+		out = append(out, argument{name: name, in: inBody, requestName: name, required: slices.Contains(object.Required, name), schema: schema})
 	}
 	return out, nil
 }
 
+// inputSchema returns the schema of a tool's arguments.
 func inputSchema(arguments []argument) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, a := range arguments {
@@ -94,14 +95,14 @@ func inputSchema(arguments []argument) map[string]any {
 	return schema
 }
 
-// itemsMember is where a result has the array that an operation answers with: a result is an object.
+// itemsMember is the member that contains a response that is an array, because a result must be an object.
 const itemsMember = "items"
 
-// outputSchema covers everything that an operation answers with JSON of its own: each form once, and an empty object where
-// there is no body.
-func outputSchema(responses *openapi3.Responses) (map[string]any, *foreign, error) {
+// outputSchema returns a schema that matches all JSON responses of an operation except problems, and an empty object if a response has no
+// body. It also returns their foreign text.
+func outputSchema(responses *openapi3.Responses) (map[string]any, *foreignText, error) {
 	var forms []map[string]any
-	var strangers *foreign
+	var foreign *foreignText
 	statuses := slices.Sorted(maps.Keys(responses.Map()))
 	for _, status := range statuses {
 		response := responses.Map()[status].Value
@@ -111,17 +112,17 @@ func outputSchema(responses *openapi3.Responses) (map[string]any, *foreign, erro
 			for _, form := range formsOf(media.Schema) {
 				schema, err := resultSchema(form)
 				if err != nil {
-					return nil, nil, fmt.Errorf("answer %s: %w", status, err)
+					return nil, nil, fmt.Errorf("response %s: %w", status, err)
 				}
 				forms = appendNew(forms, schema)
-				found, err := foreignIn(form, 0)
+				found, err := findForeignText(form, 0)
 				if err != nil {
-					return nil, nil, fmt.Errorf("answer %s: %w", status, err)
+					return nil, nil, fmt.Errorf("response %s: %w", status, err)
 				}
 				if form.Value.Type.Is(openapi3.TypeArray) && found != nil {
-					found = &foreign{members: map[string]*foreign{itemsMember: found}}
+					found = &foreignText{members: map[string]*foreignText{itemsMember: found}}
 				}
-				strangers = strangers.merge(found)
+				foreign = foreign.merge(found)
 			}
 		case strings.HasPrefix(status, "2"):
 			forms = appendNew(forms, map[string]any{"type": "object", "additionalProperties": false,
@@ -130,14 +131,14 @@ func outputSchema(responses *openapi3.Responses) (map[string]any, *foreign, erro
 	}
 	switch len(forms) {
 	case 0:
-		return nil, nil, errors.New("it answers with no JSON")
+		return nil, nil, errors.New("the operation has no JSON response")
 	case 1:
-		return forms[0], strangers, nil
+		return forms[0], foreign, nil
 	}
-	return map[string]any{"type": "object", "anyOf": forms}, strangers, nil
+	return map[string]any{"type": "object", "anyOf": forms}, foreign, nil
 }
 
-// formsOf are the alternatives of an answer.
+// formsOf returns the alternatives of a response schema.
 func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	if len(ref.Value.OneOf) > 0 {
 		return ref.Value.OneOf
@@ -145,6 +146,7 @@ func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
+// resultSchema returns the schema of a result. An array is wrapped in an object.
 func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
 	schema, err := jsonSchema(form, 0)
 	if err != nil {
@@ -156,11 +158,12 @@ func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
 	case form.Value.Type.Is(openapi3.TypeArray):
 		return map[string]any{"type": "object", "properties": map[string]any{itemsMember: schema}, "required": []string{itemsMember}}, nil
 	}
-	return nil, errors.New("it is neither an object nor an array")
+	return nil, errors.New("the response is neither an object nor an array")
 }
 
+// appendNew appends a schema unless an equal one is in the list.
 func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
-	encoded, _ := json.Marshal(form) // made of what was decoded from JSON
+	encoded, _ := json.Marshal(form) // cannot fail: the value was decoded from JSON
 	for _, f := range forms {
 		if other, _ := json.Marshal(f); bytes.Equal(other, encoded) {
 			return forms
@@ -169,11 +172,10 @@ func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
 	return append(forms, form)
 }
 
-// jsonSchema writes a schema of OpenAPI 3.0 as one of JSON Schema 2020-12, its references resolved in place. What is about
-// documents and generators (examples, x- members) is left out.
+// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12 and inlines its references. It omits examples and x- members.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("its schema nests deeper than %d levels", maxDepth)
+		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
 	}
 	s := ref.Value
 	encoded, err := json.Marshal(s)
@@ -199,19 +201,19 @@ func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if text, ok := out["description"].(string); ok {
 		out["description"] = strings.TrimSpace(text)
 	}
-	exclusive(out, "exclusiveMinimum", "minimum")
-	exclusive(out, "exclusiveMaximum", "maximum")
-	if err := nested(out, s, depth+1); err != nil {
+	convertExclusiveBound(out, "exclusiveMinimum", "minimum")
+	convertExclusiveBound(out, "exclusiveMaximum", "maximum")
+	if err := convertNested(out, s, depth+1); err != nil {
 		return nil, err
 	}
 	if s.Nullable {
-		out = orNull(out)
+		out = allowNull(out)
 	}
 	return out, nil
 }
 
-// exclusive writes a bound with a flag as a bound of its own.
-func exclusive(schema map[string]any, flag, bound string) {
+// convertExclusiveBound replaces a boolean such as exclusiveMinimum, which qualifies minimum, by a number.
+func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	set, isFlag := schema[flag].(bool)
 	if !isFlag {
 		return
@@ -223,8 +225,8 @@ func exclusive(schema map[string]any, flag, bound string) {
 	}
 }
 
-// nested resolves the schemas within a schema.
-func nested(out map[string]any, s *openapi3.Schema, depth int) error {
+// convertNested converts the schemas inside a schema.
+func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 	if len(s.Properties) > 0 {
 		properties := make(map[string]any, len(s.Properties))
 		for name, p := range s.Properties {
@@ -263,8 +265,8 @@ func nested(out map[string]any, s *openapi3.Schema, depth int) error {
 	return nil
 }
 
-// orNull lets a schema take null as well.
-func orNull(schema map[string]any) map[string]any {
+// allowNull makes a schema accept null.
+func allowNull(schema map[string]any) map[string]any {
 	kind, typed := schema["type"].(string)
 	if !typed {
 		return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}

@@ -12,41 +12,43 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// inBody is where the members of the body are, beside OpenAPI's own path, query and header.
+// inBody is the place of arguments that are members of the body. The other places are path, query and header of OpenAPI.
 const inBody = "body"
 
-// tool is an operation as an assistant sees it.
+// tool is the tool for one operation.
 type tool struct {
 	name        string
 	title       string
 	description string
 	method      string
-	path        string // as the contract writes it
+	path        string // in the syntax of OpenAPI
 	arguments   []argument
-	body        *openapi3.RequestBody // nil when it takes none
+	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any
 	output      map[string]any
-	foreign     *foreign // what in a result was written by strangers; nil when nothing was
+	foreign     *foreignText // parts of a result that were written by strangers
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// tagged says that the result's ETag is what another tool of the same path takes as if_match.
-	tagged bool
+	// hasETag is true if another tool of the same path has the argument if_match, which is the ETag of this tool's result.
+	hasETag bool
 }
 
-// argument is one member of a tool's flat input.
+// argument is one argument of a tool.
 type argument struct {
-	name     string // as the tool has it
-	in       string
-	wire     string // as the request has it
-	required bool
-	list     bool // an array, its entries separated by commas
-	schema   map[string]any
+	name        string // of the argument
+	in          string
+	requestName string // of the parameter or member of the request
+	required    bool
+	list        bool // an array parameter, which is sent as text with commas
+	schema      map[string]any
 }
 
-// isLimit says whether the argument is the page size of a list.
-func (a argument) isLimit() bool { return a.in == openapi3.ParameterInQuery && a.wire == "limit" }
+// isLimit returns true if the argument is the page size of a list.
+func (a argument) isLimit() bool {
+	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
+}
 
-// readTools makes the tools of a contract, ordered by name.
+// readTools returns the tools of a contract, sorted by name.
 func readTools(doc *openapi3.T) ([]*tool, error) {
 	names := toolNames(doc)
 	var tools []*tool
@@ -63,6 +65,7 @@ func readTools(doc *openapi3.T) ([]*tool, error) {
 	return tools, nil
 }
 
+// readTool returns the tool for one operation.
 func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, names map[string]string) (*tool, error) {
 	t := &tool{name: snakeCase(op.OperationID), title: op.Summary, method: method, path: path, responses: op.Responses}
 	if op.RequestBody != nil {
@@ -83,17 +86,17 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	}
 	if method == http.MethodGet {
 		for _, other := range item.Operations() {
-			t.tagged = t.tagged || other.Parameters.GetByInAndName(openapi3.ParameterInHeader, "If-Match") != nil
+			t.hasETag = t.hasETag || other.Parameters.GetByInAndName(openapi3.ParameterInHeader, "If-Match") != nil
 		}
 	}
-	t.annotations = annotate(method, op)
+	t.annotations = annotations(method, op)
 	t.description = describe(op, t, names)
 	return t, nil
 }
 
-// annotate says what a tool may do to the world, from the method and two facts that the contract states where the method
-// does not say it: x-idempotent of a POST, and x-open-world of whatever follows a link or asks a platform.
-func annotate(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
+// annotations returns hints about the effects of a tool. They follow from the method and from two x- members of the contract: x-idempotent
+// of a POST, and x-open-world of an operation that resolves links or calls a platform.
+func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	stated, _ := op.Extensions["x-idempotent"].(bool)
 	openWorld, _ := op.Extensions["x-open-world"].(bool)
 	read := method == http.MethodGet
@@ -102,10 +105,11 @@ func annotate(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 		IdempotentHint: method != http.MethodPost || stated, OpenWorldHint: &openWorld}
 }
 
+// describe returns the description of a tool for the model.
 func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
 	text := strings.TrimSpace(nameTools(op.Description, names))
 	if slices.ContainsFunc(t.arguments, func(a argument) bool { return a.in == openapi3.ParameterInPath || a.in == openapi3.ParameterInQuery }) {
-		text += "\n\nArguments are given plainly, never percent-encoded."
+		text += "\n\nSend arguments without percent-encoding."
 	}
 	if slices.ContainsFunc(t.arguments, argument.isLimit) {
 		text += "\n\n" + sizeRule
@@ -116,8 +120,8 @@ func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
 	return text
 }
 
-// describe is the tool as it is listed.
-func (t *tool) describe() *sdk.Tool {
+// definition returns the tool as tools/list returns it.
+func (t *tool) definition() *sdk.Tool {
 	listed := &sdk.Tool{Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations,
 		InputSchema: t.input, OutputSchema: t.output}
 	if t.foreign != nil {
@@ -126,7 +130,7 @@ func (t *tool) describe() *sdk.Tool {
 	return listed
 }
 
-// snakeCase writes trackVideo as track_video.
+// snakeCase converts trackVideo to track_video.
 func snakeCase(operation string) string {
 	var out strings.Builder
 	for i, r := range operation {
@@ -138,7 +142,7 @@ func snakeCase(operation string) string {
 	return out.String()
 }
 
-// toolNames maps operations, as descriptions name them, to tools.
+// toolNames maps operations, such as "GET /videos", to the names of their tools.
 func toolNames(doc *openapi3.T) map[string]string {
 	names := map[string]string{}
 	for path, item := range doc.Paths.Map() {
@@ -151,7 +155,7 @@ func toolNames(doc *openapi3.T) map[string]string {
 
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
-// nameTools writes the names of tools where a description names operations: an assistant has only those.
+// nameTools replaces the operations in a description by the names of their tools, because the model only knows tools.
 func nameTools(text string, names map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {
 		parts := namedOperation.FindStringSubmatch(found)

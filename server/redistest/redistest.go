@@ -1,4 +1,4 @@
-// Package redistest gives tests a real Redis of their own, which they may kill, freeze, and start again.
+// Package redistest starts a real Redis for a test, which the test can kill, freeze and restart. Start is the usual entry point.
 package redistest
 
 import (
@@ -12,24 +12,27 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Redis is a redis-server that keeps nothing on disk: killed and started again, it is empty.
+// Redis is a redis-server without storage on disk. After a restart it is empty.
 type Redis struct {
-	// URL is where it is, whether it runs or not.
+	// URL is the address of the server, also while it does not run.
 	URL string
-	// Client asks it. It is not what is tested.
+	// Client is connected to the server, for checks by the test.
 	*redis.Client
 
 	t      testing.TB
 	folder string
-	run    *exec.Cmd // nil while it does not run
+	run    *exec.Cmd // nil while the server does not run
 	output bytes.Buffer
 }
 
-// New returns a Redis that does not run yet. It is killed when the test ends.
+// New returns a Redis that does not run yet. It is killed when the test ends. In short mode New skips the test.
 func New(t testing.TB) *Redis {
 	t.Helper()
+	storetest.SkipIfShort(t)
 	// A socket's path may have 107 characters, fewer than t.TempDir may take.
 	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // see above
 	require.NoError(t, err)
@@ -45,7 +48,7 @@ func New(t testing.TB) *Redis {
 	return r
 }
 
-// Start returns a Redis that answers. A missing redis-server fails the test.
+// Start returns a started Redis. The test fails if redis-server is not installed.
 func Start(t testing.TB) *Redis {
 	t.Helper()
 	r := New(t)
@@ -53,23 +56,24 @@ func Start(t testing.TB) *Redis {
 	return r
 }
 
-// Start starts it and waits until it answers.
+// Start starts the server and waits until it answers.
 func (r *Redis) Start() {
 	r.t.Helper()
 	program, err := exec.LookPath("redis-server")
-	require.NoError(r.t, err, "run the tests by `make test`, which sets redis-server up, or install it (Debian: redis-server)")
+	require.NoError(r.t, err, "run the tests with `make test`, which installs redis-server, or install it (Debian: redis-server)")
 	r.run = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // killed by Kill
 		"--save", "", "--appendonly", "no", "--daemonize", "no")
 	r.run.Stdout, r.run.Stderr = &r.output, &r.output
 	require.NoError(r.t, r.run.Start())
-	if !isTrue(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
-		r.Kill() // and thereby ends the writing of its output
+	if !eventually(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
+		r.Kill() // also ends the writes to r.output
 		require.Fail(r.t, "redis-server does not answer", r.output.String())
 	}
 }
 
-// isTrue waits until something is. require.Eventually would end the test before what the server said is shown.
-func isTrue(condition func() bool) bool {
+// eventually waits until condition is true, for 20 seconds at most. require.Eventually would end the test before the output of the server is
+// shown.
+func eventually(condition func() bool) bool {
 	deadline, ticks := time.NewTimer(20*time.Second), time.NewTicker(5*time.Millisecond)
 	defer deadline.Stop()
 	defer ticks.Stop()
@@ -83,20 +87,20 @@ func isTrue(condition func() bool) bool {
 	return true
 }
 
-// Kill ends it as a power cut would.
+// Kill ends the server without a shutdown.
 func (r *Redis) Kill() {
 	if r.run == nil {
 		return
 	}
 	_ = r.run.Process.Kill()
-	_ = r.run.Wait() // it was killed, and says so
+	_ = r.run.Wait() // the error only says that the process was killed
 	r.run = nil
 }
 
-// Freeze stops it from answering, while connections to it stay and new ones are taken. Thaw lets it go on.
+// Freeze suspends the server: connections stay open and new ones are accepted, but it does not answer. Thaw resumes it.
 func (r *Redis) Freeze() { r.signal(syscall.SIGSTOP) }
 
-// Thaw lets it go on.
+// Thaw resumes the server after Freeze.
 func (r *Redis) Thaw() { r.signal(syscall.SIGCONT) }
 
 func (r *Redis) signal(s syscall.Signal) {

@@ -2,7 +2,7 @@ package shortlink
 
 import "net/http"
 
-// Unchecked sends a request past every check but the dialer's.
+// Unchecked sends a request that only the dialer checks.
 func (r *Resolver) Unchecked(request *http.Request) (*http.Response, error) {
 	return r.transport.RoundTrip(request)
 }

@@ -67,7 +67,7 @@ func stopped(err error) string {
 	}
 }
 
-func TestResolver_reachesNothingInside(t *testing.T) {
+func TestResolver_reachesNoInternalAddress(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	var asked atomic.Int64
@@ -103,14 +103,14 @@ func TestResolver_reachesNothingInside(t *testing.T) {
 	world.RequireUntouched(t, isPlatforms)
 }
 
-func TestResolver_reachesTheStandInAlone(t *testing.T) {
+func TestResolver_reachesOnlyTheBaseURL(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
 	links = outboundtest.Links(t, world.Inside)
-	standIn := httptest.NewServer(redirects(&links, "/shortlinks/vm.tiktok.com"))
-	t.Cleanup(standIn.Close)
-	r, err := shortlink.New(shortlink.Options{BaseURL: standIn.URL + "/shortlinks", Lookup: world.Lookup, Dial: world.Dial})
+	baseAddress := httptest.NewServer(redirects(&links, "/shortlinks/vm.tiktok.com"))
+	t.Cleanup(baseAddress.Close)
+	r, err := shortlink.New(shortlink.Options{BaseURL: baseAddress.URL + "/shortlinks", Lookup: world.Lookup, Dial: world.Dial})
 	require.NoError(t, err)
 	for i, l := range links {
 		_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
@@ -120,7 +120,7 @@ func TestResolver_reachesTheStandInAlone(t *testing.T) {
 			require.Error(t, err, l.URL)
 		}
 	}
-	require.Equal(t, []string{standIn.Listener.Addr().String()}, world.Dialed())
+	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, world.Dialed())
 	require.Empty(t, world.Asked(), "no name was looked up")
 	require.Zero(t, world.Inside.Visits(t))
 }

@@ -1,6 +1,8 @@
-// Package shortlink finds out where a short link leads. It is the only part of the server that follows an address
-// from outside while a request waits, so it asks for headers only, from the platform's own hosts only, and a few
-// times only.
+// Package shortlink resolves a short link to the video or account that it leads to.
+//
+// Resolver.Resolve follows the redirects of the link. It is the only code of the server that sends requests to addresses that callers
+// supply. So it reads only headers, connects only to hosts of the platform, and follows at most maxHops redirects. Start reading in
+// Resolver.follow: for each hop, checkHop checks the address, redirectOf requests it, and parseTarget parses the address it redirects to.
 package shortlink
 
 import (
@@ -24,74 +26,74 @@ import (
 
 // The codes of [Error]; they are result codes of the contract.
 const (
-	CodeNotFound        = "not_found"        // the link is dead
-	CodeUnsupportedLink = "unsupported_link" // it leads to something that is neither a video nor an account
-	CodeLinkUnresolved  = "link_unresolved"  // it could not be followed now
+	CodeNotFound        = "not_found"        // the link leads to nothing any more
+	CodeUnsupportedLink = "unsupported_link" // the link leads to neither a video nor an account
+	CodeLinkUnresolved  = "link_unresolved"  // the link could not be resolved now
 
-	CodePlatformUnavailable = "platform_unavailable" // the platform answers with an error of its own, or not at all
-	CodeRateLimited         = "rate_limited"         // the platform was asked too often
+	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
+	CodeRateLimited         = "rate_limited"         // the platform got too many requests
 )
 
 const (
 	maxHops        = 5
 	defaultTimeout = 5 * time.Second
-	maxIdle        = 16          // idle connections to one host that are kept for the next link
-	idleTimeout    = time.Second // idle connections are closed after it
+	maxIdle        = 16          // idle connections to keep for each host
+	idleTimeout    = time.Second // after it, idle connections are closed
 	userAgent      = "ReelTally (+https://github.com/reeltally/reeltally)"
 )
 
-// Error says why a short link has no target.
+// Error is the reason why a short link could not be resolved.
 type Error struct {
 	Code string
-	// Retryable tells whether resending the link may help. It is true for the last three codes.
+	// Retryable is true if the same link may be resolved later. It is true for the last three codes.
 	Retryable bool
-	// Detail is a plain sentence for the caller. It names hosts of the platform at most.
+	// Detail is a sentence for the caller. It names no hosts other than those of the platform.
 	Detail string
 	cause  error
 }
 
 func (e *Error) Error() string { return e.Detail }
 
-// Unwrap returns what happened on the network; nil when the platform's answer was the reason.
+// Unwrap returns the network error; nil if the platform's response was the reason.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Options are the settings of a [Resolver]; the zero value talks to the real platforms.
+// Options are the settings of a [Resolver]. The zero value uses the real platforms.
 type Options struct {
-	// BaseURL is where something stands in for the platforms. The address https://HOST/PATH is then asked for at
-	// BaseURL/HOST/PATH, and nothing else is ever connected to. Empty means the platforms themselves.
+	// BaseURL is the address of a server that simulates the platforms. https://HOST/PATH is then requested at BaseURL/HOST/PATH, and no
+	// other host is connected to. If BaseURL is empty, the real platforms are used.
 	BaseURL string
-	Logger  *slog.Logger     // nil: nothing is logged
-	Now     func() time.Time // nil: the wall clock; for the log only
-	Timeout time.Duration    // of one hop; 0: five seconds
-	RootCAs *x509.CertPool   // nil: the system's
-	// Lookup and Dial are those of [outbound.Guard].
+	Logger  *slog.Logger     // nil: no logging
+	Now     func() time.Time // nil: time.Now; used only for the log
+	Timeout time.Duration    // of one hop; 0: 5 seconds
+	RootCAs *x509.CertPool   // nil: those of the system
+	// Lookup and Dial are passed to [outbound.Guard].
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Resolver follows short links. It keeps nothing between calls, the caller caches; it may be used by many goroutines.
+// Resolver resolves short links. It caches nothing. It is safe for concurrent use.
 type Resolver struct {
-	// transport sends one request and nothing more: a client would follow, keep cookies and add a Referer.
+	// transport is used without an http.Client, which would follow redirects and add a Referer.
 	transport *http.Transport
 
-	base    string // without final slash; "" for the platforms themselves
+	base    string // without trailing slash; "" for the real platforms
 	log     *slog.Logger
 	now     func() time.Time
 	timeout time.Duration
 }
 
-// New makes a resolver. The error is about BaseURL, which has to be an http or https address.
+// New returns a resolver. It fails if BaseURL is not an http or https URL.
 func New(o Options) (*Resolver, error) {
-	guard := &outbound.Guard{Reach: ofPlatforms, Lookup: o.Lookup, Dial: o.Dial}
+	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
 		base, err := url.Parse(o.BaseURL)
 		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" ||
 			base.RawQuery != "" || base.Fragment != "" {
-			return nil, fmt.Errorf("short link base URL %q: want http://HOST/PATH or https://HOST/PATH", o.BaseURL)
+			return nil, fmt.Errorf("short link base URL %q is invalid: it must be http://HOST/PATH or https://HOST/PATH", o.BaseURL)
 		}
-		standIn := outbound.AddressOf(base)
+		baseAddress := outbound.AddressOf(base)
 		guard.Reach = func(address string) outbound.Reach {
-			if address == standIn {
+			if address == baseAddress {
 				return outbound.Operated
 			}
 			return outbound.Nowhere
@@ -114,13 +116,13 @@ func New(o Options) (*Resolver, error) {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if r.now == nil {
-		r.now = time.Now //nolint:forbidigo // the default; it decides how long Retry-After is worth believing, no more
+		r.now = time.Now //nolint:forbidigo // the default; only used for the log
 	}
 	return r, nil
 }
 
-// ofPlatforms lets the dialer reach the platforms' own hosts over TLS.
-func ofPlatforms(address string) outbound.Reach {
+// reachPlatforms allows connections to the hosts of the platforms at port 443 only.
+func reachPlatforms(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
 		return outbound.Nowhere
@@ -128,11 +130,10 @@ func ofPlatforms(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// Resolve returns the video or account that a short link leads to; a link that is none comes back as it is. The
-// error is always an [*Error].
+// Resolve returns the link of the video or account that a short link leads to. It returns any other link unchanged. Every error is an
+// [*Error].
 //
-// A redirect counts as soon as its target is understood: the target itself is not asked for. A login page that
-// remembers where it was wanted counts as a redirect to there.
+// Resolve does not request the target itself. A redirect to a login page counts as a redirect to the page that the login leads to.
 func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if l.Kind != link.Short {
 		return l, nil
@@ -149,18 +150,18 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	}
 	level := slog.LevelDebug
 	if refused := (*outbound.RefusedError)(nil); errors.As(failed, &refused) {
-		// A name of a platform never stands for an inner address: somebody plays with the name server.
+		// The host name of a platform resolved to a private address, which suggests an attack on the name server.
 		level = slog.LevelWarn
 	}
-	log.Log(ctx, level, "short link not resolved", slog.String("code", failed.Code), slog.Any("cause", failed.cause))
+	log.Log(ctx, level, "cannot resolve a short link", slog.String("code", failed.Code), slog.Any("cause", failed.cause))
 	return link.Link{}, failed
 }
 
-// follow asks hop after hop. hops is how many were asked.
+// follow follows the redirects of a short link. hops is the number of requested addresses.
 func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
 	address, err := url.Parse(l.Canonical)
 	if err != nil {
-		return link.Link{}, 0, deadEnd(l.Platform)
+		return link.Link{}, 0, leavesPlatform(l.Platform)
 	}
 	seen := map[string]bool{}
 	for hops < maxHops {
@@ -172,71 +173,70 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 		}
 		seen[address.String()] = true
 		hops++
-		location, failed := r.ask(ctx, address)
+		location, failed := r.redirectOf(ctx, address)
 		if failed != nil {
 			return link.Link{}, hops, failed
 		}
 		next, err := address.Parse(location)
 		if err != nil {
-			return link.Link{}, hops, unresolved(err, "%s redirects to something that is no address; try again later.", address.Host)
+			return link.Link{}, hops, unresolved(err, "%s redirects to an invalid address; try again later.", address.Host)
 		}
-		target, failed := meaning(next, l.Platform)
+		target, failed := parseTarget(next, l.Platform)
 		if failed != nil || target.Kind != link.Short {
 			return target, hops, failed
 		}
-		if address, err = hopTo(next, target); err != nil {
-			return link.Link{}, hops, deadEnd(l.Platform)
+		if address, err = nextHop(next, target); err != nil {
+			return link.Link{}, hops, leavesPlatform(l.Platform)
 		}
 	}
 	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
-// checkHop refuses to ask anything but a host of the platform over TLS at its own port.
+// checkHop refuses any address but those of the platform over https at port 443.
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
-		return deadEnd(p)
+		return leavesPlatform(p)
 	}
 	return nil
 }
 
-// meaning says what the target of a redirect is: a video, an account, another short link, or a refusal.
-func meaning(next *url.URL, p link.Platform) (link.Link, *Error) {
+// parseTarget returns the video, account or short link that a redirect leads to.
+func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(next.String())
 	if err == nil {
 		if target.Platform != p {
-			return link.Link{}, deadEnd(p)
+			return link.Link{}, leavesPlatform(p)
 		}
 		return target, nil
 	}
 	var refused *link.Error
-	if platform, ok := link.HostPlatform(next.Hostname()); ok && platform == p && isNowhere(next) {
-		return link.Link{}, dead(err, "The link is dead: it leads to no video and no account any more.")
+	if platform, ok := link.HostPlatform(next.Hostname()); ok && platform == p && isDeadPage(next) {
+		return link.Link{}, deadLink(err, "The link is dead: it does not lead to a video or an account any more.")
 	}
 	if errors.As(err, &refused) && refused.Reason == link.UnsupportedLink {
-		return link.Link{}, &Error{Code: CodeUnsupportedLink, Detail: "The short link was followed. " + refused.Detail, cause: err}
+		return link.Link{}, &Error{Code: CodeUnsupportedLink, Detail: "The target of the short link is not supported. " + refused.Detail, cause: err}
 	}
-	return link.Link{}, deadEnd(p)
+	return link.Link{}, leavesPlatform(p)
 }
 
-// isNowhere holds for the pages to which platforms send whoever asks for something that is gone: the front page,
-// the page for missing pages, and a login page that does not remember where it was wanted, or remembers such a
-// page.
-func isNowhere(u *url.URL) bool {
+// isDeadPage returns true for the pages to which platforms redirect links to deleted items: the front page, the page for missing pages, and
+// a login page that leads to no page or to a dead page.
+func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
 		return true
 	case "login", "login.php", "accounts", "challenge", "checkpoint":
 		query := u.Query()
 		wanted, err := u.Parse(cmp.Or(query.Get("next"), query.Get("redirect_url"), "/"))
-		return err != nil || isNowhere(wanted)
+		return err != nil || isDeadPage(wanted)
 	}
 	return false
 }
 
-// hopTo is the address to ask next: the one of the redirect, whose query may matter, or the short link inside a
+// nextHop returns the address to request next: the address of the redirect, whose query may matter, or the short link inside the address of a
 // login page.
-func hopTo(next *url.URL, target link.Link) (*url.URL, error) {
+func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	inner, err := url.Parse(target.Canonical)
 	if err != nil {
 		return nil, err
@@ -252,26 +252,26 @@ func hopTo(next *url.URL, target link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// ask returns where the address redirects to. Some servers answer HEAD otherwise than GET, so anything but a
-// redirect is asked again.
-func (r *Resolver) ask(ctx context.Context, address *url.URL) (location string, failed *Error) {
+// redirectOf returns the address that an address redirects to. It requests HEAD first, and GET if the answer is not a redirect, because
+// some servers answer HEAD differently.
+func (r *Resolver) redirectOf(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	for _, method := range [...]string{http.MethodHead, http.MethodGet} {
 		var status int
-		if status, location, failed = r.header(ctx, method, address); failed != nil {
+		if status, location, failed = r.roundTrip(ctx, method, address); failed != nil {
 			return "", failed
 		}
 		switch {
 		case status >= 300 && status < 400 && location != "":
 			return location, nil
 		case status == http.StatusTooManyRequests:
-			return "", mayPass(CodeRateLimited, nil, "%s does not answer for now because of too many requests; try again later.", address.Host)
+			return "", retryable(CodeRateLimited, nil, "%s refuses requests for now because there were too many; try again later.", address.Host)
 		case method == http.MethodHead:
 		case status == http.StatusNotFound || status == http.StatusGone:
-			return "", dead(nil, "The link is dead: %s does not know it (status %d).", address.Host, status)
+			return "", deadLink(nil, "The link is dead: %s does not know it (status %d).", address.Host, status)
 		case status >= http.StatusInternalServerError:
-			failed = mayPass(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
+			failed = retryable(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
 		default:
 			failed = unresolved(nil, "%s answers with status %d and no redirect; try again later.", address.Host, status)
 		}
@@ -279,25 +279,25 @@ func (r *Resolver) ask(ctx context.Context, address *url.URL) (location string, 
 	return "", failed
 }
 
-// header sends one request and reads the head of the answer, never its body.
-func (r *Resolver) header(ctx context.Context, method string, address *url.URL) (status int, location string, failed *Error) {
-	request, err := http.NewRequestWithContext(ctx, method, r.actual(address), http.NoBody)
+// roundTrip sends one request and returns the status and Location of the response.
+func (r *Resolver) roundTrip(ctx context.Context, method string, address *url.URL) (status int, location string, failed *Error) {
+	request, err := http.NewRequestWithContext(ctx, method, r.requestURL(address), http.NoBody)
 	if err != nil {
-		return 0, "", unresolved(err, "%s cannot be asked; try again later.", address.Host)
+		return 0, "", unresolved(err, "%s cannot be requested; try again later.", address.Host)
 	}
 	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "text/html")
 	response, err := r.transport.RoundTrip(request)
 	if err != nil {
-		return 0, "", r.silent(err, address.Host)
+		return 0, "", r.networkError(err, address.Host)
 	}
 	// The body is not read. If it is not empty, Close ends the connection; otherwise the connection is reused.
 	_ = response.Body.Close()
 	return response.StatusCode, response.Header.Get("Location"), nil
 }
 
-// actual is where an address is really asked for.
-func (r *Resolver) actual(address *url.URL) string {
+// requestURL returns the URL to request for an address: the address itself, or its URL below the base URL.
+func (r *Resolver) requestURL(address *url.URL) string {
 	if r.base == "" {
 		return address.String()
 	}
@@ -308,34 +308,34 @@ func (r *Resolver) actual(address *url.URL) string {
 	return actual
 }
 
-// silent explains why there was no answer. The cause stays in the log: it may name addresses of the operator.
-func (r *Resolver) silent(err error, host string) *Error {
+// networkError converts the error of a request without a response. The cause is only logged, because it may contain internal addresses.
+func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
 		return unresolved(err, "%s could not be reached; try again later.", host)
 	}
 	var netErr net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout() {
-		return mayPass(CodePlatformUnavailable, err, "%s did not answer within %s; try again later.", host, r.timeout)
+		return retryable(CodePlatformUnavailable, err, "%s did not answer within %s; try again later.", host, r.timeout)
 	}
-	return mayPass(CodePlatformUnavailable, err, "%s could not be reached; try again later.", host)
+	return retryable(CodePlatformUnavailable, err, "%s could not be reached; try again later.", host)
 }
 
 func unresolved(cause error, format string, args ...any) *Error {
-	return mayPass(CodeLinkUnresolved, cause, format, args...)
+	return retryable(CodeLinkUnresolved, cause, format, args...)
 }
 
-func mayPass(code string, cause error, format string, args ...any) *Error {
+func retryable(code string, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-func dead(cause error, format string, args ...any) *Error {
+func deadLink(cause error, format string, args ...any) *Error {
 	return &Error{Code: CodeNotFound, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// deadEnd refuses a redirect that leaves the platform.
-func deadEnd(p link.Platform) *Error {
+// leavesPlatform returns the error of a redirect to a host that does not belong to the platform.
+func leavesPlatform(p link.Platform) *Error {
 	return &Error{
 		Code:   CodeUnsupportedLink,
-		Detail: fmt.Sprintf("The short link leads away from the addresses of %s and is not followed.", p),
+		Detail: fmt.Sprintf("The short link leads to an address outside of %s and is not followed.", p),
 	}
 }

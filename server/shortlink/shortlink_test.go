@@ -141,7 +141,7 @@ func TestResolver_followsShortLinks(t *testing.T) {
 	}
 }
 
-func TestResolver_refusesDeadEnds(t *testing.T) {
+func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 	t.Parallel()
 	const short = "https://vm.tiktok.com/ZMabc1234/"
 	at := func(a answer) routes { return routes{"vm.tiktok.com/ZMabc1234/": a} }
@@ -209,7 +209,7 @@ func requireCode(t *testing.T, err error, code string) {
 	require.NotContains(t, failed.Detail, publicAddress)
 }
 
-func TestResolver_asksForTheHeadAlone(t *testing.T) {
+func TestResolver_readsOnlyHeaders(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})
 	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
@@ -242,7 +242,7 @@ func TestResolver_keepsNoCookies(t *testing.T) {
 	}
 }
 
-func TestResolver_asksNoAddressTwice(t *testing.T) {
+func TestResolver_stopsAtACircle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
 	_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
@@ -260,7 +260,7 @@ func TestResolver_leavesOtherLinksAlone(t *testing.T) {
 	require.Empty(t, w.requests())
 }
 
-func TestResolver_saysWhenNobodyAnswers(t *testing.T) {
+func TestResolver_reportsUnreachableHosts(t *testing.T) {
 	t.Parallel()
 	short := parse(t, "https://vm.tiktok.com/ZMabc1234/")
 
@@ -315,7 +315,7 @@ func TestResolver_saysWhenNobodyAnswers(t *testing.T) {
 	})
 }
 
-func TestResolver_isNotRebound(t *testing.T) {
+func TestResolver_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
 	lookups := 0
@@ -337,10 +337,10 @@ func TestResolver_isNotRebound(t *testing.T) {
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
 	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
 	require.Contains(t, log.String(), `"level":"WARN"`, "a platform's name that stands for an inner address is worth a line")
-	require.Contains(t, log.String(), `"msg":"short link not resolved"`)
+	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
 
-func TestResolver_asksTheStandIn(t *testing.T) {
+func TestResolver_usesTheBaseURL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, routes{
 		"standin.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
@@ -369,11 +369,11 @@ func TestResolver_asksTheStandIn(t *testing.T) {
 	}
 }
 
-func TestNew_wantsAnAddress(t *testing.T) {
+func TestNew_refusesAnInvalidBaseURL(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"127.0.0.1:9090", "/shortlinks", "ftp://127.0.0.1/", "http://", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://%zz/"} {
 		_, err := shortlink.New(shortlink.Options{BaseURL: base})
-		require.ErrorContains(t, err, "want http://HOST/PATH", base)
+		require.ErrorContains(t, err, "it must be http://HOST/PATH", base)
 	}
 	for _, base := range []string{"", "http://127.0.0.1:9090/shortlinks", "https://sandbox", "http://[::1]:9090"} {
 		_, err := shortlink.New(shortlink.Options{BaseURL: base})
@@ -381,7 +381,7 @@ func TestNew_wantsAnAddress(t *testing.T) {
 	}
 }
 
-func TestResolver_takesNothingOnTrustFromTheCaller(t *testing.T) {
+func TestResolver_checksTheLinkOfTheCaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, canonical := range []string{

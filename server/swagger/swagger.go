@@ -1,7 +1,8 @@
-// Package swagger serves Swagger UI at /docs from this program alone: no other host is asked for anything.
+// Package swagger serves Swagger UI at /docs. Handler is its only function. All files are embedded, so the page loads nothing from other
+// hosts.
 //
-// dist is Swagger UI as its makers publish it, compressed where that pays, with their licences; .ci/swagger-ui fetches it.
-// page is ours.
+// The folder dist contains the published files of Swagger UI and their licences, the large ones compressed. The program .ci/swagger-ui
+// downloads them. The folder page contains the page of ReelTally that loads them.
 package swagger
 
 import (
@@ -23,17 +24,15 @@ import (
 //go:embed page dist
 var files embed.FS
 
-// policy lets the page load from and talk to its own server only. Swagger UI styles elements by attribute, so inline
-// styles are let through; scripts are not.
+// policy is the Content-Security-Policy of the page. The page may only use its own server. Inline styles are allowed, because Swagger UI
+// sets style attributes. Inline scripts are not.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Handler serves the page at /docs/ and its parts below, and redirects /docs there; nothing needs a token. specURL is
-// where the contract is as JSON, absolute or relative to the page: /openapi.json, or ../openapi.json where a proxy may
-// put the server under a path. The page calls the operations next to it.
+// Handler serves the page at /docs/ and its files below, without authentication. It redirects /docs to /docs/. specURL is the URL of the
+// contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy may serve the server under a path.
 //
-// Answers to GET and HEAD bear an ETag and may be stored, but are asked for again each time; the large ones are sent as
-// gzip to whoever takes it. Bodies of errors are plain text.
+// Responses have an ETag, and caches must revalidate them. Large files are sent with gzip if the client accepts it. Errors are plain text.
 func Handler(specURL string) http.Handler {
 	assets := map[string]asset{}
 	for _, folder := range []string{"page", "dist"} {
@@ -56,12 +55,12 @@ func Handler(specURL string) http.Handler {
 		a, known := assets[name]
 		switch {
 		case r.URL.Path != "/docs" && (!below || !known):
-			http.Error(w, "there is no such page", http.StatusNotFound)
+			http.Error(w, "this page does not exist", http.StatusNotFound)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD are allowed here", http.StatusMethodNotAllowed)
 		case !below:
-			// Relative, so that it holds under whatever path a proxy put the server; http.Redirect would make it absolute.
+			// The location is relative, so that it is right if a proxy serves the server under a path. http.Redirect would make it absolute.
 			h.Set("Location", "docs/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		default:
@@ -70,7 +69,7 @@ func Handler(specURL string) http.Handler {
 	})
 }
 
-// must is for what fails only if the files of this program are damaged.
+// must returns v, or panics. Its errors occur only if the embedded files are damaged.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("swagger: embedded files: " + err.Error())
@@ -78,32 +77,33 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// asset is a file to serve.
+// asset is an embedded file.
 type asset struct {
 	contentType string
 	etag        string // without quotes
-	compressed  []byte // nil unless it is kept so
+	compressed  []byte // nil if the file is embedded uncompressed
 	plain       func() []byte
 }
 
+// newAsset returns the asset of a file. A name that ends in .gz means that body is compressed.
 func newAsset(name string, body []byte) asset {
 	sum := sha256.Sum256(body)
 	a := asset{etag: hex.EncodeToString(sum[:16]), plain: func() []byte { return body }}
 	if plain, ok := strings.CutSuffix(name, ".gz"); ok {
 		name, a.compressed = plain, body
-		// Few clients want it, and it is large: it is made when the first of them asks.
+		// Few clients need the uncompressed file, and it is large, so it is decompressed at the first use.
 		a.plain = sync.OnceValue(func() []byte { return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body))))) })
 	}
 	a.contentType = contentType(name)
 	return a
 }
 
-// contentType does not ask the machine's own table of types, which may lack or misname them.
+// contentType returns the media type of a file. It does not use package mime, whose table depends on the system.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
 		return "text/html; charset=utf-8"
-	case ".js":
+	case ".js", ".mjs":
 		return "text/javascript; charset=utf-8"
 	case ".css":
 		return "text/css; charset=utf-8"
@@ -119,8 +119,8 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	if a.compressed != nil {
 		h.Add("Vary", "Accept-Encoding")
 	}
-	if a.compressed != nil && takesGzip(strings.Join(r.Header.Values("Accept-Encoding"), ",")) {
-		etag += "-gzip" // another representation
+	if a.compressed != nil && acceptsGzip(strings.Join(r.Header.Values("Accept-Encoding"), ",")) {
+		etag += "-gzip" // the bytes differ, so the ETag must differ
 		h.Set("Content-Encoding", "gzip")
 	} else {
 		body = a.plain()
@@ -131,8 +131,8 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// takesGzip says whether Accept-Encoding allows gzip, by name or else by *, with a weight above 0.
-func takesGzip(accepted string) bool {
+// acceptsGzip returns true if Accept-Encoding allows gzip, by its name or by *, with a weight above 0.
+func acceptsGzip(accepted string) bool {
 	allowed := map[string]bool{}
 	for coding := range strings.SplitSeq(strings.ToLower(accepted), ",") {
 		name, weight, _ := strings.Cut(coding, ";")

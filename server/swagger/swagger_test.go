@@ -62,7 +62,7 @@ func parts(t *testing.T) []string {
 	return found
 }
 
-func TestHandler_serves(t *testing.T) {
+func TestHandler_servesAllFiles(t *testing.T) {
 	t.Parallel()
 
 	t.Run("the page and everything it loads, each with its type", func(t *testing.T) {
@@ -82,6 +82,7 @@ func TestHandler_serves(t *testing.T) {
 			"page.css":                         "text/css; charset=utf-8",
 			"swagger-ui-bundle.js":             "text/javascript; charset=utf-8",
 			"initializer.js":                   "text/javascript; charset=utf-8",
+			"samples.mjs":                      "text/javascript; charset=utf-8",
 			"LICENSE":                          "text/plain; charset=utf-8",
 			"NOTICE":                           "text/plain; charset=utf-8",
 			"swagger-ui-bundle.js.LICENSE.txt": "text/plain; charset=utf-8",

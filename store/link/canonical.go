@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AccountURL returns the canonical link of the account with that handle, "" when the handle is "". Handles in other
-// scripts are percent-encoded, so that the link is a plain address.
+// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". It percent-encodes handles in other
+// scripts.
 func AccountURL(p Platform, handle string) string {
 	if handle == "" {
 		return ""
@@ -22,7 +22,7 @@ func AccountURL(p Platform, handle string) string {
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
 }
 
-// AccountIDURL returns the link of an account of which only the platform's own id is known.
+// AccountIDURL returns the link of an account for which only the platform's own id is known.
 func AccountIDURL(p Platform, id string) string {
 	switch p {
 	case TikTok:
@@ -37,11 +37,11 @@ func AccountIDURL(p Platform, id string) string {
 	return AccountURL(p, id)
 }
 
-// unknownHandle is where a TikTok link without its author leaves the handle out.
+// unknownHandle is the beginning of a TikTok video link without the author's handle.
 const unknownHandle = "https://www.tiktok.com/@/"
 
-// WithHandle returns a video's canonical link with the author's handle, where that form has one and it was not
-// known before; any other link comes back as it is.
+// WithHandle adds the author's handle to a video's canonical link, if links of that form have a handle and this one lacks it. It returns
+// other links unchanged.
 func WithHandle(p Platform, canonical, handle string) string {
 	if rest, ok := strings.CutPrefix(canonical, unknownHandle); ok && p == TikTok && handle != "" {
 		return AccountURL(TikTok, handle) + "/" + rest

@@ -1,7 +1,7 @@
 package link
 
-// Description is a parsed link as one JSON object. A member is null when the link does not tell it; all are null
-// for a refused link.
+// Description is a parsed link as a JSON object. A member is null if the link does not contain it. All members are null for a refused
+// link.
 type Description struct {
 	Platform  *Platform `json:"platform"`
 	Kind      *Kind     `json:"kind"`
@@ -10,7 +10,7 @@ type Description struct {
 	Canonical *string   `json:"canonical"`
 }
 
-// Describe parses a link and says what it means. It does not fail: a refused link is described by nulls.
+// Describe parses a link. It does not fail: all members are null for a refused link.
 func Describe(raw string) Description {
 	l, err := Parse(raw)
 	if err != nil {

@@ -62,7 +62,7 @@ func (a *address) facebook() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookProfile reads a path that begins with a name.
+// facebookProfile reads a path that begins with an account's name.
 func (a *address) facebookProfile() (Link, *Error) {
 	name := a.part(0)
 	if name == "" || isFacebookReserved(a.word(0)) || strings.HasSuffix(a.word(0), ".php") {
@@ -113,8 +113,8 @@ func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccount makes the link of an account from a path's first part: a name, a number, or the title of a page
-// without a name, which ends in its number.
+// facebookAccount returns the link of an account from a path's first part: a name, a number, or the title of a page without a name, which
+// ends in the page's number.
 func (a *address) facebookAccount(name string) (Link, *Error) {
 	if !a.accountHost() {
 		return Link{}, a.refusePath()
@@ -131,7 +131,7 @@ func (a *address) facebookAccount(name string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookNumber makes the link of an account that is known by its number alone.
+// facebookNumber returns the link of an account that is known by its number only.
 func (a *address) facebookNumber(id string) (Link, *Error) {
 	if !allOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
@@ -139,8 +139,8 @@ func (a *address) facebookNumber(id string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
 }
 
-// facebookShare makes the short link of /share/CODE, /share/v/CODE, /share/r/CODE and /share/p/CODE. The last one
-// is a post, which may be a video.
+// facebookShare returns the short link for /share/CODE, /share/v/CODE, /share/r/CODE and /share/p/CODE. The last one is a post, which may
+// be a video.
 func (a *address) facebookShare() (Link, *Error) {
 	path, code, length := "share/", a.part(1), 2
 	switch word := a.word(1); word {
@@ -153,8 +153,7 @@ func (a *address) facebookShare() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortHost makes a link of a host that has nothing but short links. One word may stand before the code, as
-// in /v/CODE.
+// facebookShortHost returns a link of a host that has only short links. One word may precede the code, as in /v/CODE.
 func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	code, path := a.part(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
@@ -171,7 +170,7 @@ func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 // facebookWrapped returns the link inside a redirector, an embedded player or a login page.
 func (a *address) facebookWrapped() (inner string, ok bool) {
 	first := a.word(0)
-	// The player's path may begin with the version of the programming interface: /v2.5/plugins/video.php.
+	// The player's path may begin with the version of the API: /v2.5/plugins/video.php.
 	if len(first) > 1 && first[0] == 'v' && isDigit(first[1]) && a.word(1) == "plugins" {
 		a.parts = a.parts[1:]
 		first = "plugins"
@@ -216,7 +215,7 @@ func pageNumber(s string) (id string, ok bool) {
 	return s[i+1:], true
 }
 
-// isFacebookReserved reports whether a first path part in lower case is the platform's own and so nobody's name.
+// isFacebookReserved reports whether a first path part in lower case is a word of the platform, and so not the name of an account.
 func isFacebookReserved(word string) bool {
 	switch word {
 	case "groups", "events", "photo", "photos", "media", "ads", "stories", "story", "posts", "permalink", "watchparty", "marketplace", "gaming",

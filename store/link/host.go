@@ -2,8 +2,8 @@ package link
 
 import "strings"
 
-// hosts lists the registered names of each platform. A host is the platform's when it is one of them or ends in "."
-// and one of them.
+// hosts lists the registered names of each platform. A host belongs to a platform if it is one of the names, or ends in "." and one of
+// them.
 var hosts = [...]struct {
 	name     string
 	platform Platform
@@ -28,14 +28,14 @@ var hosts = [...]struct {
 
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
-// HostPlatform says whose host this is. host has no port and may be in upper case. It is compared by whole labels, so
-// "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." are nobody's.
+// HostPlatform returns the platform of a host. host has no port and may be in upper case. Whole labels are compared, so "eviltiktok.com",
+// "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
 func HostPlatform(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok
 }
 
-// lookUpHost is HostPlatform for a host in lower case; base is the registered name that it ends in.
+// lookUpHost is HostPlatform for a host in lower case. base is the registered name at the host's end.
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)

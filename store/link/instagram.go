@@ -7,7 +7,7 @@ const (
 	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
 )
 
-// privateTail is what Instagram appends to the code of a private account's post: a key for whoever got the link.
+// privateTail is the length of the key that Instagram appends to the code of a private account's post.
 const privateTail = 28
 
 // instagram reads a link on one of Instagram's hosts.
@@ -55,8 +55,8 @@ func (a *address) instagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideo makes the link of a post. Posts, reels and television are one thing under several words; only
-// whether the link said "reel" is kept, in the canonical form.
+// instagramVideo returns the link of a post. Posts, reels and television are the same under different words. The canonical form keeps only
+// whether the link said "reel".
 func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
 		code = code[:len(code)-privateTail]
@@ -82,7 +82,7 @@ func (a *address) instagramAccount(name string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Account, Handle: name, Canonical: AccountURL(Instagram, name)}, nil
 }
 
-// instagramShare makes the short link of /share/CODE, /share/reel/CODE and the like.
+// instagramShare returns the short link for /share/CODE, /share/reel/CODE and the like.
 func (a *address) instagramShare() (Link, *Error) {
 	path, code, length := "share/", a.part(1), 2
 	switch word := a.word(1); word {
@@ -99,7 +99,7 @@ func isInstagramName(s string) bool {
 	return allOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isInstagramReserved reports whether a first path part in lower case is the platform's own and so nobody's account.
+// isInstagramReserved reports whether a first path part in lower case is a word of the platform, and so not the name of an account.
 func isInstagramReserved(word string) bool {
 	switch word {
 	case "explore", "stories", "direct", "about", "legal", "developer", "api", "graphql", "static", "oauth",

@@ -1,9 +1,10 @@
-// Package link says what a pasted link means: which platform, a video, an account or a short link, and by
-// which id. It is pure: no network, no database, no clock. Every part of ReelTally that reads a link reads
-// it here.
+// Package link parses links: it returns the platform, whether the link is a video, an account or a short link, and the id. It uses no
+// network, no database and no clock. All parts of ReelTally parse links with this package.
+//
+// Start reading at [Parse].
 package link
 
-// Platform is one of the four platforms whose links are understood.
+// Platform is one of the four supported platforms.
 type Platform string
 
 // The platforms, in the spelling of the contract.
@@ -17,10 +18,10 @@ const (
 // Platforms lists every platform in the order of the contract's enumeration.
 var Platforms = []Platform{TikTok, Instagram, YouTube, Facebook}
 
-// Kind says what a link leads to.
+// Kind says what a link points to.
 type Kind string
 
-// The kinds. A short link has to be resolved over the network before it means a video or an account.
+// The kinds. A short link must be resolved over the network to find its video or account.
 const (
 	Video   Kind = "video"
 	Account Kind = "account"
@@ -31,30 +32,29 @@ const (
 type Link struct {
 	Platform Platform
 	Kind     Kind
-	// ID is the platform's own id: of a video always, of an account only where the link carries it (a YouTube
-	// channel id, a numeric TikTok or Facebook id), of a short link its code. "" when the link has none.
+	// ID is the platform's own id. A video always has one. An account has one only if the link contains it, such as a YouTube channel id or a
+	// numeric TikTok or Facebook id. For a short link it is the code. It is "" if the link has no id.
 	ID string
-	// Handle is the account's handle, folded to lower case, without "@". "" when the link does not name it.
+	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle.
 	Handle string
-	// Canonical is the one spelling under which the same video or account is always stored; for a short link,
-	// the https form of the link itself.
+	// Canonical is the one form in which links to this video or account are stored. For a short link it is the https form of the link itself.
 	Canonical string
 }
 
-// Reason is the stable code of a refusal; the values are result codes of the contract.
+// Reason is the code of a refusal. The values are result codes of the contract.
 type Reason string
 
-// The reasons for which a link is refused.
+// The reasons of a refusal.
 const (
-	InvalidURL          Reason = "invalid_url"          // not a web address that could be fetched
-	UnsupportedPlatform Reason = "unsupported_platform" // a web address of none of the four platforms
-	UnsupportedLink     Reason = "unsupported_link"     // a platform's address that is no video and no account
+	InvalidURL          Reason = "invalid_url"          // not a valid web address
+	UnsupportedPlatform Reason = "unsupported_platform" // a web address of another site
+	UnsupportedLink     Reason = "unsupported_link"     // an address of a platform that is neither a video nor an account
 )
 
-// Error is the refusal of a link.
+// Error reports that a link was refused.
 type Error struct {
 	Reason Reason
-	// Detail is a plain sentence for the caller. It names what is wrong and what is accepted, never the whole link.
+	// Detail is a sentence for the caller. It says what is wrong and what is accepted, and never contains the whole link.
 	Detail string
 }
 

@@ -9,31 +9,30 @@ import (
 	"unicode/utf8"
 )
 
-// maxBytes is the longest link that is read. Browsers and proxies cut longer ones anyway.
+// maxBytes is the length of the longest link that is parsed. Browsers and proxies cut longer links anyway.
 const maxBytes = 2048
 
 // maxParts bounds the number of parts of a path. All parts are kept in memory while a link is parsed.
 const maxParts = 32
 
-// maxTrim bounds how many closing characters of the surrounding chat text are taken off the end.
+// maxTrim is how many trailing characters of the surrounding text are removed at most.
 const maxTrim = 8
 
-// closers are the characters with which prose goes on after a link. Some of them may also end an id ("_"), which is
-// why they are taken off only when the link is refused with them.
+// closers are characters that often follow a link in a text. Some of them, such as "_", can also end an id. So they are removed only if
+// the link is refused with them.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
-// openers are the characters with which chat programs and prose open a link.
+// openers are characters that often precede a link in a text.
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
-// Parse says what a pasted link means. The error is always an [*Error] whose detail is written for the caller.
+// Parse returns the meaning of a link. The error is always an [*Error] whose detail is written for the caller.
 //
-// A link may come without a scheme, from any host of the platform, with any query, fragment, percent-encoding
-// (decoded once) or "&amp;", and with the punctuation of the chat text that it was copied from. Nothing of that
-// changes the result, and two links to the same video have the same Platform and ID. A link that wraps another one
-// (redirectors, consent and login pages, oEmbed) means the link inside; a wrapper inside a wrapper is refused.
+// A link may have no scheme, any host of the platform, any query and fragment, percent-encoding (decoded once) or "&amp;", and punctuation
+// from the text around it. None of these change the result, and all links to the same video have the same Platform and ID. If a link wraps
+// another one, as redirectors, consent pages, login pages and oEmbed do, Parse returns the inner link. A wrapper inside a wrapper is
+// refused.
 //
-// A host with a final dot is refused: no platform hands one out, and hosts are compared byte by byte wherever they
-// are compared again.
+// A host with a final dot is refused. No platform uses such hosts, and other code compares hosts byte by byte.
 func Parse(raw string) (Link, error) {
 	l, err := parse(raw)
 	if err != nil {
@@ -55,7 +54,7 @@ func parse(raw string) (Link, *Error) {
 	}
 	l, first := parseOne(s, 0)
 	for err, i := first, 0; err != nil; i++ {
-		// Only a link of a platform can be saved by trimming: another host stays another host.
+		// Trimming can only help if the host belongs to a platform.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first
@@ -66,7 +65,7 @@ func parse(raw string) (Link, *Error) {
 	return l, nil
 }
 
-// parseOne reads one link without surroundings. depth is 1 for the link inside a wrapper.
+// parseOne parses a link without surrounding text. depth is 1 for the link inside a wrapper.
 func parseOne(s string, depth int) (Link, *Error) {
 	a, err := split(s)
 	if err != nil {
@@ -85,7 +84,7 @@ func parseOne(s string, depth int) (Link, *Error) {
 	}
 }
 
-// address is a link on one of the platforms, taken apart.
+// address is a link of one of the platforms, split into its parts.
 type address struct {
 	platform Platform
 	host     string // lower case, without port
@@ -97,7 +96,7 @@ type address struct {
 	depth    int
 }
 
-// split takes a link apart and refuses what is no web address of a platform.
+// split splits a link into its parts. It refuses a link that is not a web address of a platform.
 func split(s string) (*address, *Error) {
 	if s == "" {
 		return nil, refuse(InvalidURL, "The link is empty; paste the address of a video or an account.")
@@ -125,12 +124,12 @@ func split(s string) (*address, *Error) {
 	return a, a.setPath(rest)
 }
 
-// appSchemes open a platform's own application. They name something of the platform, but are no web address.
+// appSchemes are the schemes that open a platform's application. Such a link is not a web address.
 var appSchemes = [...]string{
 	"instagram", "fb", "tiktok", "snssdk1233", "snssdk1180", "musically", "youtube", "vnd.youtube", "intent",
 }
 
-// cutScheme returns what follows "https://", "http://", "//" or, without a scheme, the whole link.
+// cutScheme returns the part after "https://", "http://" or "//", or the whole link if it has no scheme.
 func cutScheme(s string) (string, *Error) {
 	i := strings.IndexAny(s, ":/?#")
 	if i < 0 || s[i] != ':' {
@@ -138,7 +137,7 @@ func cutScheme(s string) (string, *Error) {
 	}
 	scheme, rest := s[:i], s[i+1:]
 	if strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http") {
-		// Proxies that squeeze slashes leave "https:/host"; browsers read it the same.
+		// Proxies that remove double slashes leave "https:/host". Browsers accept that too.
 		if strings.HasPrefix(rest, "/") {
 			return strings.TrimLeft(rest, "/"), nil
 		}
@@ -180,14 +179,14 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath decodes the path once and cuts it into its non-empty parts. rest is path and query.
+// setPath decodes the path once and splits it into its non-empty parts. rest is path and query.
 func (a *address) setPath(rest string) *Error {
 	path, query, _ := strings.Cut(rest, "?")
 	if strings.IndexByte(path, '%') >= 0 {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded
 		}
-		// A link encoded as a whole has its "?" in the path.
+		// If the whole link was encoded, its "?" is in the path.
 		if before, after, ok := strings.Cut(path, "?"); ok {
 			path, query = before, after+"&"+query
 		}
@@ -195,7 +194,7 @@ func (a *address) setPath(rest string) *Error {
 	if strings.ContainsFunc(path, unicode.IsControl) {
 		return refuse(InvalidURL, "The path of the link contains an encoded control character.")
 	}
-	// "watch&v=ID" and "/v/ID&hl=en" were made by programs that forgot the "?".
+	// Some programs forget the "?": "watch&v=ID", "/v/ID&hl=en".
 	if before, after, ok := strings.Cut(path, "&"); ok {
 		path, query = before, after+"&"+query
 	}
@@ -203,7 +202,7 @@ func (a *address) setPath(rest string) *Error {
 	a.parts = make([]string, 0, 6)
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
-		case "", ".": // as in every browser; "." also ends a sentence after a final slash
+		case "", ".": // browsers ignore both; "." also ends a sentence after a final slash
 		case "..":
 			return refuse(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:
@@ -216,7 +215,7 @@ func (a *address) setPath(rest string) *Error {
 	return nil
 }
 
-// part returns the i-th part of the path, "" when there is none.
+// part returns the i-th part of the path, or "" if there is none.
 func (a *address) part(i int) string {
 	if i < len(a.parts) {
 		return a.parts[i]
@@ -224,10 +223,10 @@ func (a *address) part(i int) string {
 	return ""
 }
 
-// word returns the i-th part of the path in lower case, to be compared with the platform's fixed words.
+// word returns the i-th part of the path in lower case, for comparison with fixed words of the platform.
 func (a *address) word(i int) string { return strings.ToLower(a.part(i)) }
 
-// get returns the first value of the named query parameter, decoded once; "" when there is none.
+// get returns the first value of a query parameter, decoded once, or "" if there is none.
 func (a *address) get(name string) string {
 	for pair := range pairs(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
@@ -237,8 +236,8 @@ func (a *address) get(name string) string {
 	return ""
 }
 
-// pairs walks the pairs of a query. Links copied from HTML have "&amp;", sometimes escaped twice; links of old
-// programs have ";" between the pairs.
+// pairs iterates over the pairs of a query. Links that were copied from HTML have "&amp;", sometimes escaped twice. Links of old programs
+// have ";" between the pairs.
 func pairs(query string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for query != "" {
@@ -255,7 +254,7 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// inFragment returns the address that a "#!/path" or "#/path" fragment of old web applications leads to, or nil.
+// inFragment returns the address in a fragment "#!/path" or "#/path" of an old web application, or nil.
 func (a *address) inFragment() *address {
 	rest := strings.TrimPrefix(a.fragment, "!")
 	if !strings.HasPrefix(rest, "/") {
@@ -269,7 +268,7 @@ func (a *address) inFragment() *address {
 	return &b
 }
 
-// unwrap reads the link inside a wrapper. inner may be relative to the wrapper's platform.
+// unwrap parses the link inside a wrapper. inner may be relative to the wrapper's platform.
 func (a *address) unwrap(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -282,8 +281,8 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// accountHost reports whether plain first path parts of this host name accounts. Service hosts (help., developers.)
-// have articles there.
+// accountHost reports whether the first path part of this host can be an account. Service hosts such as help. and developers. have
+// articles there.
 func (a *address) accountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":
@@ -316,7 +315,7 @@ func (a *address) refuseHandle(handle, shape string) *Error {
 
 const platformNames = "TikTok, Instagram, YouTube, Facebook"
 
-// accepted names the usual forms of a platform for refusals.
+// accepted returns the usual forms of a platform's links, for error messages.
 func accepted(p Platform) string {
 	switch p {
 	case TikTok:
@@ -334,7 +333,7 @@ func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// quote quotes and escapes a part of a link for a message, and cuts it after 60 characters.
+// quote quotes and escapes a part of a link for an error message. It cuts the part after 60 characters.
 func quote(s string) string {
 	left := 60
 	for i := range s {

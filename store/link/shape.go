@@ -10,10 +10,10 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isID reports whether c is of the base-64url alphabet, which all platforms with letters in their ids use.
+// isID reports whether c is in the base-64url alphabet. All platforms with letters in their ids use it.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether s has between least and most bytes, each of which passes.
+// allOf reports whether s has between least and most bytes and all of them pass.
 func allOf(s string, least, most int, passes func(byte) bool) bool {
 	if len(s) < least || len(s) > most {
 		return false
@@ -33,11 +33,11 @@ func isLocale(s string) bool {
 	return allOf(language, 2, 2, letter) && (!ok || allOf(region, 2, 4, letter))
 }
 
-// isBlank holds for what surrounds a pasted link without being seen.
+// isBlank reports whether r is invisible, as characters around a pasted link often are.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden holds for what a link may not contain: blanks, control characters, and the marks that turn the
-// direction of text. The two joiners stay: some scripts need them in handles.
+// isForbidden reports whether a link must not contain r: blanks, control characters and marks that change the direction of text. The two
+// joiners are allowed, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
 		return r <= ' ' || r == 0x7f
@@ -49,12 +49,12 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// unescapeQuery decodes a query value once; a broken escape leaves it as it is.
+// unescapeQuery decodes a query value once. It returns a value with an invalid escape unchanged.
 func unescapeQuery(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
-	// "+" is kept: no id has a blank in it, and unencoded links inside a query may have a plus.
+	// PathUnescape keeps "+". No id contains a blank, and an unencoded link inside a query may contain a plus.
 	if decoded, err := url.PathUnescape(s); err == nil {
 		return decoded
 	}

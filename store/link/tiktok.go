@@ -10,7 +10,7 @@ const (
 // tiktok reads a link on one of TikTok's hosts.
 func (a *address) tiktok() (Link, *Error) {
 	if inner := a.inFragment(); inner != nil {
-		// The old desktop site kept the video in the fragment: /foryou?lang=en#/@user/video/ID.
+		// The old desktop site had the video in the fragment: /foryou?lang=en#/@user/video/ID.
 		if l, err := inner.tiktok(); err == nil {
 			return l, nil
 		}
@@ -71,7 +71,7 @@ func (a *address) tiktok() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// tiktokProfile reads what follows "/@".
+// tiktokProfile reads the path after "/@".
 func (a *address) tiktokProfile(handle string) (Link, *Error) {
 	switch kind := a.word(1); kind {
 	case "video", "photo":
@@ -90,8 +90,8 @@ func (a *address) tiktokProfile(handle string) (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// tiktokVideo makes the link of a video; of a slideshow when kind is "photo". handle may be anything: the id alone
-// decides, and a handle that is none is left out.
+// tiktokVideo returns the link of a video, or of a slideshow if kind is "photo". The id alone decides. A handle that is not valid is left
+// out.
 func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !isTikTokID(id) {
@@ -113,9 +113,8 @@ func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccount makes the link of an account from what stands in the handle's place. TikTok takes its two own ids
-// there as well: the secUid, which is the account's ID and no handle, and the number. A number may also be
-// somebody's handle; it is given as the handle, and as the ID too when it is as long as numeric ids are.
+// tiktokAccount returns the link of an account from the path part of the handle. TikTok also accepts its two ids there. The secUid becomes
+// the ID. A number can also be a handle, so it becomes the handle, and also the ID if it is as long as a numeric id.
 func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
@@ -132,7 +131,7 @@ func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	return l, nil
 }
 
-// tiktokUser makes the link of an account of which only the numeric id is known. Ids of the first years are short.
+// tiktokUser returns the link of an account for which only the numeric id is known. Ids of the first years are short.
 func (a *address) tiktokUser(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !allOf(id, 4, 20, isDigit) {
@@ -141,8 +140,8 @@ func (a *address) tiktokUser(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShort makes a short link of the code that is the last part of the path, at place i. It may lead to a video,
-// an account, or something that is refused.
+// tiktokShort returns a short link. Its code is the last part of the path, at index i. It may lead to a video, an account, or a page that
+// is refused.
 func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	code := a.part(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {
@@ -151,7 +150,7 @@ func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Short, ID: code, Canonical: prefix + code + "/"}, nil
 }
 
-// tiktokQueryID returns the id of the video that a feed was opened at, "" when the query names none.
+// tiktokQueryID returns the id of the video that the query of a feed names, or "".
 func (a *address) tiktokQueryID() string {
 	for _, name := range [...]string{"item_id", "shareId", "share_item_id"} {
 		if id := a.get(name); isTikTokID(id) {

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// idEpoch is the zero of Instagram's media ids: milliseconds since 1970.
+// idEpoch is the zero of the times in Instagram's media ids, in milliseconds since 1970.
 const idEpoch = 1314220021721
 
-// oldestUpload is before the first video of any of the platforms whose ids carry a time; an earlier time means that
-// the id carries none.
+// oldestUpload is before the first upload of all platforms whose ids contain a time. If an id has an earlier time, it contains no time.
 var oldestUpload = time.Date(2010, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// UploadTime is the time that the id of a TikTok or Instagram video carries, in UTC. It is approximate: the id is
-// drawn when the upload begins, up to minutes before the video is public, and a scheduled or drafted video may
-// follow days later. false for everything else, and for an id that carries no plausible time.
+// UploadTime returns the time in the id of a TikTok or Instagram video, in UTC. It is approximate: the id is made when the upload begins,
+// up to minutes before the video is public. A scheduled video or a draft can become public days later. It returns false for all other
+// links, and for an id without a plausible time.
 func UploadTime(l Link) (time.Time, bool) {
 	if l.Kind != Video {
 		return time.Time{}, false
@@ -43,7 +42,7 @@ func UploadTime(l Link) (time.Time, bool) {
 	return t, true
 }
 
-// shortcodeNumber reads an Instagram shortcode as the base-64 number that it is; false beyond 64 bits.
+// shortcodeNumber reads an Instagram shortcode as a base-64 number. It returns false if the number has more than 64 bits.
 func shortcodeNumber(code string) (n uint64, ok bool) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i := range len(code) {

@@ -15,9 +15,8 @@ const (
 
 // youtube reads a link on one of YouTube's hosts.
 //
-// The two older kinds of account names, /c/NAME and /NAME, and /user/NAME keep their path in the canonical form:
-// they are no handles and may belong to another channel than the handle of the same spelling. Handle is the folded
-// NAME for all of them.
+// The older forms of account names, /c/NAME, /NAME and /user/NAME, keep their path in the canonical form. They are not handles, and may
+// belong to another channel than the handle with the same spelling. Handle is the folded NAME for all of them.
 func (a *address) youtube() (Link, *Error) {
 	if inner := a.inFragment(); inner != nil {
 		if l, err := inner.youtube(); err == nil {
@@ -30,7 +29,7 @@ func (a *address) youtube() (Link, *Error) {
 		}
 	}
 	if name, ok := strings.CutPrefix(a.part(0), "+"); ok {
-		// For some years the names of another service of Google's led here, with a plus before them.
+		// For some years, names of another Google service led here, with a plus before the name.
 		a.parts[0] = name
 	}
 	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
@@ -61,20 +60,20 @@ func (a *address) youtube() (Link, *Error) {
 	if isYouTubeReserved(a.word(0)) {
 		return Link{}, a.refusePath()
 	}
-	// /watch_popup?v=ID, /movie?v=ID, /?v=ID, and names that played a video: /NAME?v=ID.
+	// /watch_popup?v=ID, /movie?v=ID, /?v=ID, and accounts with a video: /NAME?v=ID.
 	if id, ok := a.youtubeQueryID(); ok && len(a.parts) <= 1 {
 		return youtubeVideo(id, false), nil
 	}
 	switch {
 	case a.base == "youtu.be" && len(a.parts) > 0:
-		return Link{}, a.refuseID(a.part(0), youtubeIDShape)
+		return Link{}, a.refuseYouTubeID(a.part(0))
 	case len(a.parts) == 0 || !a.accountHost() && a.sub != "gaming" || a.base != "youtube.com":
 		return Link{}, a.refusePath()
 	}
 	return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("", a.part(0)) })
 }
 
-// youtubeWatch reads /watch?v=ID, /shorts/ID and the other words that a video's id follows.
+// youtubeWatch reads /watch?v=ID, /shorts/ID and other words before a video's id.
 func (a *address) youtubeWatch(word string) (Link, *Error) {
 	if id, ok := youtubeID(a.part(1)); ok && !isYouTubePlayerWord(a.word(1)) {
 		return youtubeVideo(id, word == "shorts"), nil
@@ -89,14 +88,13 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 	if word == "watch" && id == "" {
 		id = a.get("v")
 	}
-	return Link{}, a.refuseID(id, youtubeIDShape)
+	return Link{}, a.refuseYouTubeID(id)
 }
 
-// isYouTubePlayerWord holds for what stands in the place of an id and has its length, but asks the player for
-// something else.
+// isYouTubePlayerWord reports whether s is a word that has the place and the length of an id, but is a command for the player.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// youtubeChannelPage reads the page of a channel. tab is the place of the tab after the account's name.
+// youtubeChannelPage reads the page of a channel. tab is the index of the tab after the account's name.
 func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
 	word := a.word(tab)
 	switch word {
@@ -111,7 +109,7 @@ func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Li
 			return youtubeVideo(id, false), nil
 		}
 	}
-	// The live tab is whatever is on air at the moment, or nothing.
+	// The live tab shows the current broadcast, if there is one.
 	if word == "live" || !allOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
 		return Link{}, a.refusePath()
 	}
@@ -128,18 +126,34 @@ func youtubeVideo(id string, short bool) Link {
 
 func (a *address) youtubeChannel(id string) (Link, *Error) {
 	if !isYouTubeChannel(id) {
+		if allOf(id, 24, 24, isID) && id[:2] == "UC" {
+			return Link{}, refuseLastCharacter(id, "YouTube channel id")
+		}
 		return Link{}, a.refuseHandle(id, youtubeChannelShape)
 	}
 	return Link{Platform: YouTube, Kind: Account, ID: id, Canonical: AccountIDURL(YouTube, id)}, nil
 }
 
-// isYouTubeChannel reports whether s is a channel id. It is a 128-bit number in 132 bits, so the last character has
-// only four values.
+// refuseYouTubeID refuses a video link whose id is not valid.
+func (a *address) refuseYouTubeID(id string) *Error {
+	if allOf(id, 11, 11, isID) {
+		return refuseLastCharacter(id, "YouTube video id")
+	}
+	return a.refuseID(id, youtubeIDShape)
+}
+
+// refuseLastCharacter refuses an id that has the right form except for its last character.
+func refuseLastCharacter(id, kind string) *Error {
+	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Is it mistyped?", quote(id), kind)
+}
+
+// isYouTubeChannel reports whether s is a channel id. The id is a 128-bit number in 132 bits, so its last character has only four possible
+// values.
 func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
 
-// youtubeAccount makes the link of a named account; prefix is what stands before the name in the path.
+// youtubeAccount returns the link of a named account. prefix is the part of the path before the name.
 func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	ok := isYouTubeName(name, 1)
 	if prefix == "@" {
@@ -152,7 +166,7 @@ func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
 }
 
-// youtubeWrapped returns the link inside a redirector, a consent page or the like.
+// youtubeWrapped returns the link inside a redirector, a consent page or a similar page.
 func (a *address) youtubeWrapped() (inner string, ok bool) {
 	switch a.word(0) {
 	case "attribution_link":
@@ -171,8 +185,8 @@ func (a *address) youtubeWrapped() (inner string, ok bool) {
 	return "", false
 }
 
-// youtubeQueryID returns the first value of "v" (of old programs "vi") that is an id, from the query or from a
-// fragment that stands for it.
+// youtubeQueryID returns the first value of "v", or of "vi" in links of old programs, that is an id. It searches the query or a fragment
+// that stands for it.
 func (a *address) youtubeQueryID() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range pairs(query) {
@@ -188,15 +202,15 @@ func (a *address) youtubeQueryID() (string, bool) {
 	return "", false
 }
 
-// youtubeID reads the id at the start of s. What follows must not be able to belong to the id: "ID?t=1",
-// "ID&feature=…", "ID,…" and "ID.swf" are common, and so are words glued on by broken share buttons.
+// youtubeID reads the id at the start of s. The next character must not be one that an id can contain: "ID?t=1", "ID&feature=…", "ID,…"
+// and "ID.swf" are common, and so are words that broken share buttons append.
 func youtubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
 		return "", false
 	}
 	id, tail := s[:length], s[length:]
-	// The id is a 64-bit number in 66 bits, so the last character has only 16 values.
+	// The id is a 64-bit number in 66 bits, so its last character has only 16 possible values.
 	if !allOf(id, length, length, isID) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}
@@ -206,8 +220,8 @@ func youtubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isID(tail[0])
 }
 
-// isYouTubeName reports whether s is a handle or an older name: letters and digits of any script, - _ . and ·.
-// least counts for ASCII names; in other scripts shorter ones exist.
+// isYouTubeName reports whether s is a handle or an older name: letters and digits of any script, "-", "_", "." and "·". least is the
+// minimum length of ASCII names. Names in other scripts may be shorter.
 func isYouTubeName(s string, least int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
@@ -226,7 +240,7 @@ func isYouTubeName(s string, least int) bool {
 	return count >= least && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether a first path part in lower case is the platform's own and so no old account name.
+// isYouTubeReserved reports whether a first path part in lower case is a word of the platform, and so not an old account name.
 func isYouTubeReserved(word string) bool {
 	switch word {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",

@@ -6,36 +6,36 @@ import (
 	"slices"
 )
 
-// block is one SELECT, UPDATE or DELETE: the tables that it uses, and what binds them to an organisation.
+// block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind them to an organisation.
 type block struct {
 	outer      *block
-	names      map[string]bool // of the queries of a WITH; true of those that are lists of organisations
+	names      map[string]bool // names of the queries of a WITH; the value is true for a list of organisations
 	uses       []*use
 	derived    []derived
 	conditions []condition
 }
 
-// use is one appearance of a table.
+// use is one occurrence of a table.
 type use struct {
 	alias       string
 	distributed bool
-	bound       bool // its organisation_id equals a parameter, or is one
+	bound       bool // its organisation_id equals a parameter
 }
 
-// derived is a subquery that stands for a table. Only a lateral one sees the tables beside it.
+// derived is a subquery in place of a table. Only a LATERAL subquery sees the tables beside it.
 type derived struct {
 	query   []node
 	lateral bool
 }
 
-// condition is a WHERE, or an ON, which in an outer join restricts the joined tables alone.
+// condition is a WHERE or an ON. The ON of an outer join restricts only the joined tables.
 type condition struct {
 	where []node
-	only  []*use // nil: every table
-	using bool   // the tables in only have the organisation of those before them
+	only  []*use // the tables that it restricts; nil means all
+	using bool   // the tables in only have the organisation of the tables before them
 }
 
-// check binds the tables and then checks what is inside of the block's clauses.
+// check binds the tables and then checks the subqueries in the block's clauses.
 func (b *block) check(clauses map[string][]node) error {
 	b.bind()
 	for _, u := range b.uses {
@@ -59,7 +59,7 @@ func (b *block) check(clauses map[string][]node) error {
 	}
 	for name, nodes := range clauses {
 		if name == "where" {
-			continue // one of the conditions
+			continue // this is one of the conditions
 		}
 		if err := b.checkSubqueries(nodes); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (b *block) checkSubqueries(nodes []node) error {
 	return nil
 }
 
-// afterTable are the words that may follow a table, so that they are no alias.
+// afterTable are the words that can follow a table and are not its alias.
 var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
 	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
 
@@ -129,7 +129,7 @@ func isJoin(nodes []node, i int) bool {
 	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
 }
 
-// join reads a comma or the words of a join and returns where the next table stands.
+// join reads a comma or the words of a join, and returns the position of the next table.
 func join(nodes []node, i int) (next int, left bool, err error) {
 	if nodes[i].isMark(",") {
 		return i + 1, false, nil
@@ -146,7 +146,7 @@ func join(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// table reads one table, subquery or group of joins, with its alias, and returns where it ends.
+// table reads one table, subquery or group of joins with its alias, and returns the position after it.
 func (b *block) table(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].is("only", "lateral") {
@@ -197,7 +197,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery says whether a name is that of a query of a WITH, and whether that is a list of organisations.
+// namedQuery returns whether a name is that of a query of a WITH, and whether that query is a list of organisations.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -207,8 +207,8 @@ func (b *block) namedQuery(name string) (list, named bool) {
 	return false, false
 }
 
-// isOrganisationList knows the query of name(…, organisation_id, …) AS (VALUES (?, CAST(? AS type)), …): each row names the
-// organisation that it speaks of, in a parameter.
+// isOrganisationList returns true for name(…, organisation_id, …) AS (VALUES (?, CAST(? AS type)), …): each row has its organisation as a
+// parameter.
 func isOrganisationList(columns, query []node) bool {
 	if !namesOrganisation(columns) || len(query) < 2 || !query[0].is("values") {
 		return false
@@ -226,13 +226,13 @@ func isOrganisationList(columns, query []node) bool {
 	return true
 }
 
-// equality says that two organisation_ids are the same; a nil side is a parameter.
+// equality states that two organisation_ids are equal. A nil side is a parameter.
 type equality struct {
 	a, b *use
 	only []*use
 }
 
-// bind marks the tables whose organisation_id equals a parameter, following equalities until nothing is added.
+// bind marks the tables whose organisation_id equals a parameter. It follows equalities until nothing changes.
 func (b *block) bind() {
 	var equalities []equality
 	for _, c := range b.conditions {
@@ -264,7 +264,7 @@ func (b *block) bind() {
 	}
 }
 
-// conjuncts returns the conditions that all have to hold; none where an OR leaves it open which do.
+// conjuncts returns the conditions that are joined by AND. It returns none if there is an OR.
 func conjuncts(nodes []node) [][]node {
 	var atoms [][]node
 	var atom []node
@@ -299,7 +299,7 @@ func conjuncts(nodes []node) [][]node {
 	return out
 }
 
-// equality reads organisation_id = something.
+// equality reads a condition of the form organisation_id = something.
 func (b *block) equality(atom []node) (equality, bool) {
 	sides := split(atom, func(n node) bool { return n.isMark("=") })
 	if len(sides) != 2 {
@@ -317,7 +317,7 @@ func (b *block) equality(atom []node) (equality, bool) {
 	return equality{a: uses[0], b: uses[1]}, uses[0] != uses[1]
 }
 
-// isParameter knows ?, $1, $1::type and CAST(? AS type).
+// isParameter returns true for ?, $1, $1::type and CAST(? AS type).
 func isParameter(nodes []node) bool {
 	switch {
 	case len(nodes) == 0:
@@ -332,8 +332,7 @@ func isParameter(nodes []node) bool {
 	return false
 }
 
-// column returns the table whose organisation_id this is; nil when it is something else. Without an alias it is that
-// of the block's only table.
+// column returns the table whose organisation_id a node is, or nil. Without an alias, it is the organisation_id of the block's only table.
 func (b *block) column(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

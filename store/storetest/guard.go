@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Guard holds every statement to the rules that keep organisations apart and the schema fit for sharding, and counts
-// them.
+// Guard checks every statement against the rules that keep organisations apart and the schema fit for sharding: see CheckStatement. It
+// also records the statements.
 type Guard struct {
 	mu         sync.Mutex
 	statements []string
@@ -19,7 +19,7 @@ type interruption struct {
 	do       func()
 }
 
-// Statements returns what ran since the last call.
+// Statements returns the statements since the last call.
 func (g *Guard) Statements() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,15 +28,15 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// Before has something done once, just before the next statement that contains the fragment: what another process does
-// at the worst moment. The statement waits until do returns.
+// Before runs do once, just before the next statement that contains the fragment. The statement waits until do returns. A test can so act
+// like a concurrent process at the worst moment.
 func (g *Guard) Before(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pending = append(g.pending, interruption{fragment, do})
 }
 
-// Inspect notes a statement and refuses it when it breaks a rule.
+// Inspect records a statement and returns an error if it breaks a rule.
 func (g *Guard) Inspect(statement string) error {
 	if do := g.note(statement); do != nil {
 		do()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Raw returns a pool that goes to the database past the store and its rules, to look at what is stored and to bring
-// about what the store never would. It is closed with the database.
+// Raw returns a pool that bypasses the store and its rules. Tests use it to read what is stored, and to write what the store never would.
+// It is closed with the database.
 func (db *DB) Raw(t testing.TB) *sql.DB {
 	t.Helper()
 	db.mu.Lock()
@@ -36,14 +36,14 @@ func (db *DB) closeRaw() error {
 	return db.raw.Close()
 }
 
-// Exec runs a statement past the store; ? stands for a parameter on every engine.
+// Exec runs a statement directly, without the store. ? stands for a parameter on every engine.
 func (db *DB) Exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
 	_, err := db.Raw(t).ExecContext(t.Context(), db.Bind(statement), args...)
 	require.NoError(t, err)
 }
 
-// Bind writes the parameters of a statement as the engine wants them.
+// Bind replaces each ? by the placeholder of the engine.
 func (db *DB) Bind(statement string) string {
 	if db.Engine == "sqlite" {
 		return statement
@@ -59,7 +59,7 @@ func (db *DB) Bind(statement string) string {
 	return out.String()
 }
 
-// Column returns the first column of what a query gives, past the store; ? stands for a parameter.
+// Column runs a query directly, without the store, and returns its first column. ? stands for a parameter.
 func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)

@@ -10,16 +10,17 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// CheckStatement says how a statement breaks the rules for statements; nil when it keeps them:
+// CheckStatement returns an error if a statement breaks one of these rules:
 //
-//   - Each distributed table that is read or changed has its organisation_id set equal to a parameter, directly or by
-//     way of another table of the same query or of one around it, or to that of a list: a WITH of nothing but VALUES of
-//     parameters, organisation_id among them. What stands beside an OR or under a NOT binds nothing,
-//     and what stands in the ON of a LEFT JOIN binds the joined table alone. A recursive query needs the condition in both of
-//     its halves.
-//   - An insert into one names organisation_id, and so does its conflict target; no statement changes an organisation_id.
-//   - No value comes from a clock, from chance or from a sequence of the database's.
-//   - Every table is classified, and there is nothing in the statement that these rules cannot read.
+//   - Each distributed table that is read or changed has its organisation_id set equal to a parameter. The parameter can
+//     also be compared with the organisation_id of another table of the query or of an enclosing query, or stand in a list:
+//     a WITH that contains only VALUES of parameters with their organisation_id. Conditions beside an OR or below a NOT do
+//     not count. Conditions in the ON of a LEFT JOIN count for the joined table only. A recursive query needs the
+//     condition in both halves.
+//   - An INSERT into a distributed table names organisation_id, and so does its conflict target. No statement changes an
+//     organisation_id.
+//   - No value comes from a clock, a random function or a sequence of the database.
+//   - Every table is listed in db.Tables, and the parser can read the whole statement.
 func CheckStatement(statement string) error {
 	err := checkAll(statement)
 	if err != nil {
@@ -97,7 +98,7 @@ func checkOne(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition allows a month's partition to be locked, dropped and attached, and a transaction's lock timeout to be set.
+// checkPartition allows statements that lock, drop or attach one month's partition, and SET LOCAL of a timeout.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
@@ -111,7 +112,7 @@ func checkPartition(nodes []node) error {
 	return fmt.Errorf("%s is allowed only for one month's partition", strings.ToUpper(nodes[0].text))
 }
 
-// checkDefinition lets tables be made, but not out of the rows of others.
+// checkDefinition allows CREATE TABLE, but not with rows of other tables.
 func checkDefinition(nodes []node) error {
 	if len(nodes) < 2 || !nodes[1].is("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
 		return errors.New("a CREATE that makes more than a table, or that copies rows")
@@ -150,7 +151,7 @@ func checkWith(nodes []node, outer *block) error {
 	}
 }
 
-// checkQuery checks SELECTs, VALUES and what UNION and the like make of them.
+// checkQuery checks SELECT and VALUES, and their combinations by UNION and the like.
 func checkQuery(nodes []node, outer *block) error {
 	for _, part := range split(nodes, func(n node) bool { return n.is("union", "intersect", "except") }) {
 		if len(part) > 0 && part[0].is("all", "distinct") {
@@ -299,7 +300,7 @@ func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// cut splits a statement at its keywords, each of which may stand there once.
+// cut splits a statement at keywords. Each keyword may occur once.
 func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""

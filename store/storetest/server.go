@@ -23,7 +23,7 @@ type Server struct {
 	url    string
 }
 
-// NewServer starts a server, which is gone when the test ends.
+// NewServer starts a server and stops it when the test ends.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	root, err := filepath.Abs(".")
@@ -32,7 +32,7 @@ func NewServer(t testing.TB) *Server {
 		require.NotEqual(t, root, filepath.Dir(root), "the tests run inside of the module")
 		root = filepath.Dir(root)
 	}
-	// The command ends with its input.
+	// The command ends when its standard input is closed.
 	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), "sh", "-c", `echo "$`+PostgresURL+`"; exec cat`) //nolint:gosec // our own script
 	script.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, PostgresURL+"=") })
 	script.Stderr = os.Stderr
@@ -61,7 +61,7 @@ func (s *Server) New(t testing.TB, name string) *DB {
 	admin, err := sql.Open("pgx", s.url)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, admin.Close()) }()
-	// Unlike other tests', its commits outlive a crash of the server.
+	// Tests on other servers use no synchronous commits. Here commits must survive a crash.
 	for _, statement := range []string{"CREATE DATABASE " + name, "ALTER DATABASE " + name + " SET synchronous_commit = on"} {
 		_, err = admin.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
@@ -70,8 +70,7 @@ func (s *Server) New(t testing.TB, name string) *DB {
 	return newDB(t, database(s.url, name), "postgres")
 }
 
-// Crash stops the server in the middle of what it does, with all its connections, and returns when it is up again on the
-// data that it had left.
+// Crash kills the server with all its connections, restarts it on the same data, and returns when it answers.
 func (s *Server) Crash(t testing.TB) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.url)

@@ -1,5 +1,10 @@
-// Package storetest gives tests real stores: a fresh SQLite file and a fresh PostgreSQL database each, migrated, with
-// every statement held to the rules for SQL.
+// Package storetest gives tests real databases: a new SQLite file or a new PostgreSQL database for each test, with the current schema.
+//
+//   - storetest.go: [Each] runs a test on every engine. [DB] is its database, with the store, the queue and the writer of answers.
+//   - fixture.go: organisations, links, claims and outcomes that the tests of several packages use
+//   - guard.go, rules.go, binding.go, syntax.go: the [Guard] that sees every statement. It parses the statement and refuses it if it could read or change data of another organisation. See [CheckStatement].
+//   - raw.go: access to the database without the store
+//   - server.go: a PostgreSQL server that a test can crash and freeze
 package storetest
 
 import (
@@ -19,31 +24,44 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
-// PostgresURL is the variable that names a PostgreSQL server on which tests may make and drop databases.
+// PostgresURL is the environment variable with the URL of a PostgreSQL server on which tests may create and drop databases.
 const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 
-// Engines are the engines that every store case runs on.
+// Engines are the engines on which Each runs a test.
 var Engines = []string{"sqlite", "postgres"}
 
-// DB is a fresh, migrated database of a test.
+// SkipIfShort skips a test in short mode, which `make test` uses. Call it in tests that take long or need other programs
+// than Go and PostgreSQL. `make check` runs all tests, and fails if one is skipped.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped by -short; make check runs this test")
+	}
+}
+
+// DB is a new database with the current schema.
 type DB struct {
 	*store.Store
-	// URL opens the same database again.
+	*queue.Queue
+	*ingest.Writer
+	// URL is the URL with which the database can be opened again.
 	URL string
 	// Engine is one of Engines.
 	Engine string
 	// Clock is the store's clock.
 	Clock *Clock
-	// Guard has seen every statement.
+	// Guard sees every statement of the store.
 	Guard *Guard
 
 	mu  sync.Mutex
 	raw *sql.DB // see Raw
 }
 
-// Each runs a case on every engine, each with a database of its own. A missing PostgreSQL fails the test.
+// Each runs a test on every engine, each time with a new database. It fails if there is no PostgreSQL.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range Engines {
@@ -54,13 +72,13 @@ func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	}
 }
 
-// New returns a fresh database of an engine, closed and removed when the test ends.
+// New returns a new database of an engine. It is closed and deleted when the test ends.
 func New(t testing.TB, engine string) *DB {
 	t.Helper()
 	return newDB(t, NewURL(t, engine), engine)
 }
 
-// NewEmpty is New without any table.
+// NewEmpty returns a new database without any table.
 func NewEmpty(t testing.TB, engine string) *DB {
 	t.Helper()
 	return newDB(t, Empty(t, engine), engine)
@@ -70,11 +88,12 @@ func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
 	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{}}
 	db.Store = db.Open(t)
+	db.Queue, db.Writer = db.Store.Queue, ingest.New(db.Store)
 	t.Cleanup(func() { require.NoError(t, db.closeRaw()) })
 	return db
 }
 
-// Open opens the database once more, as another process would.
+// Open opens the database again, as another process would.
 func (db *DB) Open(t testing.TB) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: db.Guard.Inspect})
@@ -83,7 +102,7 @@ func (db *DB) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// NewURL makes a fresh, migrated database of an engine and returns its URL.
+// NewURL makes a new database of an engine with the current schema, and returns its URL.
 func NewURL(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
@@ -96,7 +115,7 @@ func NewURL(t testing.TB, engine string) string {
 	requirePostgres(t)
 	template, err := postgresTemplate()
 	require.NoError(t, err)
-	// Copying files is many times faster than the default, which writes the whole template into the log.
+	// STRATEGY FILE_COPY is many times faster than the default, which writes the whole template to the log.
 	return newDatabase(t, " TEMPLATE "+template+" STRATEGY FILE_COPY")
 }
 
@@ -116,7 +135,7 @@ func requirePostgres(t testing.TB) {
 		"%s is not set: run the tests by `make test`, which starts a PostgreSQL, or set it to a server on which tests may make databases", PostgresURL)
 }
 
-// newDatabase makes a PostgreSQL database, dropped when the test ends, and returns its URL.
+// newDatabase makes a PostgreSQL database, which is dropped when the test ends, and returns its URL.
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -133,7 +152,7 @@ func newDatabase(t testing.TB, options string) string {
 	return database(os.Getenv(PostgresURL), name)
 }
 
-// sqliteTemplate is a migrated, empty database, made once in a test process.
+// sqliteTemplate returns an empty database with the current schema. It is made once for each test process.
 var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	dir, err := os.MkdirTemp("", "reeltally-template")
 	if err != nil {
@@ -144,11 +163,11 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) //nolint:gosec // our own path
+	return os.ReadFile(path) //nolint:gosec // a path that this function has made
 })
 
-// postgresTemplate is the name of a migrated database that is copied for each test. It is left to the server, which the
-// test run throws away.
+// postgresTemplate returns the name of a database with the current schema, which is copied for each test. It is not dropped, because the
+// server is deleted after the test run.
 var postgresTemplate = sync.OnceValues(func() (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	err := onServer(func(admin *sql.DB) error {
@@ -186,26 +205,26 @@ func onServer(do func(*sql.DB) error) error {
 func database(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		panic(err) // the server's URL was used a moment ago
+		panic(err) // the server's URL was valid a moment ago
 	}
 	u.Path = "/" + name
 	return u.String()
 }
 
-// Clock is a clock that stands still until it is moved. It starts at the real time, since quota windows, tokens and
-// partitions are about real days.
+// Clock is a clock that stands still until a test moves it. It starts at the real time, because quota windows, tokens and partitions use
+// real days.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows today's noon, UTC: tests that count hours do not meet midnight.
+// NewClock returns a clock at noon of today, UTC, so that tests that add hours do not pass midnight.
 func NewClock() *Clock {
 	t := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
 	return &Clock{now: t}
 }
 
-// Now returns the time shown.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +238,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Set moves the clock to a time.
+// Set sets the clock to a time.
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

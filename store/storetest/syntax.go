@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// node is a piece of a statement: a word, a parameter, a literal, a mark, or what stands in parentheses.
+// node is a part of a statement: a word, a parameter, a literal, a mark, or a group in parentheses.
 type node struct {
 	kind       nodeKind
-	text       string // of a word in lower case, without its quotes
+	text       string // words are in lower case, without quotes
 	quoted     bool   // a name, never a keyword
 	kids       []node // of a group
-	start, end int    // in the statement, in bytes
+	start, end int    // position in the statement, in bytes
 }
 
 type nodeKind int
@@ -26,7 +26,7 @@ const (
 	groupNode
 )
 
-// is says whether the node is one of the keywords.
+// is returns true if the node is one of the keywords.
 func (n node) is(keywords ...string) bool {
 	if n.kind != wordNode || n.quoted {
 		return false
@@ -38,7 +38,7 @@ func (n node) isMark(s string) bool { return n.kind == markNode && n.text == s }
 
 func (n node) isName() bool { return n.kind == wordNode }
 
-// isQuery says whether the node is a subquery in parentheses.
+// isQuery returns true if the node is a subquery in parentheses.
 func (n node) isQuery() bool {
 	if n.kind != groupNode || len(n.kids) == 0 {
 		return false
@@ -47,7 +47,7 @@ func (n node) isQuery() bool {
 	return first.is("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].is("union", "except", "intersect"))
 }
 
-// parse cuts SQL of both engines into nodes. It errs on what it does not know, so that nothing slips through unread.
+// parse splits SQL of either engine into nodes. It returns an error for anything that it does not know, so that nothing passes unchecked.
 func parse(statement string) ([]node, error) {
 	p := parser{s: statement}
 	nodes, err := p.nodes(false)
@@ -64,7 +64,7 @@ type parser struct {
 
 func (p *parser) rest() string { return p.s[p.at:] }
 
-// nodes reads up to the end of the statement, or of a group.
+// nodes reads to the end of the statement or of a group.
 func (p *parser) nodes(group bool) ([]node, error) {
 	var out []node
 	for {
@@ -114,7 +114,7 @@ func (p *parser) skipBlanks() error {
 			}
 			p.at = len(p.s) - len(after)
 		case strings.HasPrefix(p.rest(), "/*"):
-			// The engines disagree about comments in comments: what one skips the other may run.
+			// The engines treat nested comments differently: one could skip what the other runs.
 			end := strings.Index(p.rest()[2:], "*/")
 			if end < 0 || strings.Contains(p.rest()[2:2+end], "/*") {
 				return errors.New("comment is not closed, or has another in it")
@@ -127,7 +127,7 @@ func (p *parser) skipBlanks() error {
 	return nil
 }
 
-// single reads one node that is no group.
+// single reads one node that is not a group.
 func (p *parser) single() (node, error) {
 	c := p.s[p.at]
 	switch {
@@ -193,7 +193,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// split cuts nodes at each that is a separator.
+// split splits nodes at each separator.
 func split(nodes []node, separates func(node) bool) [][]node {
 	var parts [][]node
 	start := 0
@@ -205,7 +205,7 @@ func split(nodes []node, separates func(node) bool) [][]node {
 	return append(parts, nodes[start:])
 }
 
-// keywordAt returns where the first of the keywords stands, outside of parentheses; len(nodes) when none does.
+// keywordAt returns the position of the first of the keywords outside of parentheses, or len(nodes).
 func keywordAt(nodes []node, keywords ...string) int {
 	for i, n := range nodes {
 		if n.is(keywords...) && (i <= 0 || !nodes[i-1].isMark(".")) {

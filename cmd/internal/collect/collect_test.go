@@ -17,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -156,7 +157,7 @@ func TestService_recoversAndCountsPanic(t *testing.T) {
 	require.NoError(t, err)
 	l, err := link.Parse("https://www.tiktok.com/@some.body/video/7106594312292453675")
 	require.NoError(t, err)
-	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Immediate: 1, Enqueue: 1})
+	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
 	service, err := collect.NewService(db.Store, []collector.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -35,7 +36,7 @@ func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	now := store.InstantOf(db.Clock.Now())
 	db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail)
  VALUES (0, 'tiktok', 'video', '1', '', '', 1, 1, ?, ?, 0, 'active', '')`, now, now)
-	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
+	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
 	registry := prometheus.NewRegistry()
 	collect.NewMonitor(db.Store, nil, registry, slog.New(slog.DiscardHandler))
 	families, err := registry.Gather()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Status is the state of collecting for operators, for all collectors and organisations together. Times are RFC 3339 in UTC. Durations
@@ -44,7 +45,7 @@ type QueueStatus struct {
 }
 
 // Freshness is the age of the numbers of the active targets of one platform and kind. A percentile is an upper bound. It is null if it
-// is above the largest age of store.FreshWithin, or if no target was fetched yet.
+// is above the largest age of queue.FreshWithin, or if no target was fetched yet.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         string           `json:"kind"`
@@ -102,7 +103,7 @@ const heartbeatTimeout = 10 * time.Second
 
 // ReadStatus reads the state of collecting from the store. Only budgets of the given sources are included.
 func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source) (Status, error) {
-	c, err := st.Collecting(ctx)
+	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -125,7 +126,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []collector.Source
 }
 
 // queueStatus sums the rows of the queue, one for each state, into one row for each platform, kind and lane.
-func queueStatus(c store.Collecting) []QueueStatus {
+func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
 		lane := QueueStatus{Platform: string(q.Platform), Kind: q.Kind, Lane: q.Lane.String(), Targets: map[string]int64{}}
@@ -146,7 +147,7 @@ func queueStatus(c store.Collecting) []QueueStatus {
 }
 
 // freshness sums the active targets of all lanes. Gone and parked targets are left out: their numbers are not expected to be recent.
-func freshness(c store.Collecting) []Freshness {
+func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
 		if q.State != "active" {
@@ -158,7 +159,7 @@ func freshness(c store.Collecting) []Freshness {
 		f := &out[len(out)-1]
 		f.Targets += q.Targets
 		f.NeverFetched += q.Never
-		for i, age := range store.FreshWithin {
+		for i, age := range queue.FreshWithin {
 			f.Within[ageName(age)] += q.Fresh[i]
 		}
 	}
@@ -169,14 +170,14 @@ func freshness(c store.Collecting) []Freshness {
 	return out
 }
 
-// Indexes into store.FreshWithin: numbers up to the age at freshBy are fresh, numbers above the age at staleAfter are stale.
+// Indexes into queue.FreshWithin: numbers up to the age at freshBy are fresh, numbers above the age at staleAfter are stale.
 var (
-	freshBy    = slices.Index(store.FreshWithin[:], store.FetchedBy)
-	staleAfter = slices.Index(store.FreshWithin[:], 48*time.Hour)
+	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
+	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
 // platforms sums the targets of all kinds, lanes and states.
-func platforms(c store.Collecting) []Platform {
+func platforms(c queue.Collecting) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
 		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
@@ -199,10 +200,10 @@ func platforms(c store.Collecting) []Platform {
 	return out
 }
 
-// percentile returns the smallest age of store.FreshWithin, in seconds, that a fraction p of the fetched targets does not exceed.
+// percentile returns the smallest age of queue.FreshWithin, in seconds, that a fraction p of the fetched targets does not exceed.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
-	for _, age := range store.FreshWithin {
+	for _, age := range queue.FreshWithin {
 		if fetched > 0 && float64(f.Within[ageName(age)]) >= p*float64(fetched) {
 			return new(age.Seconds())
 		}
@@ -213,7 +214,7 @@ func (f *Freshness) percentile(p float64) *float64 {
 // ageName formats an age of whole hours, for example as "24h".
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
+func sourceStatus(c queue.Collecting, source collector.Source) SourceStatus {
 	s := SourceStatus{Source: source.Name(), Pause: pauseStatus(c, source.Name()), Budgets: []BudgetStatus{}}
 	for _, b := range source.Budgets() {
 		name := source.Name() + "/" + b.Name
@@ -222,7 +223,7 @@ func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
 			budget.Window, budget.ResetsAt = b.Window(c.At.Time())
 			budget.ResetsAt = budget.ResetsAt.UTC()
 		}
-		if i := slices.IndexFunc(c.Quotas, func(q store.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
+		if i := slices.IndexFunc(c.Quotas, func(q queue.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
 			budget.Used = c.Quotas[i].Used
 		}
 		if b.Limit > 0 {
@@ -234,7 +235,7 @@ func sourceStatus(c store.Collecting, source collector.Source) SourceStatus {
 }
 
 // pauseStatus returns the current pause of a source or budget, or nil if it is not paused.
-func pauseStatus(c store.Collecting, name string) *PauseStatus {
+func pauseStatus(c queue.Collecting, name string) *PauseStatus {
 	p, known := c.Pauses[name]
 	if !known || p.BlockedUntil <= c.At {
 		return nil
@@ -433,7 +434,7 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, f := range s.Freshness {
 		gauge(neverDesc, float64(f.NeverFetched), f.Platform, f.Kind)
-		for _, age := range store.FreshWithin {
+		for _, age := range queue.FreshWithin {
 			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, f.Kind, seconds(age))
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -39,7 +40,7 @@ func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 		require.NoError(t, err)
 		l, err := link.Parse("https://www.tiktok.com/@northwind.studio/video/7338812345678901234")
 		require.NoError(t, err)
-		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: store.LanePremium, Enqueue: 1})
+		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Enqueue: 1})
 		require.NoError(t, err)
 		db.Clock.Advance(24 * time.Hour)
 		now := store.InstantOf(db.Clock.Now())
@@ -51,7 +52,7 @@ func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 		_, err = db.ReserveQuota(t.Context(), "test/common", "yesterday", 99, 100)
 		require.NoError(t, err)
 		for name, until := range map[string]time.Duration{"test/common": time.Hour, "test": -time.Hour} {
-			require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), Strikes: 2}))
+			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), Strikes: 2}))
 		}
 
 		registry := prometheus.NewRegistry()

@@ -57,7 +57,7 @@ func (c TikTok) check() error {
 func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logger) (display, research []collector.Source, err error) {
 	for i, token := range c.RefreshToken {
 		o := tiktok.DisplayOptions{BaseURL: c.BaseURL, ClientKey: c.ClientKey.Reveal(), ClientSecret: c.ClientSecret.Reveal(),
-			RefreshToken: token.Reveal(), Client: client, Tokens: st, Now: time.Now, Logger: logger, Limit: c.Requests}
+			RefreshToken: token.Reveal(), Client: client, Tokens: st.Queue, Now: time.Now, Logger: logger, Limit: c.Requests}
 		if i > 0 {
 			o.Name = fmt.Sprintf("%s:%d", tiktok.DisplayName, i+1)
 		}

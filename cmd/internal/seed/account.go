@@ -8,6 +8,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -65,23 +66,23 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 
 // account generates a random account of a platform with some of its videos. If special is not nil, it generates the account of that
 // video instead. The result has no videos if the random account is empty, gone, private or already used.
-func (g *generator) account(p link.Platform, special *specialVideo) (store.LoadAccount, error) {
+func (g *generator) account(p link.Platform, special *specialVideo) (backfill.LoadAccount, error) {
 	var handle string
 	if special != nil {
 		p, handle = special.truth.Platform, special.truth.Account.Handle
 	} else {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
-			return store.LoadAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
+			return backfill.LoadAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
 		}
 		handle = v.Account.Handle
 	}
 	a, ok := g.world.Account(p, handle, g.now)
 	if !ok || a.State != sandbox.Public || a.Category == sandbox.AccountNoHandle || g.usedAccounts[string(p)+a.Handle] {
-		return store.LoadAccount{}, nil
+		return backfill.LoadAccount{}, nil
 	}
 	g.usedAccounts[string(p)+a.Handle] = true
-	out := store.LoadAccount{Account: g.accountRecord(a), Days: g.followers(a)}
+	out := backfill.LoadAccount{Account: g.accountRecord(a), Days: g.followers(a)}
 	out.Collections = append(g.maybeOne(g.creators, 3), g.maybeOne(g.mixed, 8)...)
 	add := func(v sandbox.VideoTruth, gap bool) error {
 		video, err := g.video(v, gap)
@@ -167,11 +168,11 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 }
 
 // followers returns daily follower counts that grow linearly from the day the account joined. The sandbox has only today's count.
-func (g *generator) followers(a sandbox.AccountTruth) []store.LoadFollowers {
+func (g *generator) followers(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
-	var days []store.LoadFollowers
+	var days []backfill.LoadFollowers
 	for day := max(store.DateOf(g.from), joined); day <= today; day++ {
-		d := store.LoadFollowers{Day: day, Following: &a.Following}
+		d := backfill.LoadFollowers{Day: day, Following: &a.Following}
 		if a.Followers != nil {
 			n := *a.Followers
 			if day < today {
@@ -200,13 +201,13 @@ func roundToThreeDigits(n int64) int64 {
 const gapFrom, gapTo = 20, 14
 
 // video returns the store's record of a video and its points.
-func (g *generator) video(t sandbox.VideoTruth, gap bool) (store.LoadVideo, error) {
+func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
-		return store.LoadVideo{}, fmt.Errorf("link of the sandbox's %s video %s: %w", t.Platform, t.ID, err)
+		return backfill.LoadVideo{}, fmt.Errorf("link of the sandbox's %s video %s: %w", t.Platform, t.ID, err)
 	}
 	uploaded := store.DateOf(t.UploadedAt)
-	v := store.LoadVideo{Video: store.Video{
+	v := backfill.LoadVideo{Video: store.Video{
 		ID: g.id(t.UploadedAt, "video", string(t.Platform), t.ID), Platform: t.Platform, ExternalID: t.ID, Link: l.Canonical, Username: t.Account.Handle,
 		Direct: true, UploadedAt: &uploaded, Title: t.Title, NotSafe: t.NotSafe, Private: t.State == sandbox.Private, HiddenStats: t.HiddenStats,
 		AdInfoShop: t.ShopAd, AdIsAd: t.ShopAd,
@@ -231,7 +232,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (store.LoadVideo, erro
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {
 			continue
 		}
-		v.Points = append(v.Points, store.LoadPoint{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
+		v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
 	if len(v.Points) > 0 {

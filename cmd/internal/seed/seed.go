@@ -20,6 +20,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -74,7 +75,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	// The next batch is generated while one is written.
 	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	batches := make(chan store.LoadBatch)
+	batches := make(chan backfill.LoadBatch)
 	generateErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -82,7 +83,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	}()
 	var done Progress
 	for b := range batches {
-		if err := org.Load(ctx, b); err != nil {
+		if err := backfill.Load(ctx, org, b); err != nil {
 			return err
 		}
 		done.Accounts += len(b.Accounts)
@@ -95,7 +96,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	return <-generateErr
 }
 
-func countPoints(a store.LoadAccount) int {
+func countPoints(a backfill.LoadAccount) int {
 	n := 0
 	for _, v := range a.Videos {
 		n += len(v.Points)
@@ -125,7 +126,7 @@ type generator struct {
 	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
-	collections                []store.LoadCollection
+	collections                []backfill.LoadCollection
 	campaigns, creators, mixed []uuid.UUID     // collections of videos, of accounts, of both
 	usedAccounts               map[string]bool // by platform and handle
 	videosLeft                 int             // number of videos still to generate
@@ -173,13 +174,13 @@ const (
 )
 
 // generate sends the data to out in batches. The first batch includes the collections.
-func (g *generator) generate(ctx context.Context, out chan<- store.LoadBatch) error {
-	b := store.LoadBatch{Collections: g.collections, Source: Source}
+func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch) error {
+	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0
 	send := func() bool {
 		select {
 		case out <- b:
-			b, points = store.LoadBatch{Source: Source}, 0
+			b, points = backfill.LoadBatch{Source: Source}, 0
 			return true
 		case <-ctx.Done():
 			return false
@@ -223,7 +224,7 @@ func (g *generator) generateCollections() {
 		n := len(g.collections)
 		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
 		at := store.InstantOf(g.from.Add(time.Duration(n) * time.Second))
-		g.collections = append(g.collections, store.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
+		g.collections = append(g.collections, backfill.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
 		return id
 	}
 	root := add("Campaigns", nil)

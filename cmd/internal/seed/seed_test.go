@@ -13,6 +13,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/seed"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -25,7 +27,7 @@ func ignoreProgress(seed.Progress) {}
 func newOrganisation(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	id := uuid.MustParse("01900000-0000-7000-8000-000000000001")
-	_, err := db.LoadOrganisation(t.Context(), store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
+	_, err := backfill.LoadOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 	require.NoError(t, err)
 	return db.Org(id)
@@ -84,7 +86,7 @@ func TestFill_matchesSandbox(t *testing.T) {
 			if len(v.Labels) > 0 {
 				labelled++
 			}
-			if len(store.Hashtags(v.Title)) > 0 {
+			if len(ingest.Hashtags(v.Title)) > 0 {
 				withHashtag++
 			}
 		}

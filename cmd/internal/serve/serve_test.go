@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/cmd/internal/serve"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -69,7 +70,7 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	now := store.InstantOf(time.Now())
 	db.Exec(t, "INSERT INTO collectors (id, seen_at) VALUES (?, ?)", store.NewID(), now.Add(-time.Minute)) // a killed collector leaves its row behind
-	require.NoError(t, db.PauseSource(t.Context(), store.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
+	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_METRICS_LISTEN": "127.0.0.1:0"})
 	address(t, p)

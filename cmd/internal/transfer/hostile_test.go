@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -57,7 +58,7 @@ func TestImport_readsCommonFormats(t *testing.T) {
 			points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, 0, day+1)
 			require.NoError(t, err)
 			require.Len(t, points, 1)
-			require.Equal(t, store.ImportSource, *points[0].Source)
+			require.Equal(t, backfill.ImportSource, *points[0].Source)
 			require.Equal(t, store.QualityMeasured, points[0].Quality)
 			points[0].Provenance = store.Provenance{}
 			require.Equal(t, []store.Point{point(12)}, points)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -228,8 +229,8 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- rec
 	}
 }
 
-func importVideos(batch []videoGroup) []store.ImportVideo {
-	out := make([]store.ImportVideo, len(batch))
+func importVideos(batch []videoGroup) []backfill.ImportVideo {
+	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
 		out[n] = batch[n].importVideo()
 	}
@@ -241,14 +242,14 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
 	err := s.eachBatch(ctx, func(batch []videoGroup) error {
-		imported, err := r.Org.Import(ctx, importVideos(batch), true)
+		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), true)
 		if err != nil {
 			return err
 		}
 		for n, v := range imported {
 			summary.count(v)
-			for p, fate := range v.Fates {
-				if fate != store.PointBeforeUpload {
+			for p, fate := range v.Results {
+				if fate != backfill.PointBeforeUpload {
 					continue
 				}
 				at := batch[n].Points[p].At.Day()
@@ -269,7 +270,7 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 }
 
 // count adds a video and its points to the summary.
-func (s *Summary) count(v store.ImportedVideo) {
+func (s *Summary) count(v backfill.ImportedVideo) {
 	s.Videos++
 	if v.New {
 		s.New++
@@ -277,19 +278,19 @@ func (s *Summary) count(v store.ImportedVideo) {
 	if v.Stopped {
 		s.Stopped++
 	}
-	for _, fate := range v.Fates {
+	for _, fate := range v.Results {
 		switch fate {
-		case store.PointAdded:
+		case backfill.PointAdded:
 			s.Added++
-		case store.PointFolded:
+		case backfill.PointFolded:
 			s.Folded++
-		case store.PointThere:
+		case backfill.PointThere:
 			s.Existing++
-		case store.PointKept:
+		case backfill.PointKept:
 			s.Conflicts++
-		case store.PointTooOld:
+		case backfill.PointTooOld:
 			s.TooOld++
-		case store.PointBeforeUpload: // counted as a bad row
+		case backfill.PointBeforeUpload: // counted as a bad row
 		}
 	}
 }
@@ -299,7 +300,7 @@ func (s *Summary) count(v store.ImportedVideo) {
 func (r *importRun) write(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {
-		imported, err := r.Org.Import(ctx, importVideos(batch), false)
+		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), false)
 		if err != nil {
 			return err
 		}

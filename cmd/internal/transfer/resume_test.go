@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -85,7 +86,7 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 
 		restored := storetest.New(t, db.Engine)
 		restored.Clock.Set(db.Clock.Now())
-		_, err := restored.LoadOrganisation(t.Context(), store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
+		_, err := backfill.LoadOrganisation(t.Context(), restored.Store, store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
 			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 		require.NoError(t, err)
 		summary, err := runImport(t, restored, restored.Org(o.ID()), text)

@@ -13,6 +13,7 @@ import (
 	"github.com/lanrat/extsort"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -27,12 +28,12 @@ type videoGroup struct {
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
 	// Points has at most one point for each day, oldest first. Lines has the line number of each point's last row.
-	Points []store.LoadPoint
+	Points []backfill.LoadPoint
 	Lines  []int
 }
 
-func (g *videoGroup) importVideo() store.ImportVideo {
-	return store.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
+func (g *videoGroup) importVideo() backfill.ImportVideo {
+	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
 }
 
@@ -74,7 +75,7 @@ func (g *videoGroup) add(r record) error {
 	}
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines = append(g.Points, store.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
+		g.Points, g.Lines = append(g.Points, backfill.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
 		return nil
 	}
 	last := &g.Points[n-1]

@@ -19,6 +19,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -70,7 +71,7 @@ func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQue
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
 // drawVideos draws random videos to import.
-func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
+func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 	count := rapid.Custom(func(rt *rapid.T) *int64 {
 		if rapid.IntRange(0, 3).Draw(rt, "unknown") == 0 {
 			return nil
@@ -79,14 +80,14 @@ func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
 	})
 	title := rapid.OneOf(rapid.SampledFrom([]string{"", "=1+1", "'=1+1", "''-", "@name \"quoted\", said", "two\nlines", "\ttab", "'plain", "＝wide", " blank ", "x;=HYPERLINK(1)", "a\tb\t'@c", "two\n- lines", `x;"=1"`}),
 		rapid.StringMatching(`[ -~àñ漢🎬\n\t;;'"=+@-]{0,20}`))
-	var out []store.ImportVideo
+	var out []backfill.ImportVideo
 	for n := range rapid.IntRange(1, 5).Draw(rt, "videos") {
 		l, err := link.Parse([]string{fmt.Sprintf("https://www.tiktok.com/@some.one/video/73012345%011d", n), fmt.Sprintf("https://www.youtube.com/shorts/dQw4w9WgX%d0", n),
 			fmt.Sprintf("https://www.instagram.com/reel/C0aaaaaaa%02d/", n), fmt.Sprintf("https://www.facebook.com/reel/11392477642%05d", n)}[n%4])
 		if err != nil {
 			rt.Fatal(err)
 		}
-		v := store.ImportVideo{Link: l, Title: title.Draw(rt, "title")}
+		v := backfill.ImportVideo{Link: l, Title: title.Draw(rt, "title")}
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
@@ -98,7 +99,7 @@ func drawVideos(rt *rapid.T, today store.Date) []store.ImportVideo {
 		slices.Sort(days)
 		for _, daysAgo := range slices.Backward(days) {
 			at := store.InstantOf((today - store.Date(daysAgo)).Time()).Add(time.Duration(rapid.Int64Range(0, 11*int64(time.Hour)).Draw(rt, "time")))
-			p := store.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
+			p := backfill.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
 				Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
 			if p.Counts != (store.Counts{}) { // a point needs at least one count
 				v.Points = append(v.Points, p)
@@ -124,12 +125,12 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 			for n := range imported {
 				imported[n].UploadedAt = nil
 			}
-			_, err := from.Import(t.Context(), imported, false)
+			_, err := backfill.Import(t.Context(), from, imported, false)
 			require.NoError(rt, err)
 			for n := range imported {
 				imported[n].UploadedAt, imported[n].Points = videos[n].UploadedAt, nil
 			}
-			_, err = from.Import(t.Context(), imported, false)
+			_, err = backfill.Import(t.Context(), from, imported, false)
 			require.NoError(rt, err)
 			f := rapid.SampledFrom([]transfer.Format{transfer.CSV, transfer.JSONLines}).Draw(rt, "format")
 			q := store.ExportQuery{Interpolated: rapid.Bool().Draw(rt, "interpolated")}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -114,7 +115,7 @@ func (p rowParser) parseTime(v *values, out *record) error {
 	if at > p.now {
 		return fmt.Errorf("the counts are of %s, which is in the future", at.Time().Format(time.RFC3339))
 	}
-	if out.Uploaded != nil && at.Day() < *out.Uploaded-store.UploadMargin {
+	if out.Uploaded != nil && at.Day() < *out.Uploaded-backfill.UploadMargin {
 		return fmt.Errorf("the counts are of %s, before the video was uploaded on %s", at.Day(), *out.Uploaded)
 	}
 	out.At = at

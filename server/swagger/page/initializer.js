@@ -1,4 +1,4 @@
-"use strict";
+import { addSamples } from "./samples.mjs";
 
 const page = document.getElementById("swagger-ui");
 const contract = new URL(page.dataset.contract, document.baseURI);
@@ -30,6 +30,7 @@ function adapt(document) {
   [...Object.values(document.components.parameters), ...operations.flatMap((operation) => operation.parameters ?? [])]
     .filter((parameter) => !parameter.$ref)
     .forEach((parameter) => tell(parameter, document.components.schemas));
+  operations.forEach(addSamples);
   return { ...document, servers: [{ url: api, description: "This server" }] };
 }
 

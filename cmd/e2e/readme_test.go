@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// TestReadme_commandsWork runs the commands of README.md: `make run`, and then the block that tracks and reads a video. The answers must have
+// the members that README.md shows.
+func TestReadme_commandsWork(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	blocks := shellBlocks.FindAllStringSubmatch(string(text), -1)
+	require.Len(t, blocks, 3)
+	require.Contains(t, blocks[0][1], "\nmake run ")
+	_, shown, found := strings.Cut(string(text), "```json\n")
+	require.True(t, found)
+	shown, _, _ = strings.Cut(shown, "```")
+
+	dir := t.TempDir()
+	output := startMakeRun(t, dir)
+	address := strings.Fields(output.Await(t, 10*time.Minute, "http://"))
+	url := address[slices.IndexFunc(address, func(word string) bool { return strings.HasPrefix(word, "http://") })]
+	output.Await(t, waitTimeout, "Ctrl-C stops.")
+
+	require.Contains(t, blocks[1][1], "http://127.0.0.1:8080")
+	script := "set -eu\n" + strings.ReplaceAll(blocks[1][1], "http://127.0.0.1:8080", url)
+	await(t, 2*time.Minute, time.Second, func() string {
+		c := exec.CommandContext(t.Context(), "bash", "-c", script)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		answers := decodeAll(t, string(out))
+		want := decodeAll(t, shown)
+		require.Len(t, answers, len(want))
+		require.Subset(t, keys(answers[0]), keys(want[0]))
+		require.Subset(t, keys(answers[1]), keys(want[1]))
+		var video struct {
+			Views *int64 `json:"latest_views"`
+		}
+		require.NoError(t, json.Unmarshal(answers[1], &video))
+		var history, wantHistory []json.RawMessage
+		require.NoError(t, json.Unmarshal(answers[2], &history))
+		require.NoError(t, json.Unmarshal(want[2], &wantHistory))
+		if video.Views == nil || len(history) == 0 {
+			return "the video has no numbers yet"
+		}
+		require.ElementsMatch(t, keys(wantHistory[0]), keys(history[0]))
+		return ""
+	})
+}
+
+// startMakeRun runs `make run` in the repository, with its data in dir/data and on a free port. It is killed when the test ends.
+func startMakeRun(t *testing.T, dir string) *boottest.Output {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "make", "run")
+	c.Dir = filepath.Join("..", "..")
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") })
+	c.Env = append(c.Env, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATABASE_URL=sqlite:"+filepath.Join(dir, "data", "reeltally.db"))
+	output := boottest.NewOutput()
+	c.Stdout, c.Stderr = output, output
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that go run and the program end with make
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	require.NoError(t, c.Start())
+	done := make(chan struct{})
+	go func() {
+		_ = c.Wait()
+		output.End()
+		close(done)
+	}()
+	t.Cleanup(func() {
+		_ = c.Cancel()
+		<-done
+	})
+	return output
+}
+
+// decodeAll returns the JSON values in text, one after the other.
+func decodeAll(t *testing.T, text string) []json.RawMessage {
+	t.Helper()
+	var values []json.RawMessage
+	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+		var value json.RawMessage
+		require.NoError(t, d.Decode(&value))
+		values = append(values, bytes.Clone(value))
+	}
+	return values
+}
+
+// keys returns the names of the members of a JSON object.
+func keys(object json.RawMessage) []string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil
+	}
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	return names
+}

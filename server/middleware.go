@@ -1,0 +1,168 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// maxBody is the largest request body, in bytes.
+const maxBody = 2 << 20
+
+// DefaultRequestTimeout is the time limit of a request if Options.RequestTimeout is zero.
+const DefaultRequestTimeout = 30 * time.Second
+
+// trimTrailingSlash accepts the paths of refreshes with a slash at the end: clients send both forms.
+func trimTrailingSlash() echo.MiddlewareFunc {
+	return middleware.RemoveTrailingSlashWithConfig(middleware.TrailingSlashConfig{Skipper: func(c echo.Context) bool {
+		u := c.Request().URL
+		return !strings.HasPrefix(u.Path, "/refresh/") || u.RawPath != ""
+	}})
+}
+
+// minCompressedSize is the smallest response, in bytes, that is compressed. For a smaller one the processor time outweighs the saved bytes.
+const minCompressedSize = 1024
+
+// compression compresses responses with zstd or gzip, as Accept-Encoding allows. A response that has a Content-Encoding already is left
+// unchanged. The ETag of a compressed response gets the encoding as a suffix, because its bytes differ (RFC 9110, section 8.8.1).
+func compression() (func(http.Handler) http.HandlerFunc, error) {
+	return gzhttp.NewWrapper(gzhttp.MinSize(minCompressedSize), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.PreferZstd(true),
+		gzhttp.SuffixETag("-gzip"), gzhttp.SetContentType(false))
+}
+
+var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// requestIDs sets X-Request-Id of the response to that of the request. It generates a new id if the request has none or an invalid one.
+func requestIDs() echo.MiddlewareFunc {
+	generate := func() string { return store.NewID().String() }
+	return middleware.RequestIDWithConfig(middleware.RequestIDConfig{
+		Generator: generate,
+		RequestIDHandler: func(c echo.Context, id string) {
+			if !validRequestID.MatchString(id) {
+				c.Response().Header().Set(echo.HeaderXRequestID, generate())
+			}
+		},
+	})
+}
+
+func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
+
+// limitTime cancels the context of a request after the request timeout. Database statements and calls to other services then end, and
+// the request is answered with 503.
+func (s *Server) limitTime() echo.MiddlewareFunc {
+	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
+		Timeout:      s.requestTimeout,
+		ErrorHandler: func(err error, _ echo.Context) error { return err }, // writeError answers 503
+	})
+}
+
+// logRequests writes one log line for each request. The line has the route instead of the path, because a path may contain a link. It
+// never has the query or a header.
+func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now() //nolint:forbidigo // measures a duration; the injected clock may stand still
+		if err := next(c); err != nil {
+			c.Error(err) // before the line is written, so that the status is known
+		}
+		r, w := c.Request(), c.Response()
+		attrs := []slog.Attr{
+			slog.String("request_id", requestID(c)), slog.String("method", r.Method), slog.String("route", c.Path()),
+			slog.Int("status", w.Status), slog.Int64("bytes", w.Size), slog.Duration("elapsed", time.Since(start)),
+			slog.String("address", c.RealIP()),
+		}
+		if caller, ok := r.Context().Value(callerKey{}).(Caller); ok {
+			attrs = append(attrs, slog.String("organisation_id", caller.Organisation.ID.String()),
+				slog.String("token_id", caller.Token.ID.String()))
+		}
+		s.logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+		return nil
+	}
+}
+
+// setHeaders sets the headers that every response has.
+func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("API-Version", s.operations.version)
+		if s.sandbox {
+			h.Set("ReelTally-Sandbox", "true")
+		}
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		if s.secure {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		if s.operations.match(c) != nil {
+			h.Set("Cache-Control", "private, no-cache")
+			h.Set("Vary", "Authorization, Accept-Encoding")
+		}
+		return next(c)
+	}
+}
+
+// The CORS headers for web pages of other origins. Every origin may call: a caller is identified only by the token, which a browser never
+// adds by itself.
+const (
+	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Mcp-Method, Mcp-Name, " +
+		"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id"
+	corsResponseHeaders = "API-Version, ETag, Idempotent-Replayed, Link, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
+		"RateLimit-Reset, ReelTally-Sandbox, Retry-After, X-Request-Id"
+	corsMaxAge = "86400" // seconds for which a browser keeps the answer to a preflight request
+)
+
+// allowOrigins sets the CORS headers on the paths of the contract and of MCP.
+func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		methods := s.operations.methods[c.Path()]
+		if c.Path() == mcpPath {
+			methods = []string{http.MethodPost}
+		}
+		if methods == nil {
+			return next(c)
+		}
+		h := c.Response().Header()
+		h.Set(echo.HeaderAccessControlAllowOrigin, "*")
+		if c.Request().Method == http.MethodOptions {
+			h.Set(echo.HeaderAccessControlAllowMethods, strings.Join(methods, ", "))
+			h.Set(echo.HeaderAccessControlAllowHeaders, corsRequestHeaders)
+			h.Set(echo.HeaderAccessControlMaxAge, corsMaxAge)
+		} else {
+			h.Set(echo.HeaderAccessControlExposeHeaders, corsResponseHeaders)
+		}
+		return next(c)
+	}
+}
+
+// recoverPanics logs a panic with its stack and answers the request with 500. The returned error hides the type of the panic's value, so
+// that writeError cannot take it for a known error.
+func (s *Server) recoverPanics() echo.MiddlewareFunc {
+	return middleware.RecoverWithConfig(middleware.RecoverConfig{
+		StackSize:           64 << 10,
+		DisableStackAll:     true,
+		DisableErrorHandler: true, // logRequests calls the error handler
+		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
+			s.logger.ErrorContext(c.Request().Context(), "panic", "request_id", requestID(c), "panic", err, "stack", string(stack))
+			return fmt.Errorf("panic: %v", err) //nolint:errorlint // see above
+		},
+	})
+}
+
+// limitBody makes reading a body of more than maxBody bytes fail. Requests whose body is not read are not refused.
+func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, maxBody)
+		return next(c)
+	}
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const stopped = "Tracking stopped. What was collected stays readable."
+
+// StopVideo stops the tracking of a video named by id or link.
+func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
+	if err := s.stopOne(ctx, videoResource, r.Body.ID); err != nil {
+		return nil, err
+	}
+	return api.StopVideo200JSONResponse{Message: stopped}, nil
+}
+
+// StopVideoByID stops the tracking of a video named by id.
+func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
+	if err := stopReference(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
+		return nil, err
+	}
+	return api.StopVideoByID200JSONResponse{Message: stopped}, nil
+}
+
+// StopAccount stops the tracking of an account named by id or link.
+func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject) (api.StopAccountResponseObject, error) {
+	if err := s.stopOne(ctx, accountResource, r.Body.ID); err != nil {
+		return nil, err
+	}
+	return api.StopAccount200JSONResponse{Message: stopped}, nil
+}
+
+// StopAccountByID stops the tracking of an account named by id.
+func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDRequestObject) (api.StopAccountByIDResponseObject, error) {
+	if err := stopReference(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
+		return nil, err
+	}
+	return api.StopAccountByID200JSONResponse{Message: stopped}, nil
+}
+
+// StopVideos stops the tracking of many videos.
+func (s *Server) StopVideos(ctx context.Context, r api.StopVideosRequestObject) (api.StopVideosResponseObject, error) {
+	return s.stopAll(ctx, videoResource, r.Body.Ids)
+}
+
+// StopAccounts stops the tracking of many accounts.
+func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObject) (api.StopAccountsResponseObject, error) {
+	return s.stopAll(ctx, accountResource, r.Body.Ids)
+}
+
+// stopOne stops the tracking of the item that text, an id or a link, names.
+func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
+	ref, err := s.parseReference(ctx, res.kind, text)
+	if err != nil {
+		return err
+	}
+	return stopReference(ctx, res, ref, text)
+}
+
+// stopReference stops the tracking of one item. If the item is not tracked, the error names it by text.
+func stopReference(ctx context.Context, res resource, ref reference, text string) error {
+	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
+	if err == nil && len(missing) > 0 {
+		return untracked(res.kind, text)
+	}
+	return err
+}
+
+// untracked is the problem of a request for an item that the organisation does not track.
+func untracked(kind link.Kind, text string) *Error {
+	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
+}
+
+// stopEntry is a distinct item of a bulk stop.
+type stopEntry struct {
+	id  uuid.UUID
+	url *string // as sent; nil if the item was named by its id
+}
+
+// stopAll stops the tracking of many items, each named by an id or a link.
+func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulkResponse, error) {
+	entries, err := s.readStopEntries(ctx, res, sent)
+	if err != nil {
+		return bulkResponse{}, err
+	}
+	refs := convertAll(entries, func(e stopEntry) reference { return reference{ID: e.id} })
+	missing, err := res.stop(CallerFrom(ctx).Org, ctx, refs, false)
+	if err != nil {
+		return bulkResponse{}, err
+	}
+	result := toStopResult(res.kind, entries, missing)
+	if !result.Success {
+		return bulkResponse{http.StatusMultiStatus, result}, nil
+	}
+	return bulkResponse{http.StatusOK, result}, nil
+}
+
+// readStopEntries looks all links up before anything is stopped. If a link matches no tracked item, the request fails. Ids are not looked
+// up. Ids and links of the same item become one entry.
+func (s *Server) readStopEntries(ctx context.Context, res resource, sent []string) ([]stopEntry, error) {
+	ids := make([]uuid.UUID, len(sent))
+	var urls []string
+	var positions []int // of urls in sent
+	isLink := make([]bool, len(sent))
+	for i, text := range sent {
+		if canonicalUUID.MatchString(text) {
+			ids[i] = uuid.MustParse(text)
+			continue
+		}
+		urls, positions, isLink[i] = append(urls, text), append(positions, i), true
+	}
+	found, err := s.trackedByLink(ctx, res, urls)
+	if err != nil {
+		return nil, err
+	}
+	var faults []api.Fault
+	for i, id := range found {
+		if ids[positions[i]] = id; id == uuid.Nil {
+			faults = append(faults, bodyFault("/ids/"+strconv.Itoa(positions[i]), string(CodeNotFound), "Your organisation tracks no %s %s.", res.kind, urls[i]))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, untrackedLinks(faults)
+	}
+	entries := make([]stopEntry, 0, len(sent))
+	seen := make(map[uuid.UUID]bool, len(sent))
+	for i, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		e := stopEntry{id: id}
+		if isLink[i] {
+			e.url = &sent[i]
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// trackedByLink returns the ids of the tracked items that links mean, in their order. The id is zero if the item is not tracked or the link
+// is refused. If a short link cannot be resolved now, trackedByLink fails, because the link may mean a tracked item.
+func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
+	parsed, err := s.linksOf(ctx, res.kind, urls)
+	if err != nil {
+		return nil, err
+	}
+	links := make([]link.Link, len(parsed))
+	for i, p := range parsed {
+		if p.failure != nil && p.failure.Retryable {
+			return nil, p.failure
+		}
+		if p.failure == nil {
+			links[i] = p.link
+		}
+	}
+	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
+}
+
+// untrackedLinks is the problem of a bulk stop with links that match no tracked item.
+func untrackedLinks(faults []api.Fault) *Error {
+	const shown = 10
+	details := make([]string, 0, shown)
+	for _, f := range faults[:min(shown, len(faults))] {
+		details = append(details, f.Detail)
+	}
+	e := problem(CodeNotFound, "Nothing was stopped. %s", strings.Join(details, " "))
+	if len(faults) > shown {
+		e.Detail += " The others are listed in errors."
+	}
+	e.Faults = faults[:min(maxFaults, len(faults))]
+	return e
+}
+
+// toStopResult converts the result of a bulk stop. missing are the items that are not tracked.
+func toStopResult(kind link.Kind, entries []stopEntry, missing []reference) api.StopResult {
+	failed := make(map[uuid.UUID]bool, len(missing))
+	for _, ref := range missing {
+		failed[ref.ID] = true
+	}
+	result := api.StopResult{Success: len(failed) == 0, Results: make([]api.StopEntry, len(entries))}
+	for i, e := range entries {
+		out := api.StopEntry{ID: e.id, Type: api.EntryType(kind), Success: !failed[e.id], URL: e.url}
+		result.Summary.Total++
+		if out.Success {
+			result.Summary.Succeeded++
+		} else {
+			result.Summary.Failed++
+			out.Error, out.Code = new("Your organisation tracks no "+string(kind)+" with this id."), new(api.StopEntryCodeNotFound)
+		}
+		result.Results[i] = out
+	}
+	return result
+}

@@ -1,0 +1,430 @@
+package backfill
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// ImportSource is the source of imported points in their provenance.
+const ImportSource = "import"
+
+// ImportVideo is a video in the export of another tracker. Values that the export lacks are "" or nil.
+type ImportVideo struct {
+	Link        link.Link // of kind video
+	Username    string    // folded; only used if neither the link nor the organisation knows a username
+	AccountID   string    // the platform's own id of the account; only used if Username is ""
+	Title       string    // only used if the organisation has no title; the same holds for UploadedAt and VideoLength
+	UploadedAt  *db.Date
+	VideoLength *string     // seconds
+	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
+}
+
+// ImportResult says what happened to an imported point.
+type ImportResult int
+
+// The values of ImportResult.
+const (
+	// PointAdded: the point was added to the history.
+	PointAdded ImportResult = iota
+	// PointFolded: the point is older than DailyDays, and a later point of its week is kept for the week.
+	PointFolded
+	// PointThere: the history has a point with the same counts for that day.
+	PointThere
+	// PointKept: the history has a point with other counts for the day, or for the week if it is older than DailyDays. That point stays. Only
+	// an imported point without counts is replaced.
+	PointKept
+	// PointTooOld: the point is older than WeeklyDays and was left out.
+	PointTooOld
+	// PointBeforeUpload: the point is older than the video's upload and was left out.
+	PointBeforeUpload
+)
+
+// ImportedVideo is the result for one video.
+type ImportedVideo struct {
+	New     bool           // the organisation did not have the video; it is tracked from now on
+	Stopped bool           // the video was stopped before and stays stopped
+	Results []ImportResult // results of its points, in their order
+}
+
+// Import adds old points to the histories of videos in one transaction, and returns a result for each video, in their order. Videos that
+// the organisation does not have are tracked, and first fetched at their time of the schedule. Stopped videos stay stopped. Existing
+// points stay unchanged, so the same import again changes nothing. Afterwards, latest counts, statistics and the days of accounts and the
+// organisation are as if the points had been fetched on their days. If dry is true, nothing is written, and the results say what would
+// happen. A video must occur only once in a call. It returns ErrNotFound for an unknown organisation.
+func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
+	org, err := store.OrganisationOf(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	i := importing{in: videos, dry: dry, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
+	i.Org, i.Now = o, store.DatabaseOf(o).Now()
+	if err := i.check(); err != nil {
+		return nil, err
+	}
+	if !dry {
+		if err := store.DatabaseOf(o).MakeDays(ctx, i.oldestDaily(), i.Now.Day()); err != nil {
+			return nil, err
+		}
+	}
+	var out []ImportedVideo
+	err = db.RepeatOnDuplicate(func() error {
+		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
+			i := i // a copy, because the transaction may run again
+			i.Tx, i.insert = tx, insert
+			out, err = i.run()
+			return err
+		}
+		if dry {
+			return store.DatabaseOf(o).BulkTx(ctx, run)
+		}
+		return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), run)
+	})
+	return out, err
+}
+
+// importing is one run of Import inside its transaction.
+type importing struct {
+	store.Tracking
+	insert db.InsertRows
+	in     []ImportVideo
+	dry    bool
+	fetch  bool // new videos are fetched
+	lane   queue.Lane
+
+	merged        []*mergedVideo // videos that change
+	daily, weekly [][]any
+	replaced      []replacedWeek
+	gone          []storedPoint
+}
+
+// replacedWeek is a week whose imported point is replaced by a later point of the same week.
+type replacedWeek struct {
+	video uuid.UUID
+	week  db.Date
+}
+
+func (i *importing) oldestDaily() db.Date { return i.Now.Day() - db.DailyDays }
+
+// check returns an error if the links or points do not have the required form and order.
+func (i *importing) check() error {
+	for _, v := range i.in {
+		if v.Link.Kind != link.Video {
+			return fmt.Errorf("%s is no video", v.Link.Canonical)
+		}
+		for n, p := range v.Points {
+			if (n > 0 && p.At.Day() <= v.Points[n-1].At.Day()) || p.At > i.Now {
+				return fmt.Errorf("point %d of %s is at %s: points come in order, one a day, and none from the future", n, v.Link.Canonical, p.At.Time())
+			}
+		}
+	}
+	return nil
+}
+
+func (i *importing) run() ([]ImportedVideo, error) {
+	links := make([]link.Link, len(i.in))
+	for n, v := range i.in {
+		links[n] = v.Link
+	}
+	known, err := i.KnownVideos(links)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := i.storedPoints(known)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ImportedVideo, len(i.in))
+	judged := make([]*mergedVideo, len(i.in))
+	for n := range i.in {
+		v, there := known[queue.TargetKey(links[n].Platform, links[n].ID)]
+		out[n].New, out[n].Stopped = !there, v.Removed
+		m := &mergedVideo{in: &i.in[n], isNew: !there, before: v, stored: stored[v.ID]}
+		out[n].Results = m.classify(i.Now.Day())
+		judged[n] = m
+	}
+	if i.dry {
+		return out, nil
+	}
+	if err := i.trackNew(judged); err != nil {
+		return nil, err
+	}
+	for _, m := range judged {
+		i.merge(m)
+	}
+	return out, i.write()
+}
+
+// storedPoint is a stored point: of a day, or of a week that is older than DailyDays.
+type storedPoint struct {
+	VideoID uuid.UUID
+	Day     db.Date
+	store.Counts
+	FetchedAt db.Instant
+	Source    string
+	Weekly    bool
+}
+
+// storedPoints returns all points of videos, the oldest first.
+func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
+	ids := make([]uuid.UUID, 0, len(known))
+	for _, v := range known {
+		ids = append(ids, v.ID)
+	}
+	points := map[uuid.UUID][]storedPoint{}
+	for chunk := range slices.Chunk(ids, db.InsertChunk) {
+		var rows []storedPoint
+		columns := "video_id, day, " + store.MetricColumns("{m}") + ", fetched_at, source"
+		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
+			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			of := points[r.VideoID]
+			// Between roll-up and drop, a point can be in both tables. It counts once.
+			if n := len(of); n > 0 && of[n-1].Day == r.Day {
+				continue
+			}
+			points[r.VideoID] = append(of, r)
+		}
+	}
+	return points, nil
+}
+
+// trackNew tracks the videos that the organisation does not have. Existing videos without an account get one if the import names it.
+func (i *importing) trackNew(videos []*mergedVideo) error {
+	if err := i.nameByID(videos); err != nil {
+		return err
+	}
+	var links []link.Link
+	var fresh []*mergedVideo
+	handles := make([]link.Link, 0, len(videos))
+	for _, m := range videos {
+		l := m.in.Link
+		if l.Handle == "" && m.named != "" {
+			l.Handle = m.named
+			l.Canonical = link.WithHandle(l.Platform, l.Canonical, l.Handle)
+		}
+		switch {
+		case m.isNew:
+			links, fresh = append(links, l), append(fresh, m)
+		case m.before.Username == "" && l.Handle != "":
+			handles = append(handles, l)
+		}
+	}
+	if err := i.trackLinks(links, fresh); err != nil || len(handles) == 0 {
+		return err
+	}
+	accounts, err := i.Accounts(handles)
+	if err != nil {
+		return err
+	}
+	for _, m := range videos {
+		for _, l := range handles {
+			if id, ok := accounts[store.AccountKey(l.Platform, l.Handle)]; ok && l.Platform == m.before.Platform && l.ID == m.before.ExternalID {
+				m.username, m.account = l.Handle, &id
+			}
+		}
+	}
+	return nil
+}
+
+// nameByID finds or makes the accounts of videos that are known by their account's id only, and sets named to the account's handle. An
+// account without a handle has its id as handle, as sources report it.
+func (i *importing) nameByID(videos []*mergedVideo) error {
+	var ids []string
+	for _, m := range videos {
+		m.named = m.in.Username
+		if m.wantsAccount() {
+			ids = append(ids, m.in.AccountID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var known []store.Account
+	if err := db.Scoped(i.Tx, "accounts", i.ID()).Where("accounts.external_id IN ?", ids).Find(&known).Error; err != nil {
+		return err
+	}
+	named := map[string]*store.Account{}
+	for n := range known {
+		if a := &known[n]; a.Username != "" {
+			named[queue.TargetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	var links []link.Link
+	for _, m := range videos {
+		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.wantsAccount() && named[key] == nil {
+			links = append(links, link.Link{Platform: m.in.Link.Platform, Kind: link.Account, ID: m.in.AccountID, Handle: m.in.AccountID})
+		}
+	}
+	if len(links) > 0 {
+		made, err := i.AccountRecords(links)
+		if err != nil {
+			return err
+		}
+		for _, a := range made {
+			named[queue.TargetKey(a.Platform, *a.ExternalID)] = a
+		}
+	}
+	for _, m := range videos {
+		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
+		if m.wantsAccount() && a.HandleCurrent { // another account has a handle that this account has lost
+			m.named = a.Username
+		}
+	}
+	return nil
+}
+
+// wantsAccount returns true if only the account's id is known of the video's author.
+func (m *mergedVideo) wantsAccount() bool {
+	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
+}
+
+func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
+	if len(links) == 0 {
+		return nil
+	}
+	r := store.TrackRequest{Links: links, Lane: i.lane}
+	if i.fetch {
+		r.Enqueue = len(links)
+	}
+	tracked, before, err := i.Videos(r)
+	if err != nil {
+		return err
+	}
+	if err := i.Enqueue(r, tracked, before); err != nil {
+		return err
+	}
+	ids := make([]uuid.UUID, len(tracked))
+	for n, t := range tracked {
+		ids[n] = t.VideoID
+	}
+	var rows []store.Video
+	if err := db.Scoped(i.Tx, "videos", i.ID()).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {
+		return err
+	}
+	byID := make(map[uuid.UUID]store.Video, len(rows))
+	for _, v := range rows {
+		byID[v.ID] = v
+	}
+	for n, m := range fresh {
+		m.before = byID[ids[n]]
+	}
+	return nil
+}
+
+// merge computes a video with its new points, and adds the rows of the new points.
+func (i *importing) merge(m *mergedVideo) {
+	m.after = m.before
+	if !m.describe() && len(m.added) == 0 && !m.isNew {
+		return
+	}
+	m.count()
+	i.merged = append(i.merged, m)
+	i.gone = append(i.gone, m.gone...)
+	oldest := i.oldestDaily()
+	for n, p := range m.added {
+		day := p.At.Day()
+		row := func(c store.Counts) []any {
+			return append(c.Values(), p.At, ImportSource)
+		}
+		switch {
+		case day >= oldest:
+			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts)...))
+		case m.standsForWeek(n, oldest):
+			if m.weekOf(day) != nil {
+				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
+			}
+			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
+		}
+	}
+}
+
+func (i *importing) write() error {
+	if len(i.merged) == 0 {
+		return nil
+	}
+	for _, p := range i.gone {
+		for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
+			err := i.Tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.ID(), p.VideoID, p.Day).Error
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range i.replaced {
+		err := i.Tx.Exec(`DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND week = ?`, i.ID(), r.video, r.week).Error
+		if err != nil {
+			return err
+		}
+	}
+	counts := append(store.MetricNames(""), "fetched_at", "source")
+	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
+		return err
+	}
+	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "day"}, counts...), i.weekly); err != nil {
+		return err
+	}
+	slices.SortFunc(i.merged, func(a, b *mergedVideo) int {
+		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
+	})
+	before, after := make([]store.Video, len(i.merged)), make([]store.Video, len(i.merged))
+	undated := map[db.RowKey]bool{}
+	var renamed []ingest.Retitled
+	for n, m := range i.merged {
+		before[n], after[n] = m.before, m.after
+		undated[m.after.Key()] = m.before.UploadedAt == nil
+		if m.before.Title != m.after.Title {
+			renamed = append(renamed, ingest.Retitled{Video: &after[n], Before: m.before.Title})
+		}
+	}
+	if err := ingest.SaveVideos(i.Tx, after); err != nil {
+		return err
+	}
+	if err := ingest.SaveHashtags(i.Tx, renamed); err != nil {
+		return err
+	}
+	if err := ingest.CountUploads(i.Tx, after, undated); err != nil {
+		return err
+	}
+	if err := store.RefreshStatistics(i.Tx, store.LinkedAccounts(after)); err != nil {
+		return err
+	}
+	if err := i.addDays(); err != nil {
+		return err
+	}
+	return ingest.AddSums(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))
+}
+
+// describe fills in values that the video lacks. It returns true if it changed anything.
+func (m *mergedVideo) describe() bool {
+	v, in, changed := &m.after, m.in, false
+	if v.Title == "" && in.Title != "" {
+		v.Title, v.TitleFolded, changed = in.Title, strings.ToLower(in.Title), true
+	}
+	if v.UploadedAt == nil && in.UploadedAt != nil {
+		v.UploadedAt, changed = in.UploadedAt, true
+	}
+	if v.VideoLength == nil && in.VideoLength != nil {
+		v.VideoLength, changed = in.VideoLength, true
+	}
+	if m.account != nil {
+		v.Username, v.LinkedAccountID, changed = m.username, m.account, true
+		v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
+	}
+	return changed
+}

@@ -1,0 +1,494 @@
+package backfill_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// tale is what happened to some videos: counts on some days, each of which was measured here or by another tracker.
+type tale struct {
+	first  time.Time
+	days   int
+	videos []taleVideo
+}
+
+type taleVideo struct {
+	handle string
+	points map[int]talePoint // by day
+}
+
+type talePoint struct {
+	store.Counts
+	imported bool
+}
+
+func drawTale(rt *rapid.T, now time.Time, days int) tale {
+	t := tale{days: days, first: now.AddDate(0, 0, 1-days)}
+	count := rapid.Custom(func(rt *rapid.T) *int64 {
+		if rapid.IntRange(0, 4).Draw(rt, "unknown") == 0 {
+			return nil
+		}
+		return new(rapid.Int64Range(0, 1_000_000).Draw(rt, "count"))
+	})
+	for range rapid.IntRange(1, 4).Draw(rt, "videos") {
+		v := taleVideo{handle: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "handle"), points: map[int]talePoint{}}
+		for _, day := range rapid.SliceOfN(rapid.IntRange(0, days-1), 1, 12).Draw(rt, "days") {
+			v.points[day] = talePoint{imported: rapid.Bool().Draw(rt, "imported"), Counts: store.Counts{Views: count.Draw(rt, "views"),
+				Likes: count.Draw(rt, "likes"), Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
+		}
+		t.videos = append(t.videos, v)
+	}
+	return t
+}
+
+const taleUpload = "2023-11-14"
+
+func (v taleVideo) link(t *testing.T, org, n int) link.Link {
+	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
+}
+
+// tell has the points of a tale that are wanted fetched on their days, and each video tracked on the day of the first.
+func (s tale) tell(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(talePoint) bool) {
+	t.Helper()
+	known := map[int]bool{}
+	for day := range s.days {
+		db.Clock.Set(s.first.AddDate(0, 0, day))
+		facts := map[link.Link]ingest.VideoFacts{}
+		for n, v := range s.videos {
+			p, ok := v.points[day]
+			if !ok || !wanted(p) {
+				continue
+			}
+			if !known[n] {
+				known[n] = true
+				storetest.Track(t, o, v.link(t, org, n))
+			}
+			facts[v.link(t, org, n)] = ingest.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
+				Title: new("A #tale"), Username: new(v.handle), LengthSeconds: new(7.5), UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))}
+		}
+		if len(facts) > 0 {
+			storetest.Measure(t, db, db.Clock.Now(), facts)
+		}
+	}
+}
+
+// imports are the points of a tale that another tracker measured.
+func (s tale) imports(t *testing.T, org int) []backfill.ImportVideo {
+	t.Helper()
+	uploaded, err := store.ParseDate(taleUpload)
+	require.NoError(t, err)
+	var out []backfill.ImportVideo
+	for n, v := range s.videos {
+		in := backfill.ImportVideo{Link: v.link(t, org, n), Title: "A #tale", UploadedAt: &uploaded, VideoLength: new("7.5")}
+		for day := range s.days {
+			if p, ok := v.points[day]; ok && p.imported {
+				in.Points = append(in.Points, backfill.LoadPoint{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
+			}
+		}
+		if len(in.Points) > 0 {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// seen is all that callers can read of an organisation's videos and accounts, without identifiers and the time at which a
+// video was added, and without where counts come from.
+func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
+	t.Helper()
+	var out []any
+	videos := allVideos(t, o)
+	for _, v := range videos {
+		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, last)
+		require.NoError(t, err)
+		for n := range points {
+			points[n].Provenance = store.Provenance{Quality: points[n].Quality}
+		}
+		increases := fmt.Sprintf("%.6f %.6f %.6f %.6f %.6f", v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d, v.OutlierMultiplier)
+		v.OrganisationID, v.ID, v.LinkedAccountID, v.CreatedAt, v.ExternalID, v.Link = store.NewID(), store.NewID(), nil, 0, "", ""
+		v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d, v.OutlierMultiplier = 0, 0, 0, 0, 0
+		v.OrganisationID, v.ID = [16]byte{}, [16]byte{}
+		out = append(out, v, increases, points)
+	}
+	accounts, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 10}})
+	require.NoError(t, err)
+	for _, a := range accounts.Accounts {
+		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: a.ID}, first, last)
+		require.NoError(t, err)
+		for n := range days {
+			days[n].Provenance = store.Provenance{Quality: days[n].Quality}
+		}
+		a.OrganisationID, a.ID, a.CreatedAt = [16]byte{}, [16]byte{}, 0
+		out = append(out, a, days)
+	}
+	days, err := o.OrganisationHistory(t.Context(), first, last)
+	require.NoError(t, err)
+	statistics, err := o.VideoStatistics(t.Context())
+	require.NoError(t, err)
+	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("tale"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+	require.NoError(t, err)
+	return append(out, days, statistics, tagged.Total)
+}
+
+func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		now, org := db.Clock.Now(), 0
+		rapid.Check(t, func(rt *rapid.T) {
+			s := drawTale(rt, now, 60)
+			first, last := store.DateOf(now)-100, store.DateOf(now)
+			org += 2
+			fetched, imported := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+			s.tell(t, db, fetched, org, func(talePoint) bool { return true })
+			s.tell(t, db, imported, org+1, func(p talePoint) bool { return !p.imported })
+			db.Clock.Set(now)
+			brought := s.imports(t, org+1)
+			before := storetest.StoredRows(t, db, imported)
+			dry, err := backfill.Import(t.Context(), imported, brought, true)
+			require.NoError(t, err)
+			require.Equal(t, before, storetest.StoredRows(t, db, imported), "a dry run writes nothing")
+			parts := [][]backfill.ImportVideo{brought}
+			if rapid.Bool().Draw(rt, "in two parts") && len(brought) > 1 {
+				parts = [][]backfill.ImportVideo{brought[1:], brought[:1]}
+			}
+			for _, part := range parts {
+				done, err := backfill.Import(t.Context(), imported, part, false)
+				require.NoError(t, err)
+				if len(parts) == 1 {
+					require.Equal(t, dry, done)
+				}
+				for _, v := range done {
+					for _, fate := range v.Results {
+						require.Equal(t, backfill.PointAdded, fate)
+					}
+				}
+			}
+			require.Equal(rt, seen(t, fetched, first, last), seen(t, imported, first, last))
+
+			once := storetest.StoredRows(t, db, imported)
+			again, err := backfill.Import(t.Context(), imported, brought, false)
+			require.NoError(t, err)
+			require.Equal(rt, once, storetest.StoredRows(t, db, imported), "the same import again changes nothing")
+			for _, v := range again {
+				require.False(t, v.New)
+				for _, fate := range v.Results {
+					require.Equal(t, backfill.PointThere, fate)
+				}
+			}
+		})
+	})
+}
+
+func importOf(l link.Link, points ...backfill.LoadPoint) []backfill.ImportVideo {
+	return []backfill.ImportVideo{{Link: l, Points: points}}
+}
+
+func loadPoint(day store.Date, views int64) backfill.LoadPoint {
+	return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
+}
+
+func results(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.ImportResult {
+	t.Helper()
+	done, err := backfill.Import(t.Context(), o, videos, false)
+	require.NoError(t, err)
+	require.Len(t, done, 1)
+	return done[0].Results
+}
+
+func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 7))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 100))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 81))), "an imported point does not change silently either")
+		v := storetest.VideoOf(t, o, l)
+		require.EqualValues(t, 100, *v.LatestViews)
+		require.InDelta(t, 25, v.Increase1d, 1e-9)
+		require.Equal(t, []string{"import", "test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily WHERE organisation_id = ? ORDER BY day", o.ID()))
+
+		// What is measured later on an imported day is the day's last.
+		next := storetest.Clip(t, 2)
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded}, results(t, o, importOf(next, loadPoint(day, 5))))
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{next: storetest.Views(9)})
+		require.EqualValues(t, 9, *storetest.VideoOf(t, o, next).LatestViews)
+	})
+}
+
+// An imported point that says nothing gives way to one that does, as if it had never been there.
+func TestImport_replacesPointsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		day := storetest.Today(db)
+		monday := (day - 200).Week()
+		blank := func(d store.Date) backfill.LoadPoint { return backfill.LoadPoint{At: store.InstantOf(d.Time())} }
+		for n, c := range []struct{ before, after []backfill.LoadPoint }{
+			{[]backfill.LoadPoint{blank(day - 3), blank(day - 1)}, []backfill.LoadPoint{loadPoint(day-3, 5), loadPoint(day-1, 7)}},
+			{[]backfill.LoadPoint{loadPoint(day-5, 4), blank(day - 3)}, []backfill.LoadPoint{loadPoint(day-3, 5)}},
+			{[]backfill.LoadPoint{blank(monday + 6)}, []backfill.LoadPoint{loadPoint(monday, 3), loadPoint(monday+5, 5)}},
+			{[]backfill.LoadPoint{blank(monday + 2)}, []backfill.LoadPoint{loadPoint(monday+6, 5)}},
+			{[]backfill.LoadPoint{blank(monday), blank(day)}, []backfill.LoadPoint{loadPoint(monday, 5), loadPoint(day, 9)}},
+		} {
+			o, clean, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
+			results(t, o, importOf(l, c.before...))
+			got := results(t, o, importOf(l, c.after...))
+			require.NotContains(t, got, backfill.PointKept, n)
+			require.Contains(t, got, backfill.PointAdded, n)
+			for _, p := range c.before {
+				if p.Views != nil {
+					results(t, clean, importOf(l, p))
+				}
+			}
+			require.Equal(t, results(t, clean, importOf(l, c.after...)), got, n)
+			points := func(o *store.Org) []store.Point {
+				points, err := o.History(t.Context(), store.VideoRef{Link: l}, monday, day)
+				require.NoError(t, err)
+				return points
+			}
+			require.Equal(t, points(clean), points(o), n)
+			want, is := storetest.VideoOf(t, clean, l), storetest.VideoOf(t, o, l)
+			require.InDelta(t, want.Increase1d, is.Increase1d, 1e-9, n)
+			require.Equal(t, want.LatestViews, is.LatestViews, n)
+			require.Equal(t, want.LatestUpdatedAt, is.LatestUpdatedAt, n)
+			history := func(o *store.Org) []store.OrganisationPoint {
+				days, err := o.OrganisationHistory(t.Context(), monday+6, day)
+				require.NoError(t, err)
+				return days
+			}
+			for _, day := range history(clean) { // the day of a point that gave way keeps its row as well
+				require.Contains(t, history(o), day, n)
+			}
+			once := storetest.StoredRows(t, db, o)
+			require.NotContains(t, results(t, o, importOf(l, c.after...)), backfill.PointAdded)
+			require.Equal(t, once, storetest.StoredRows(t, db, o))
+		}
+		// What was measured stays, also when it says nothing.
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 99)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {}})
+		if got := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily WHERE organisation_id = ?", o.ID()); got[0] == 1 {
+			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day, 5))))
+		}
+	})
+}
+
+func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
+		var points []backfill.LoadPoint
+		for d := day - 140; d <= day; d++ {
+			points = append(points, loadPoint(d, 1000+int64(d)))
+		}
+		got := results(t, o, importOf(l, points...))
+		folded := 0
+		for n, f := range got {
+			if f == backfill.PointFolded {
+				folded++
+				require.Less(t, points[n].At.Day(), day-store.DailyDays)
+			} else {
+				require.Equal(t, backfill.PointAdded, f)
+			}
+		}
+		require.InDelta(t, 43, folded, 2, "six of seven")
+		history, err := o.History(t.Context(), store.VideoRef{Link: l}, day-140, day)
+		require.NoError(t, err)
+		for _, p := range history {
+			require.Equal(t, 1000+int64(p.Day), *p.Views)
+		}
+		days, err := o.OrganisationHistory(t.Context(), day-200, day)
+		require.NoError(t, err)
+		require.Len(t, days, 141)
+		for _, d := range days {
+			require.Equal(t, 1000+int64(d.Day), d.Views)
+			require.EqualValues(t, 1, d.Videos)
+		}
+
+		once := storetest.StoredRows(t, db, o)
+		again := results(t, o, importOf(l, points...))
+		require.NotContains(t, again, backfill.PointAdded)
+		require.NotContains(t, again, backfill.PointKept)
+		require.Equal(t, once, storetest.StoredRows(t, db, o))
+		db.Clock.Advance(5 * 24 * time.Hour)
+		require.NotContains(t, results(t, o, importOf(l, points...)), backfill.PointAdded)
+		require.Equal(t, once, storetest.StoredRows(t, db, o), "also when more days have become old")
+	})
+}
+
+// A history that comes in two files, cut in the middle of a week, is the same as in one.
+func TestImport_continuesAWeek(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		whole, halves, day := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Today(db)
+		monday := (day - 200).Week()
+		var points []backfill.LoadPoint
+		for d := monday; d < monday+14; d++ {
+			points = append(points, loadPoint(d, 10*int64(d-monday+1)))
+		}
+		for cut := 1; cut < 10; cut++ {
+			results(t, whole, importOf(storetest.Clip(t, cut), points...))
+			results(t, halves, importOf(storetest.Clip(t, cut), points[:cut]...))
+			require.NotContains(t, results(t, halves, importOf(storetest.Clip(t, cut), points[cut:]...)), backfill.PointKept)
+		}
+		first, last := monday-10, day
+		require.Equal(t, seen(t, whole, first, last), seen(t, halves, first, last))
+	})
+}
+
+func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
+		monday := (day - 200).Week()
+		id := storetest.Track(t, o, l)[0].VideoID
+		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
+			o.ID(), id, monday, monday+5)
+		// It was fetched every day since Thursday, which the days of the organisation still tell.
+		for d := monday + 3; d < monday+6; d++ {
+			db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, ?, 0, 0, 0, 0)`,
+				o.ID(), d, 45+int64(d-monday))
+		}
+		defer func() {
+			views := "SELECT views FROM organisation_days WHERE organisation_id = ? AND day BETWEEN ? AND ? ORDER BY day"
+			require.Equal(t, []int64{40, 48, 49, 50, 60}, storetest.Column[int64](t, db, views, o.ID(), monday-1, monday+7))
+		}()
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept, backfill.PointKept, backfill.PointAdded},
+			results(t, o, importOf(l, loadPoint(monday-1, 40), loadPoint(monday, 45), loadPoint(monday+6, 55), loadPoint(monday+7, 60))))
+		require.Equal(t, []int64{40, 50, 60}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_weekly WHERE organisation_id = ? ORDER BY day", o.ID()))
+	})
+}
+
+func TestImport_refusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
+		_, err := backfill.Import(t.Context(), db.Org(store.NewID()), importOf(l, loadPoint(day, 1)), false)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day+1, 1)), false)
+		require.ErrorContains(t, err, "none from the future")
+		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
+		require.ErrorContains(t, err, "one a day")
+		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
+		require.ErrorContains(t, err, "no video")
+
+		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
+		in[0].UploadedAt = new(day - 2)
+		require.Equal(t, []backfill.ImportResult{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, results(t, o, in))
+		in = importOf(l, loadPoint(day-4, 3))
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, results(t, o, in), "the upload date is known now")
+
+		soon := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded},
+			results(t, o, importOf(soon, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the id tells, to a day")
+	})
+}
+
+func TestImport_tracksAndStaysStopped(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, day := storetest.NewOrg(t, db), storetest.Today(db)
+		watch := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
+		in := []backfill.ImportVideo{{Link: watch, Username: "rick", Points: []backfill.LoadPoint{loadPoint(day-1, 3)}}, {Link: storetest.Clip(t, 1)}}
+		done, err := backfill.Import(t.Context(), o, in, false)
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, true}, []bool{done[0].New, done[1].New})
+		require.Equal(t, "rick", storetest.VideoOf(t, o, watch).Username)
+		require.EqualValues(t, 1, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
+		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestUpdatedAt)
+		require.Empty(t, storetest.DueTargets(t, db), "the schedule's turn, not at once")
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, []string{storetest.Clip(t, 1).ID}, storetest.DueTargets(t, db))
+
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watch}}, true)
+		require.NoError(t, err)
+		done, err = backfill.Import(t.Context(), o, importOf(watch, loadPoint(day-2, 2), loadPoint(day, 5)), false)
+		require.NoError(t, err)
+		require.True(t, done[0].Stopped)
+		require.False(t, done[0].New)
+		v := storetest.VideoOf(t, o, watch)
+		require.True(t, v.Removed)
+		require.EqualValues(t, 5, *v.LatestViews)
+		require.Zero(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
+
+		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierLimited, store.SubscriptionNone)
+		require.NoError(t, err)
+		_, err = backfill.Import(t.Context(), db.Org(free.ID), importOf(storetest.Clip(t, 2), loadPoint(day, 5)), false)
+		require.NoError(t, err)
+		require.True(t, storetest.VideoOf(t, db.Org(free.ID), storetest.Clip(t, 2)).Pending, "nothing is fetched without a subscription")
+	})
+}
+
+// An account that is known by its id alone is that one account, whatever it is called here, before its first fetch and after.
+func TestImport_findsAccountsByTheirID(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const id = "UCLqxVugv74EIW3VWh2NOa3Q"
+		day := storetest.Today(db)
+		watch := func(n int) link.Link {
+			return storetest.ParseLink(t, fmt.Sprintf("https://www.youtube.com/watch?v=dQw4w9WgX%dQ", n))
+		}
+		bring := func(o *store.Org, n int) {
+			in := importOf(watch(n), loadPoint(day-1, 3))
+			in[0].AccountID = id
+			results(t, o, in)
+		}
+		byID, o := storetest.ParseLink(t, "https://www.youtube.com/channel/"+id), storetest.NewOrg(t, db)
+		bring(o, 1)
+		bring(o, 2)
+		a := storetest.AccountByLink(t, o, byID)
+		require.Equal(t, id, a.Username)
+		require.EqualValues(t, 2, a.TotalVideosTracked)
+		require.Equal(t, byID.Canonical, a.Link)
+
+		// Its source names it in the same way, or by the handle that it has taken since.
+		for _, name := range []string{id, "rick"} {
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{watch(1): {Views: new(int64(9)), AccountID: new(id), Username: &name}})
+			require.Equal(t, a.ID, storetest.AccountByLink(t, o, byID).ID)
+			require.Equal(t, name, storetest.VideoOf(t, o, watch(2)).Username)
+		}
+		storetest.Track(t, o, watch(4)) // no numbers yet, so that nobody is known to have made it
+		bring(o, 3)
+		bring(o, 4)
+		for n := range 2 {
+			v := storetest.VideoOf(t, o, watch(3+n))
+			require.Equal(t, "rick", v.Username)
+			require.Equal(t, a.ID, *v.LinkedAccountID)
+		}
+		require.EqualValues(t, 4, storetest.AccountByLink(t, o, byID).TotalVideosTracked)
+		require.Equal(t, "https://www.youtube.com/@rick", storetest.AccountByLink(t, o, byID).Link)
+	})
+}
+
+// A number that the source gave once and then no more stays the latest, whatever is brought from before.
+func TestImport_takesEachCountByItself(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
+		p := loadPoint(day-1, 300)
+		p.Shares = new(int64(4))
+		results(t, o, importOf(l, p))
+		v := storetest.VideoOf(t, o, l)
+		require.EqualValues(t, 100, *v.LatestViews)
+		require.EqualValues(t, 4, *v.LatestShares, "as if it had been fetched then")
+		require.EqualValues(t, 4, *v.LatestEngagement)
+		require.Equal(t, store.InstantOf(db.Clock.Now()), *v.LatestUpdatedAt)
+		points, err := o.History(t.Context(), store.VideoRef{Link: l}, day-5, day)
+		require.NoError(t, err)
+		require.True(t, slices.EqualFunc(points, []int64{100, 300}, func(p store.Point, n int64) bool { return *p.Views == n }))
+	})
+}

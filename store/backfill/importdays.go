@@ -1,0 +1,217 @@
+package backfill
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// The days of accounts and of the organisation are sums of the last known counts of all videos at the end of each day. An imported point
+// changes the sums from its own day on. The other videos' part of the sums stays unchanged.
+
+// dayChange is the change of the sums from one day to the next: of each count, of the number of videos that have the count, and of the
+// number of videos.
+type dayChange struct {
+	counts, known [store.MetricCount]int64
+	videos        int64
+}
+
+func (d *dayChange) add(o dayChange) {
+	for n := range d.counts {
+		d.counts[n] += o.counts[n]
+		d.known[n] += o.known[n]
+	}
+	d.videos += o.videos
+}
+
+// history is how the days of one account or of the organisation change.
+type history struct {
+	changes map[db.Date]dayChange
+	// measured are the days with an added point. They need a row.
+	measured map[db.Date]bool
+}
+
+func newHistory() *history {
+	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
+}
+
+func (h *history) change(day db.Date, c dayChange) {
+	sum := h.changes[day]
+	sum.add(c)
+	h.changes[day] = sum
+}
+
+// count adds the counts of steps from each step's day on. A sign of -1 subtracts them.
+func (h *history) count(steps []step, sign int64) {
+	var known store.Counts
+	for _, s := range steps {
+		was := known.All()
+		known.Update(s.Counts)
+		var c dayChange
+		for n, is := range known.All() {
+			c.counts[n] = sign * (value(is) - value(was[n]))
+			if is != nil && was[n] == nil {
+				c.known[n] = sign
+			}
+		}
+		h.change(s.day, c)
+	}
+}
+
+// videoSince returns the first day on which a video counts.
+func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
+	since := today
+	if !m.isNew {
+		since = m.before.CreatedAt.Day()
+	}
+	if steps := m.steps(all); len(steps) > 0 {
+		since = min(since, steps[0].day)
+	}
+	return since
+}
+
+// addVideo adds the change of one video. there is true if the video counted for this account or organisation before.
+func (h *history) addVideo(m *mergedVideo, there bool, today db.Date) {
+	h.count(m.steps(true), 1)
+	if there {
+		h.count(m.steps(false), -1)
+	}
+	if !m.after.Removed {
+		h.change(m.videoSince(true, today), dayChange{videos: 1})
+		if there && !m.isNew {
+			h.change(m.videoSince(false, today), dayChange{videos: -1})
+		}
+	}
+	for _, p := range m.added {
+		h.measured[p.At.Day()] = true
+	}
+}
+
+// addDays updates the days of the organisation and of the videos' accounts.
+func (i *importing) addDays() error {
+	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
+	for _, m := range i.merged {
+		org.addVideo(m, true, today)
+		// The statistics of an account do not include stopped videos.
+		if id := m.after.LinkedAccountID; id != nil && !m.after.Removed {
+			if accounts[*id] == nil {
+				accounts[*id] = newHistory()
+			}
+			accounts[*id].addVideo(m, m.before.LinkedAccountID != nil, today)
+		}
+	}
+	if err := i.addOrganisationDays(org); err != nil {
+		return err
+	}
+	return i.addAccountDays(accounts)
+}
+
+// eachDay calls each for the days that have a row or need one, the oldest first. row is the index of the day's row or of the last row
+// before it. c is the change of that row's sums.
+func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
+	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
+	slices.Sort(days)
+	changed := slices.Sorted(maps.Keys(h.changes))
+	var sum dayChange
+	next, row := 0, -1
+	for _, day := range slices.Compact(days) {
+		for next < len(changed) && changed[next] <= day {
+			sum.add(h.changes[changed[next]])
+			next++
+		}
+		if row+1 < len(rows) && rows[row+1] == day {
+			row++
+		}
+		if sum != (dayChange{}) || row < 0 || rows[row] != day {
+			each(day, row, sum)
+		}
+	}
+}
+
+func (i *importing) addOrganisationDays(h *history) error {
+	var rows []organisationDay
+	if err := db.Scoped(i.Tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
+		return err
+	}
+	days := make([]db.Date, len(rows))
+	for n := range rows {
+		days[n] = rows[n].Day
+	}
+	var out []organisationDay
+	h.eachDay(days, func(day db.Date, row int, c dayChange) {
+		d := organisationDay{OrganisationID: i.ID()}
+		if row >= 0 {
+			d = rows[row]
+		}
+		d.Day = day
+		d.Videos += c.videos
+		for n, to := range d.Sums.Fields() {
+			*to += c.counts[n]
+		}
+		out = append(out, d)
+	})
+	return i.saveDays("organisation_days", []string{"organisation_id", "day"},
+		append(store.MetricNames(""), "videos"), out, len(out))
+}
+
+type accountDay struct {
+	OrganisationID, AccountID uuid.UUID
+	Day                       db.Date
+	Followers, Following      *int64
+	Videos                    int64
+	store.Counts
+	Source *string
+}
+
+func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	ids := slices.SortedFunc(maps.Keys(accounts), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	var rows []accountDay
+	if err := db.Scoped(i.Tx, "account_days", i.ID()).Where("account_id IN ?", ids).Order("account_id, day").Find(&rows).Error; err != nil {
+		return err
+	}
+	of := map[uuid.UUID][]accountDay{}
+	for _, r := range rows {
+		of[r.AccountID] = append(of[r.AccountID], r)
+	}
+	var out []accountDay
+	for _, id := range ids {
+		rows := of[id]
+		days := make([]db.Date, len(rows))
+		for n := range rows {
+			days[n] = rows[n].Day
+		}
+		accounts[id].eachDay(days, func(day db.Date, row int, c dayChange) {
+			d := accountDay{OrganisationID: i.ID(), AccountID: id, Source: new(ImportSource)}
+			if row >= 0 {
+				d = rows[row]
+			}
+			d.Day = day
+			d.Videos += c.videos
+			for n, to := range d.Counts.Fields() {
+				if *to != nil || c.known[n] > 0 {
+					sum := value(*to) + c.counts[n]
+					*to = &sum
+				}
+			}
+			out = append(out, d)
+		})
+	}
+	return i.saveDays("account_days", []string{"organisation_id", "account_id", "day"},
+		append(store.MetricNames(""), "videos"), out, len(out))
+}
+
+func (i *importing) saveDays(table string, key, sums []string, rows any, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return i.Tx.Table(table).Clauses(clause.OnConflict{Columns: db.Columns(key), DoUpdates: clause.AssignmentColumns(sums)}).
+		CreateInBatches(rows, db.InsertChunk).Error
+}

@@ -1,0 +1,232 @@
+package backfill
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// mergedVideo is a video before an import and after it.
+type mergedVideo struct {
+	in            *ImportVideo
+	isNew         bool
+	before, after store.Video
+	stored        []storedPoint // the oldest first
+	gone          []storedPoint // stored points that are replaced by added points
+	added         []LoadPoint   // imported points to add, the oldest first
+	named         string        // the handle that the import names, or the handle of the account that it names
+	username      string        // set together with account if the import is the first to name them
+	account       *uuid.UUID
+}
+
+// classify returns the result of each imported point, and sets added and gone.
+func (m *mergedVideo) classify(today db.Date) []ImportResult {
+	results := make([]ImportResult, len(m.in.Points))
+	uploaded := m.uploaded()
+	oldest := today - db.DailyDays
+	for n, p := range m.in.Points {
+		if results[n] = m.classifyPoint(p, uploaded, today); results[n] == PointAdded {
+			m.added = append(m.added, p)
+		}
+	}
+	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
+		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
+			day := p.At.Day()
+			return s.isReplacedBy(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
+		})
+		if gone {
+			m.gone = append(m.gone, s)
+		}
+		return gone
+	})
+	at := 0
+	for n := range results {
+		if results[n] != PointAdded {
+			continue
+		}
+		if m.added[at].At.Day() < oldest && !m.standsForWeek(at, oldest) {
+			results[n] = PointFolded // the point still counts for the days of its account
+		}
+		at++
+	}
+	return results
+}
+
+func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) ImportResult {
+	day := p.At.Day()
+	switch {
+	case day < today-db.WeeklyDays:
+		return PointTooOld
+	case day < uploaded:
+		return PointBeforeUpload
+	}
+	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
+		switch s := m.stored[n]; {
+		// A weekly point may have more counts, from earlier days of its week.
+		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
+			return PointThere
+		case !s.isReplacedBy(p):
+			return PointKept
+		}
+	}
+	for _, s := range m.stored {
+		switch {
+		case s.isReplacedBy(p):
+		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
+		// After a roll-up it is unknown which days of the week were measured. Only an imported week says so: the days up to its point.
+		case !s.Weekly || s.Source != ImportSource:
+			return PointKept
+		case day < s.Day:
+			return PointFolded
+		}
+	}
+	return PointAdded
+}
+
+// isReplacedBy returns true if s is an imported point without counts and p has counts. Otherwise no later import could correct such a
+// point.
+func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
+	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
+}
+
+// UploadMargin is by how many days a point may be earlier than its video's upload date. The date from a video's id can be some hours off,
+// and another tracker may count days in another time zone.
+const UploadMargin db.Date = 1
+
+// uploaded returns the first day on which the video can have a point. It returns 0 if the upload date is unknown.
+func (m *mergedVideo) uploaded() db.Date {
+	switch {
+	case m.before.UploadedAt != nil:
+		return *m.before.UploadedAt - UploadMargin
+	case m.in.UploadedAt != nil:
+		return *m.in.UploadedAt - UploadMargin
+	}
+	if at, ok := link.UploadTime(m.in.Link); ok {
+		return db.DateOf(at) - UploadMargin
+	}
+	return 0
+}
+
+// standsForWeek returns true if the n-th added point is the last added point of its week that is older than DailyDays.
+func (m *mergedVideo) standsForWeek(n int, oldest db.Date) bool {
+	if n+1 == len(m.added) {
+		return true
+	}
+	next := m.added[n+1].At.Day()
+	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
+}
+
+// weekCounts returns the counts of the weekly point that the n-th added point becomes: each count as last known in the week. It includes
+// the counts of the weekly point that it replaces.
+func (m *mergedVideo) weekCounts(n int) store.Counts {
+	var known store.Counts
+	week := m.added[n].At.Day().Week()
+	if w := m.weekOf(week); w != nil {
+		known = w.Counts
+	}
+	for _, p := range m.added[:n+1] {
+		if p.At.Day().Week() == week {
+			known.Update(p.Counts)
+		}
+	}
+	return known
+}
+
+// weekOf returns the weekly point of a day's week, or nil.
+func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
+	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
+	if n < 0 {
+		return nil
+	}
+	return &m.stored[n]
+}
+
+// step is a day on which the last known counts change.
+type step struct {
+	day db.Date
+	store.Counts
+}
+
+func (s *storedPoint) step() step {
+	day := s.Day
+	if s.Weekly {
+		day = day.Week()
+	}
+	return step{day: day, Counts: s.Counts}
+}
+
+// steps returns the stored points as steps, the oldest first. If all is true, it includes the added points, otherwise the replaced points.
+// A weekly point counts from its Monday on, because the sums of the days of its week include it already.
+func (m *mergedVideo) steps(all bool) []step {
+	out := make([]step, 0, len(m.stored)+len(m.added))
+	for _, s := range m.stored {
+		out = append(out, s.step())
+	}
+	if !all {
+		for _, s := range m.gone {
+			out = append(out, s.step())
+		}
+	}
+	if all {
+		for _, p := range m.added {
+			out = append(out, step{day: p.At.Day(), Counts: p.Counts})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b step) int { return cmp.Compare(a.day, b.day) })
+	return out
+}
+
+// count sets the latest counts of the video, and the increases, from all its points.
+func (m *mergedVideo) count() {
+	v := &m.after
+	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
+		v.LatestUpdatedAt = nil
+		for n := range m.stored {
+			if at := m.stored[n].FetchedAt; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+				v.LatestUpdatedAt = &at
+			}
+		}
+	}
+	for n := range m.added {
+		if at := m.added[n].At; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {
+			v.LatestUpdatedAt = &at
+		}
+	}
+	if v.LatestUpdatedAt == nil || len(m.added) == 0 {
+		return
+	}
+	points := make([]LoadPoint, 0, len(m.stored)+len(m.added))
+	for _, s := range m.stored {
+		points = append(points, LoadPoint{At: db.InstantOf(s.Day.Time()), Counts: s.Counts})
+	}
+	points = append(points, m.added...)
+	slices.SortFunc(points, func(a, b LoadPoint) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
+	var was, is, newer store.Counts
+	for _, s := range m.stored {
+		was.Update(s.Counts)
+	}
+	for _, p := range points {
+		is.Update(p.Counts)
+		if n := len(m.stored); n == 0 || p.At.Day() > m.stored[n-1].Day {
+			newer.Update(p.Counts)
+		}
+	}
+	for n, latest := range v.LatestFields() {
+		if *latest != nil && was.All()[n] == nil {
+			is := newer.All()[n] // the latest count's own point was deleted, so the day of the count is unknown
+			db.AssignPointer(latest, is)
+			continue
+		}
+		db.AssignPointer(latest, is.All()[n])
+	}
+	v.LatestEngagement = v.LatestCounts().Engagement()
+	day := v.LatestUpdatedAt.Day()
+	increase := func(days db.Date) float64 { return ingest.Increase(v.LatestViews, viewsOn(points, day-days)) }
+	v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d = increase(1), increase(7), increase(14), increase(30)
+}

@@ -1,0 +1,449 @@
+package backfill
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// LoadBatch is a part of an organisation's data with its past. Its times are in the past. The caller chooses the ids, so the same batch
+// can be loaded again.
+type LoadBatch struct {
+	// Collections are made first, parents before children. Members can also name collections of earlier batches.
+	Collections []LoadCollection
+	Accounts    []LoadAccount
+	// Source is the source of the points in their provenance.
+	Source string
+}
+
+// LoadCollection is a private collection. Accounts and videos name it in their Collections.
+type LoadCollection struct {
+	ID        uuid.UUID
+	ParentID  *uuid.UUID
+	Name      string
+	Hashtags  []string
+	CreatedAt db.Instant
+	CreatedBy uuid.UUID
+}
+
+// LoadAccount is an account with its videos. Identity, profile and tracking come from Account, the latest followers from Days, and the
+// statistics from the videos.
+type LoadAccount struct {
+	store.Account
+	Collections []uuid.UUID
+	Days        []LoadFollowers // the oldest first
+	Videos      []LoadVideo
+}
+
+// LoadFollowers are an account's followers on a day.
+type LoadFollowers struct {
+	Day                  db.Date
+	Followers, Following *int64
+}
+
+// LoadVideo is a video of the account. Its counts, and everything that is computed from counts, come from Points.
+type LoadVideo struct {
+	store.Video
+	Collections []uuid.UUID
+	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
+}
+
+// LoadPoint holds the counts that a source reported at a time.
+type LoadPoint struct {
+	At db.Instant
+	store.Counts
+}
+
+// Load writes a batch in one transaction. It is far faster than tracking and fetching, and has the same result: points (one a week if they
+// are older than DailyDays), latest counts, increases, outlier multipliers, hashtags, the statistics and days of accounts and of the
+// organisation, and the targets of the queue. The targets are due tomorrow. Collections and accounts that the organisation has already, by
+// id, are left out with everything in them, so a batch can be loaded twice. The days of the organisation are only right if all its data
+// was loaded. Load returns ErrNotFound for an unknown organisation, and ErrDuplicate if the organisation has a video or an account of the
+// batch under another id.
+func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
+	org, err := store.OrganisationOf(ctx, o)
+	if err != nil {
+		return err
+	}
+	l := loading{Org: o, lane: store.LaneOf(org), source: b.Source, now: store.DatabaseOf(o).Now()}
+	if err := l.ensurePartitions(ctx, b); err != nil {
+		return err
+	}
+	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
+		l := l // a copy, because the transaction may run again
+		l.tx, l.insert = tx, insert
+		if err := l.collections(b.Collections); err != nil {
+			return err
+		}
+		accounts, err := l.unknown(b.Accounts)
+		if err != nil || len(accounts) == 0 {
+			return err
+		}
+		for i := range accounts {
+			if err := l.account(&accounts[i]); err != nil {
+				return err
+			}
+		}
+		return l.write()
+	})
+}
+
+// loading is one run of Load inside its transaction: the rows of each table, and the totals.
+type loading struct {
+	*store.Org
+	tx     *gorm.DB
+	insert db.InsertRows
+	lane   queue.Lane
+	source string
+	now    db.Instant
+
+	accounts, accountDays, videos, hashtags, daily, weekly, inCollections, accountsInCollections [][]any
+	entries                                                                                      []queue.Entry
+	fetched                                                                                      []fetchedTarget
+	totals                                                                                       store.OrganisationTotals
+	trackedAccounts, stoppedAccounts, followers, following                                       int64
+	days                                                                                         map[db.Date]*daySums
+	uploads                                                                                      map[db.Date]int64
+}
+
+// oldestDaily returns the first day that has a point of its own. Older days have one point a week.
+func (l *loading) oldestDaily() db.Date { return l.now.Day() - db.DailyDays }
+
+func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
+	oldest := l.now.Day()
+	for _, a := range b.Accounts {
+		for _, v := range a.Videos {
+			if len(v.Points) > 0 {
+				oldest = min(oldest, v.Points[0].At.Day())
+			}
+		}
+	}
+	return store.DatabaseOf(l.Org).MakeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
+}
+
+func (l *loading) collections(collections []LoadCollection) error {
+	ids := make([]uuid.UUID, len(collections))
+	for i, c := range collections {
+		ids[i] = c.ID
+	}
+	known, err := l.known("collections", ids)
+	if err != nil {
+		return err
+	}
+	var rows []store.Collection
+	var tags []store.CollectionHashtag
+	for _, c := range collections {
+		if known[c.ID] {
+			continue
+		}
+		rows = append(rows, store.Collection{OrganisationID: l.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Access: store.AccessPrivate,
+			CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt})
+		for _, tag := range c.Hashtags {
+			tags = append(tags, store.CollectionHashtag{OrganisationID: l.ID(), CollectionID: c.ID, Tag: store.FoldTag(tag)})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	if err := store.CheckCollectionCount(l.Org, l.tx, len(rows)); err != nil {
+		return err
+	}
+	if err := l.tx.CreateInBatches(rows, db.InsertChunk).Error; err != nil || len(tags) == 0 {
+		return err
+	}
+	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
+}
+
+// known returns the ids that the organisation has in a table.
+func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
+	known := map[uuid.UUID]bool{}
+	for chunk := range slices.Chunk(ids, db.InsertChunk) {
+		var found []uuid.UUID
+		if err := db.Scoped(l.tx, table, l.ID()).Where(table+".id IN ?", chunk).Pluck("id", &found).Error; err != nil {
+			return nil, err
+		}
+		for _, id := range found {
+			known[id] = true
+		}
+	}
+	return known, nil
+}
+
+func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
+	ids := make([]uuid.UUID, len(accounts))
+	for i, a := range accounts {
+		ids[i] = a.ID
+	}
+	known, err := l.known("accounts", ids)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []LoadAccount
+	for _, a := range accounts {
+		if !known[a.ID] {
+			fresh = append(fresh, a)
+		}
+	}
+	return fresh, nil
+}
+
+// account adds the rows of an account.
+func (l *loading) account(in *LoadAccount) error {
+	a := in.Account
+	a.OrganisationID = l.ID()
+	if n := len(in.Days); n > 0 {
+		a.LatestFollowersCount, a.LatestFollowingCount = in.Days[n-1].Followers, in.Days[n-1].Following
+	}
+	videos := make([]store.Video, len(in.Videos))
+	var measured []store.AccountVideo
+	for i := range in.Videos {
+		v, err := l.latest(&in.Videos[i], a.ID)
+		if err != nil {
+			return err
+		}
+		videos[i] = v
+		if !v.Removed {
+			measured = append(measured, store.AccountVideo{Counts: v.LatestCounts(), UploadedAt: v.UploadedAt})
+		}
+	}
+	stats := store.StatsOf(measured)
+	for i := range videos {
+		v := &videos[i]
+		if v.LatestViews != nil && stats.MedianViews != nil && *stats.MedianViews > 0 && !v.Removed {
+			v.OutlierMultiplier = float64(*v.LatestViews) / *stats.MedianViews
+		}
+		l.video(v, &in.Videos[i])
+	}
+	for _, c := range in.Collections {
+		l.accountsInCollections = append(l.accountsInCollections, []any{l.ID(), c, a.ID, a.CreatedAt})
+	}
+	l.accounts = append(l.accounts, append([]any{l.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
+		a.Tracked, a.Removed, a.TrackingType, a.TrackedAt, a.DiscoveredAt, a.CheckedAt, a.Private, a.Empty, a.Bio, a.ProfileLink,
+		a.LatestFollowersCount, a.LatestFollowingCount, stats.MeanViews, stats.MedianViews, stats.MedianViewsNonZero, stats.MostViewed,
+		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt}, stats.Counts.Values()...))
+	l.countAccount(&a)
+	l.addDays(&a, in)
+	return nil
+}
+
+var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
+	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
+	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
+	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at"}, store.MetricNames("total_")...)
+
+func (l *loading) countAccount(a *store.Account) {
+	switch {
+	case a.Tracked:
+		l.trackedAccounts++
+		l.followers, l.following = l.followers+value(a.LatestFollowersCount), l.following+value(a.LatestFollowingCount)
+		e := store.AccountEntry(a, store.TrackAccountsRequest{Lane: l.lane}, false, l.now)
+		if e.NextAt = l.tomorrow(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
+			e.Depth = store.ListDepths[*a.TrackingType]
+		}
+		l.entries = append(l.entries, e)
+	case a.Removed:
+		l.stoppedAccounts++
+	}
+}
+
+// tomorrow returns the target's time of the next day. Today's point is loaded already.
+func (l *loading) tomorrow(p link.Platform, externalID string) db.Instant {
+	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// latest returns the video with the counts and increases that follow from its points.
+func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
+	v := in.Video
+	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
+	for i, p := range in.Points {
+		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > l.now {
+			return v, fmt.Errorf("point %d of video %s is at %s: points come in order, one a day, and none from the future", i, v.ID, p.At.Time())
+		}
+		v.LatestUpdatedAt = &in.Points[i].At
+		for n, latest := range v.LatestFields() {
+			db.AssignPointer(latest, p.All()[n])
+		}
+	}
+	v.LatestEngagement = v.LatestCounts().Engagement()
+	if n := len(in.Points); n > 0 {
+		day := in.Points[n-1].At.Day()
+		increase := func(days db.Date) float64 { return ingest.Increase(v.LatestViews, viewsOn(in.Points, day-days)) }
+		v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d = increase(1), increase(7), increase(14), increase(30)
+	}
+	return v, nil
+}
+
+// viewsOn returns the views of the last point on or before a day that has views.
+func viewsOn(points []LoadPoint, day db.Date) *int64 {
+	for _, p := range slices.Backward(points) {
+		if p.At.Day() <= day && p.Views != nil {
+			return p.Views
+		}
+	}
+	return nil
+}
+
+var videoColumns = append([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
+	"pending", "direct", "uploaded_at", "song_name", "song_link", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
+	"ad_info_shop", "ad_is_ad", "ad_product_id_shop",
+	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)
+
+// video adds the rows of a video whose counts are complete, its part of the totals, and its target.
+func (l *loading) video(v *store.Video, in *LoadVideo) {
+	latest := v.LatestCounts()
+	l.videos = append(l.videos, append([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
+		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
+		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop,
+		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier, v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d}, latest.Values()...))
+	for _, tag := range ingest.Hashtags(v.Title) {
+		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
+	}
+	for _, c := range in.Collections {
+		l.inCollections = append(l.inCollections, []any{l.ID(), c, v.ID, v.CreatedAt})
+	}
+	l.points(v.ID, in.Points)
+	l.totals.Add(latest)
+	if v.UploadedAt != nil {
+		if l.uploads == nil {
+			l.uploads = map[db.Date]int64{}
+		}
+		l.uploads[*v.UploadedAt]++
+	}
+	if v.Removed {
+		l.totals.VideosRemoved++
+		return
+	}
+	l.totals.Videos++
+	if v.Pending {
+		return
+	}
+	l.entries = append(l.entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+		Lane: l.lane, BaseLane: l.lane, NextAt: l.tomorrow(v.Platform, v.ExternalID), Subject: v.ID})
+	if v.LatestUpdatedAt != nil {
+		l.fetched = append(l.fetched, fetchedTarget{v.Platform, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews})
+	}
+}
+
+// points adds the rows of points. Points before oldestDaily become weekly points, as in retention.
+func (l *loading) points(video uuid.UUID, points []LoadPoint) {
+	oldest := l.oldestDaily()
+	var known store.Counts // last known counts of the week
+	for i, p := range points {
+		day := p.At.Day()
+		if day >= oldest {
+			l.daily = append(l.daily, slices.Concat([]any{l.ID(), video, day, day.Week()}, p.Values(), []any{p.At, l.source}))
+			continue
+		}
+		known.Update(p.Counts)
+		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
+			l.weekly = append(l.weekly, slices.Concat([]any{l.ID(), video, day.Week(), day}, known.Values(), []any{p.At, l.source}))
+			known = store.Counts{}
+		}
+	}
+}
+
+// fetchedTarget is a target that was fetched, as the queue stores it.
+type fetchedTarget struct {
+	platform   link.Platform
+	externalID string
+	at         db.Instant
+	views      *int64
+}
+
+func (l *loading) write() error {
+	counts := append(store.MetricNames(""), "fetched_at", "source")
+	tables := []struct {
+		name    string
+		columns []string
+		rows    [][]any
+	}{
+		{"accounts", accountColumns, l.accounts},
+		{"videos", videoColumns, l.videos},
+		{"video_hashtags", []string{"organisation_id", "tag", "video_id"}, l.hashtags},
+		{"snapshots_daily", slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, counts), l.daily},
+		{"snapshots_weekly", slices.Concat([]string{"organisation_id", "video_id", "week", "day"}, counts), l.weekly},
+		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, l.inCollections},
+		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, l.accountsInCollections},
+		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, counts), l.accountDays},
+	}
+	var before store.OrganisationTotals
+	if err := db.Scoped(l.tx, "organisation_totals", l.ID()).Take(&before).Error; err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := l.insert(t.name, t.columns, t.rows); err != nil {
+			return err
+		}
+		if t.name == "videos" {
+			if err := store.DatabaseOf(l.Org).Grown(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
+				return err
+			}
+		}
+	}
+	// Update the totals before the queue, as all other transactions do. Otherwise two transactions could deadlock.
+	if err := l.addToTotals(); err != nil {
+		return err
+	}
+	if err := l.addToDays(); err != nil {
+		return err
+	}
+	if err := queue.Enqueue(l.tx, l.ID(), l.entries, l.now); err != nil {
+		return err
+	}
+	return l.noteFetched()
+}
+
+// noteFetched stores in the queue when its targets were fetched and their views. It does not change targets that were really fetched.
+func (l *loading) noteFetched() error {
+	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
+		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.externalID, b.externalID))
+	})
+	for chunk := range slices.Chunk(l.fetched, db.InsertChunk) {
+		values, args := make([]string, len(chunk)), []any{}
+		for i, f := range chunk {
+			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint))"
+			args = append(args, f.platform, f.externalID, f.at, f.views)
+		}
+		err := l.tx.Exec(`WITH u(source, external_id, fetched_at, views) AS (VALUES `+strings.Join(values, ", ")+`)
+UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, views = u.views FROM u
+ WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = ? AND fetch_targets.external_id = u.external_id
+   AND fetch_targets.fetched_at IS NULL`, append(args, queue.Bucket, queue.KindVideo)...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadOrganisation adds an organisation with the caller's id and time. It returns false and changes nothing if the organisation exists.
+func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
+	if err := store.CheckName("organisation", o.Name); err != nil {
+		return false, err
+	}
+	err = s.DB().Tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Clauses(db.DoNothing("id")).Create(&o)
+		if added = r.RowsAffected == 1; r.Error != nil || !added {
+			return r.Error
+		}
+		return tx.Create(&store.OrganisationTotals{OrganisationID: o.ID, Version: s.DB().Now()}).Error
+	})
+	return added, err
+}

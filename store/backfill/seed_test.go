@@ -1,0 +1,300 @@
+package backfill_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// past is what a source said of one account's videos on some days, the last of them today.
+type past struct {
+	days   int
+	views  map[string]func(day int) *int64 // by external id
+	titles map[string]string
+}
+
+func (p past) ids() []string {
+	ids := make([]string, 0, len(p.views))
+	for id := range p.views {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func growing(from, by int64) func(int) *int64 {
+	return func(day int) *int64 { return new(from + by*int64(day)) }
+}
+
+// sample has a steady video, a viral one, one that was silent for some days, and one without views.
+func sample(days int) past {
+	return past{days: days,
+		views: map[string]func(int) *int64{
+			"7301234567890000001": growing(1000, 10),
+			"7301234567890000002": growing(2000, 15000),
+			"7301234567890000003": func(day int) *int64 {
+				if day > 3 && day < 8 {
+					return nil
+				}
+				return new(int64(500 + day))
+			},
+			"7301234567890000004": func(int) *int64 { return nil },
+		},
+		titles: map[string]string{"7301234567890000001": "one #Dog", "7301234567890000002": "two #dog #cat", "7301234567890000003": "three",
+			"7301234567890000004": "four"},
+	}
+}
+
+func (p past) facts(id string, day int) ingest.VideoFacts {
+	views := p.views[id](day)
+	f := ingest.VideoFacts{Views: views, Title: new(p.titles[id]), Username: new("someone"), AccountID: new("42"),
+		UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC)), LengthSeconds: new(12.5)}
+	if views != nil {
+		f.Likes, f.Comments = new(*views/10), new(*views/100)
+	}
+	return f
+}
+
+// batch is the past as Load takes it, ending at now.
+func (p past) batch(now time.Time) backfill.LoadBatch {
+	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
+		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
+	for n, id := range p.ids() {
+		v := backfill.LoadVideo{Video: store.Video{ID: fixedID(100 + n), Platform: link.TikTok, ExternalID: id,
+			Link: "https://www.tiktok.com/@someone/video/" + id, Username: "someone", Title: p.titles[id], VideoLength: new("12.5"),
+			UploadedAt: new(store.DateOf(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))), CreatedAt: account.CreatedAt, Direct: true}}
+		for day := range p.days {
+			f := p.facts(id, day)
+			v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(now.AddDate(0, 0, day-p.days+1)),
+				Counts: store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments}})
+		}
+		account.Videos = append(account.Videos, v)
+	}
+	return backfill.LoadBatch{Accounts: []backfill.LoadAccount{account}, Source: "test"}
+}
+
+func fixedID(n int) uuid.UUID {
+	return uuid.UUID{0, 0, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, byte(n >> 8), byte(n)}
+}
+
+func allVideos(t *testing.T, o *store.Org) []store.Video {
+	t.Helper()
+	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	require.NoError(t, err)
+	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	require.EqualValues(t, len(page.Videos), page.Total, "the stored count agrees with the list")
+	return page.Videos
+}
+
+func TestLoad_givesWhatFetchingWouldHaveGiven(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		p := sample(12)
+		today := db.Clock.Now()
+		fetched, loaded := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+
+		db.Clock.Set(today.AddDate(0, 0, -p.days+1))
+		var links []link.Link
+		for _, id := range p.ids() {
+			links = append(links, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/"+id))
+		}
+		storetest.Track(t, fetched, links...)
+		for day := range p.days {
+			deliverEach(t, db, func(id string) ingest.VideoFacts { return p.facts(id, day) })
+			if day+1 < p.days {
+				db.Clock.Advance(24 * time.Hour)
+			}
+		}
+		require.Equal(t, today, db.Clock.Now())
+		require.NoError(t, backfill.Load(t.Context(), loaded, p.batch(today)))
+
+		want, got := allVideos(t, fetched), allVideos(t, loaded)
+		require.Len(t, got, len(want))
+		for i := range want {
+			require.InDelta(t, want[i].OutlierMultiplier, got[i].OutlierMultiplier, 1e-9)
+			require.InDelta(t, want[i].Increase7d, got[i].Increase7d, 1e-9)
+			for _, ref := range []store.Date{1, 12} {
+				day := store.DateOf(today)
+				a, err := fetched.History(t.Context(), store.VideoRef{ID: want[i].ID}, day-ref, day)
+				require.NoError(t, err)
+				b, err := loaded.History(t.Context(), store.VideoRef{ID: got[i].ID}, day-ref, day)
+				require.NoError(t, err)
+				require.Equal(t, a, b)
+			}
+			want[i].OrganisationID, want[i].ID, want[i].LinkedAccountID = got[i].OrganisationID, got[i].ID, got[i].LinkedAccountID
+			want[i].OutlierMultiplier, want[i].Increase1d, want[i].Increase7d = got[i].OutlierMultiplier, got[i].Increase1d, got[i].Increase7d
+			require.Equal(t, want[i], got[i])
+		}
+
+		for _, tag := range []string{"dog", "cat"} {
+			query := store.VideoQuery{Hashtag: &tag, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
+			a, err := fetched.Videos(t.Context(), query)
+			require.NoError(t, err)
+			b, err := loaded.Videos(t.Context(), query)
+			require.NoError(t, err)
+			require.Equal(t, a.Total, b.Total)
+		}
+
+		ref := store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}
+		a, err := fetched.Account(t.Context(), ref)
+		require.NoError(t, err)
+		b, err := loaded.Account(t.Context(), ref)
+		require.NoError(t, err)
+		b.OrganisationID, b.ID = a.OrganisationID, a.ID
+		require.Equal(t, a, b)
+
+		day := store.DateOf(today)
+		days, err := fetched.AccountHistory(t.Context(), ref, day-30, day)
+		require.NoError(t, err)
+		loadedDays, err := loaded.AccountHistory(t.Context(), ref, day-30, day)
+		require.NoError(t, err)
+		require.Equal(t, days, loadedDays)
+
+		sums, err := fetched.OrganisationHistory(t.Context(), day-30, day)
+		require.NoError(t, err)
+		loadedSums, err := loaded.OrganisationHistory(t.Context(), day-30, day)
+		require.NoError(t, err)
+		require.Equal(t, sums, loadedSums)
+	})
+}
+
+// deliverEach fetches every due video with the facts that it has by its id.
+func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.VideoFacts) {
+	t.Helper()
+	for _, lane := range queue.Lanes {
+		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{lane}, Limit: 50, Lease: time.Minute})
+		require.NoError(t, err)
+		var outcomes []ingest.Outcome
+		for _, target := range c.Targets {
+			f := facts(target.ExternalID)
+			outcomes = append(outcomes, ingest.Outcome{Target: target, Facts: &f, Details: true, Source: "test",
+				NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"})
+		}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+	}
+}
+
+func TestLoad_keepsOldDaysAsWeeks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		b := sample(200).batch(db.Clock.Now())
+		require.NoError(t, backfill.Load(t.Context(), o, b))
+		today := store.DateOf(db.Clock.Now())
+		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
+		require.NoError(t, err)
+		require.Equal(t, today, points[0].Day)
+		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "every day, from the first week's point on")
+		weeks := map[store.Date]int{}
+		for i, p := range points {
+			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "also between two weeks, as the growth is even")
+			require.Equal(t, today-store.Date(i), p.Day)
+			if today-p.Day <= store.DailyDays {
+				require.Equal(t, store.QualityMeasured, p.Quality, "day %s", p.Day)
+			} else if p.Quality != store.QualityInterpolated {
+				weeks[p.Day.Week()]++
+			}
+		}
+		require.InDelta(t, (200-90)/7, len(weeks), 1)
+		for week, n := range weeks {
+			require.Equal(t, 1, n, "week of %s", week)
+		}
+	})
+}
+
+func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		b := sample(5).batch(db.Clock.Now())
+		parent, child := fixedID(900), fixedID(901)
+		b.Collections = []backfill.LoadCollection{{ID: parent, Name: "Parent", CreatedAt: 1, Hashtags: []string{"#CAT"}},
+			{ID: child, ParentID: &parent, Name: "Child", CreatedAt: 2}}
+		b.Accounts[0].Collections = []uuid.UUID{child}
+		b.Accounts[0].Videos[0].Collections = []uuid.UUID{parent}
+		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
+		today := store.DateOf(db.Clock.Now())
+		b.Accounts[0].Days = []backfill.LoadFollowers{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
+
+		require.NoError(t, backfill.Load(t.Context(), o, b))
+		require.NoError(t, backfill.Load(t.Context(), other, b), "the same identifiers in two organisations are two things")
+		once, err := o.OrganisationHistory(t.Context(), today-10, today)
+		require.NoError(t, err)
+		require.EqualValues(t, 12, once[0].Followers)
+		require.EqualValues(t, 10, once[1].Followers)
+		require.EqualValues(t, 1, once[0].Accounts)
+		require.EqualValues(t, 4, once[0].Videos)
+
+		require.NoError(t, backfill.Load(t.Context(), o, b))
+		twice, err := o.OrganisationHistory(t.Context(), today-10, today)
+		require.NoError(t, err)
+		require.Equal(t, once, twice)
+		require.Len(t, allVideos(t, o), 4)
+
+		c, err := o.Collection(t.Context(), parent, true)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, c.VideoCount, "one by hand, one by its hashtag")
+		c, err = o.Collection(t.Context(), child, true)
+		require.NoError(t, err)
+		require.EqualValues(t, 4, c.VideoCount, "all of the account")
+		require.EqualValues(t, 1, c.AccountCount)
+
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{{ID: b.Accounts[0].Videos[1].ID}}, true)
+		require.NoError(t, err)
+		require.Len(t, allVideos(t, o), 3)
+		require.Len(t, allVideos(t, other), 4)
+	})
+}
+
+func TestLoad_schedulesTomorrow(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		b := sample(3).batch(db.Clock.Now())
+		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
+		require.NoError(t, backfill.Load(t.Context(), o, b))
+		claim := func(kind string) []queue.Target {
+			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: kind, Lanes: []queue.Lane{queue.LanePremium}, Limit: 50, Lease: time.Minute})
+			require.NoError(t, err)
+			return c.Targets
+		}
+		require.Empty(t, claim("video"))
+		db.Clock.Advance(48 * time.Hour)
+		targets := claim("video")
+		require.Len(t, targets, 4)
+		require.EqualValues(t, 1020, *targets[0].Views)
+		require.Equal(t, b.Accounts[0].Videos[0].Points[2].At, *targets[0].FetchedAt)
+		require.Nil(t, targets[3].Views)
+		accounts := claim("account")
+		require.Len(t, accounts, 1)
+		require.Equal(t, "42", accounts[0].ExternalID)
+		require.Equal(t, 30, accounts[0].Depth)
+	})
+}
+
+func TestLoad_refusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		now := db.Clock.Now()
+		o := storetest.NewOrg(t, db)
+		require.ErrorIs(t, backfill.Load(t.Context(), db.Org(store.NewID()), sample(2).batch(now)), store.ErrNotFound)
+		require.ErrorContains(t, backfill.Load(t.Context(), o, sample(2).batch(now.Add(time.Minute))), "none from the future")
+		b := sample(2).batch(now)
+		b.Accounts[0].Videos[0].Points[1].At = b.Accounts[0].Videos[0].Points[0].At
+		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "one a day")
+		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
+		require.ErrorIs(t, backfill.Load(t.Context(), o, sample(2).batch(now)), store.ErrDuplicate)
+		require.Len(t, allVideos(t, o), 1, "nothing of a refused batch stays")
+	})
+}

@@ -1,0 +1,147 @@
+package backfill
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// daySums are the sums of one day, of an account's videos or of an organisation.
+type daySums struct {
+	videos                         int64
+	counts                         store.Counts
+	accounts, followers, following int64
+
+	fetchedAt *db.Instant // the last fetch of the day
+}
+
+// addDays adds the days of an account, and adds them to the organisation's days. Each day has the last known counts of all videos and the
+// last known followers at its end.
+func (l *loading) addDays(a *store.Account, in *LoadAccount) {
+	first, today := firstDay(in), l.now.Day()
+	if first > today {
+		return
+	}
+	days := make([]daySums, today-first+1)
+	for i := range in.Videos {
+		v := &in.Videos[i]
+		var known store.Counts
+		next := 0
+		for at := range days {
+			for next < len(v.Points) && v.Points[next].At.Day() <= first+db.Date(at) {
+				known.Update(v.Points[next].Counts)
+				if days[at].fetchedAt == nil || *days[at].fetchedAt < v.Points[next].At {
+					days[at].fetchedAt = &v.Points[next].At
+				}
+				next++
+			}
+			if next == 0 {
+				continue
+			}
+			days[at].counts.Add(known)
+			if !v.Removed {
+				days[at].videos++
+			}
+		}
+	}
+	if l.days == nil {
+		l.days = map[db.Date]*daySums{}
+	}
+	var known LoadFollowers
+	next := 0
+	for at := range days {
+		day, d := first+db.Date(at), &days[at]
+		for next < len(in.Days) && in.Days[next].Day <= day {
+			db.AssignPointer(&known.Followers, in.Days[next].Followers)
+			db.AssignPointer(&known.Following, in.Days[next].Following)
+			next++
+		}
+		row := slices.Concat([]any{l.ID(), a.ID, day, known.Followers, known.Following, d.videos}, d.counts.Values(), []any{d.fetchedAt, nil})
+		if d.fetchedAt != nil {
+			row[len(row)-1] = l.source
+		}
+		l.accountDays = append(l.accountDays, row)
+		of := l.days[day]
+		if of == nil {
+			of = &daySums{}
+			l.days[day] = of
+		}
+		of.videos += d.videos
+		of.counts.Add(d.counts)
+		if a.Tracked {
+			of.accounts++
+			of.followers, of.following = of.followers+value(known.Followers), of.following+value(known.Following)
+		}
+	}
+}
+
+// firstDay returns the first day with a point or followers of an account, or MaxDate if there is none.
+func firstDay(a *LoadAccount) db.Date {
+	first := store.MaxDate
+	if len(a.Days) > 0 {
+		first = a.Days[0].Day
+	}
+	for i := range a.Videos {
+		if p := a.Videos[i].Points; len(p) > 0 {
+			first = min(first, p[0].At.Day())
+		}
+	}
+	return first
+}
+
+func (l *loading) addToTotals() error {
+	t := l.totals
+	args := append(t.Sums.Values(), t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
+	return l.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, videos = videos + ?, videos_removed = videos_removed + ?,
+ accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
+}
+
+type organisationDay struct {
+	OrganisationID uuid.UUID
+	Day            db.Date
+	Videos         int64
+	store.Sums
+	Accounts, Followers, Following int64
+}
+
+type organisationUploads struct {
+	OrganisationID uuid.UUID
+	Day            db.Date
+	Uploads        int64
+}
+
+// addToDays adds the organisation's days and uploads.
+func (l *loading) addToDays() error {
+	var days []organisationDay
+	for _, day := range slices.Sorted(maps.Keys(l.days)) {
+		d := l.days[day]
+		row := organisationDay{OrganisationID: l.ID(), Day: day, Videos: d.videos, Accounts: d.accounts, Followers: d.followers, Following: d.following}
+		row.Sums.Add(d.counts)
+		days = append(days, row)
+	}
+	if err := l.addRows("organisation_days", days, append(store.MetricNames(""), "videos", "accounts", "followers", "following")...); err != nil {
+		return err
+	}
+	var uploads []organisationUploads
+	for _, day := range slices.Sorted(maps.Keys(l.uploads)) {
+		uploads = append(uploads, organisationUploads{l.ID(), day, l.uploads[day]})
+	}
+	return l.addRows("organisation_uploads", uploads, "uploads")
+}
+
+// addRows inserts rows with a day, or adds their columns to existing rows.
+func (l *loading) addRows(table string, rows any, columnNames ...string) error {
+	sums := map[string]any{}
+	for _, c := range columnNames {
+		sums[c] = gorm.Expr(table + "." + c + " + excluded." + c)
+	}
+	return l.tx.Table(table).Clauses(clause.OnConflict{
+		Columns: db.Columns([]string{"organisation_id", "day"}), DoUpdates: clause.Assignments(sums),
+	}).CreateInBatches(rows, db.InsertChunk).Error
+}

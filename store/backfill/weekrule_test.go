@@ -1,0 +1,70 @@
+package backfill_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// Load and Import leave of a week what retention would.
+
+func silentSundayPoints(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
+	monday, days := storetest.SilentSunday(db, true)
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		points = append(points, backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: days[day]})
+	}
+	return monday + 6, points
+}
+
+func requireSilentSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
+	t.Helper()
+	got, err := o.History(t.Context(), ref, sunday-6, sunday+7)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, sunday, got[0].Day)
+	require.Equal(t, store.Counts{Views: new(int64(1500)), Likes: new(int64(70))}, got[0].Counts)
+}
+
+func TestLoad_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, b := storetest.NewOrg(t, db), sample(1).batch(db.Clock.Now())
+		sunday, points := silentSundayPoints(db)
+		// The next week knows nothing of this one.
+		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
+		require.NoError(t, backfill.Load(t.Context(), o, b))
+		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}
+		got, err := o.History(t.Context(), ref, sunday, sunday+8)
+		require.NoError(t, err)
+		require.Equal(t, store.Counts{Shares: new(int64(1))}, got[0].Counts)
+		require.Equal(t, store.Counts{Views: new(int64(1500)), Likes: new(int64(70))}, got[len(got)-1].Counts)
+	})
+}
+
+func TestImport_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		sunday, points := silentSundayPoints(db)
+		for n, cut := range []int{0, 3, 6} { // into two files
+			l := storetest.Clip(t, n)
+			if cut > 0 {
+				results(t, o, importOf(l, points[:cut]...))
+			}
+			results(t, o, importOf(l, points[cut:]...))
+			requireSilentSunday(t, o, store.VideoRef{Link: l}, sunday)
+			once := storetest.StoredRows(t, db, o)
+			again := results(t, o, importOf(l, points...))
+			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointFolded}, 6), backfill.PointThere), again)
+			require.Equal(t, once, storetest.StoredRows(t, db, o))
+			other := loadPoint(sunday, 1501)
+			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, other)))
+		}
+	})
+}

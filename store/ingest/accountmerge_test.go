@@ -1,0 +1,180 @@
+package ingest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// ofRenamed is what a source says of @someone after the rename.
+func ofRenamed(videos []ingest.FoundVideo, followers int64) ingest.AccountFacts {
+	return ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: &followers, Following: new(int64(3)), Videos: videos, Listed: true}
+}
+
+func byID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
+	t.Helper()
+	a, err := o.Account(t.Context(), store.AccountRef{ID: id})
+	require.NoError(t, err)
+	return a
+}
+
+// followersByDay are the followers of an account's days, the newest first.
+func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) []int64 {
+	t.Helper()
+	points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: id}, storetest.Today(db)-400, storetest.Today(db))
+	require.NoError(t, err)
+	followers := make([]int64, len(points))
+	for i, p := range points {
+		require.NotNil(t, p.Followers, "on %s", p.Day)
+		followers[i] = *p.Followers
+	}
+	return followers
+}
+
+// countsOnce says that the organisation has one tracked account, with these followers, and one subscription to it.
+func countsOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, followers int64) {
+	t.Helper()
+	s, err := o.AccountStatistics(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Total)
+	require.Zero(t, s.Removed)
+	require.Equal(t, []string{id.String()}, storetest.Column[string](t, db,
+		"SELECT CAST(subject_id AS text) FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'account' AND external_id = '42'", o.ID()))
+	require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'account'", o.ID()), 1)
+	days, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, days[0].Accounts)
+	require.Equal(t, followers, days[0].Followers)
+	require.EqualValues(t, 3, days[0].Following)
+	storetest.Consistent(t, db, o)
+}
+
+func TestMerge_ofANewHandleKeepsTheRecordWithThePast(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		c := storetest.Collection(t, o, "Dogs", nil)
+		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		for n := range 3 {
+			facts := storetest.ListedAccount(videos)
+			facts.Followers, facts.Following = new(int64(100+n)), new(int64(3))
+			storetest.DeliverAccount(t, db, facts)
+			db.Clock.Advance(24 * time.Hour)
+		}
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Followers: new(int64(103))})
+		before := byID(t, o, id)
+
+		db.Clock.Advance(time.Hour) // it is not its turn
+		second := storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))[0]
+		require.NotEqual(t, id, second.AccountID, "nobody knows yet that they are one")
+		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
+		require.NoError(t, err)
+		fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
+		storetest.DeliverAccount(t, db, ofRenamed(append([]ingest.FoundVideo{fresh}, videos...), 110))
+
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
+		require.Equal(t, id, a.ID, "the id that was stored stays valid")
+		require.Equal(t, before.TrackedAt, a.TrackedAt)
+		require.Equal(t, store.TrackLatest30, *a.TrackingType, "what is tracked already keeps its tracking type")
+		require.EqualValues(t, 110, *a.LatestFollowersCount)
+		require.Equal(t, []store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
+		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
+		require.EqualValues(t, 4, a.TotalVideosTracked)
+		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.Clip(t, 999)).LinkedAccountID)
+		_, err = o.Account(t.Context(), store.AccountRef{ID: second.AccountID})
+		require.ErrorIs(t, err, store.ErrNotFound)
+		countsOnce(t, db, o, id, 110)
+
+		db.Clock.Advance(25 * time.Hour)
+		storetest.DeliverAccount(t, db, ofRenamed(nil, 120))
+		countsOnce(t, db, o, id, 120)
+	})
+}
+
+func TestMerge_whereTheRecordWithThePastAnswersFirst(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		facts := storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now()))
+		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
+		storetest.DeliverAccount(t, db, facts)
+
+		db.Clock.Advance(25 * time.Hour)
+		storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))
+		answered := false
+		for _, c := range storetest.Claim(t, db, link.TikTok, "account") {
+			for _, target := range c.Targets {
+				if target.ExternalID == "42" {
+					answered = true
+					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, ofRenamed(nil, 110))}))
+				}
+			}
+		}
+		require.True(t, answered)
+		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
+		countsOnce(t, db, o, id, 110)
+		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
+	})
+}
+
+func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		videos := storetest.FoundVideos(t, 5, db.Clock.Now())
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		facts := storetest.ListedAccount(videos)
+		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
+		storetest.DeliverAccount(t, db, facts)
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: id}}, true)
+		require.NoError(t, err)
+
+		db.Clock.Advance(48 * time.Hour)
+		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, renamed))
+		began := store.InstantOf(db.Clock.Now())
+		storetest.DeliverAccount(t, db, ofRenamed(videos, 110))
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
+		require.Equal(t, id, a.ID)
+		require.True(t, a.Tracked)
+		require.False(t, a.Removed)
+		require.Equal(t, store.TrackLatest200, *a.TrackingType, "it is tracked anew")
+		require.Equal(t, began, *a.TrackedAt)
+		require.Equal(t, 5, storetest.TrackedVideos(t, o), "with its videos")
+		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
+		countsOnce(t, db, o, id, 110)
+		db.Clock.Advance(25 * time.Hour)
+		storetest.DeliverAccount(t, db, ofRenamed(videos, 120))
+		require.EqualValues(t, 120, *byID(t, o, id).LatestFollowersCount)
+	})
+}
+
+func TestMerge_withARecordThatWasOnlyLinkedKeepsItsDays(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		storetest.Track(t, o, nameless)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
+		before, err := o.AccountHistory(t.Context(), store.AccountRef{ID: storetest.AccountOf(t, o, nameless).ID}, storetest.Today(db), storetest.Today(db))
+		require.NoError(t, err)
+		require.Len(t, before, 1)
+
+		db.Clock.Advance(48 * time.Hour)
+		asked := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.youtube.com/@someone"))[0].AccountID
+		c := storetest.ClaimOne(t, db, link.YouTube, "account")
+		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: asked}, storetest.Today(db)-5, storetest.Today(db))
+		require.NoError(t, err)
+		require.Len(t, days, 2)
+		require.Equal(t, before[0], days[1])
+	})
+}

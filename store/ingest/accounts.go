@@ -1,0 +1,412 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
+type AccountFacts struct {
+	ID          *string // the platform's own id
+	SourceID    *string // the source's own id, if it is not the platform's: the name of the id's issuer, a slash, and the id
+	Username    *string // handle without "@", lower case
+	Name        *string
+	Bio         *string
+	ProfileLink *string
+	Followers   *int64
+	Following   *int64
+	Private     *bool
+	// Videos are the account's videos, the newest first, up to the requested depth.
+	Videos []FoundVideo
+	// Listed is true if the source can list videos. If it is false, an empty Videos means nothing.
+	Listed bool
+}
+
+// FoundVideo is a video in an account's list.
+type FoundVideo struct {
+	ID         string // the platform's own id
+	Link       string // canonical
+	UploadedAt *db.Instant
+}
+
+// AccountOutcome is the outcome of one claimed account.
+type AccountOutcome struct {
+	Outcome
+	Account *AccountFacts
+}
+
+// AcknowledgeAccounts writes the outcomes of a claim of accounts: profile, followers, and the videos that the subscribers' tracking types
+// include. Transactions and leases are as for Acknowledge.
+func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	return db.RepeatOnDuplicate(func() error {
+		return s.db.Tx(ctx, func(tx *gorm.DB) error {
+			if err := s.lockSubscribers(tx, outcomes); err != nil {
+				return err
+			}
+			plain := make([]Outcome, len(outcomes))
+			for i, o := range outcomes {
+				plain[i] = o.Outcome
+				if plain[i].account = o.Account != nil; o.Account != nil {
+					plain[i].followers = o.Account.Followers
+				}
+				if err := s.writeAccount(tx, o, fetchedAt); err != nil {
+					return err
+				}
+			}
+			if err := acknowledge(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
+				return err
+			}
+			for _, o := range outcomes {
+				if err := nameTarget(tx, o); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// lockSubscribers locks the organisations that subscribe to any of the accounts and raises their versions.
+func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
+	targets := make([]queue.Target, len(outcomes))
+	for i, o := range outcomes {
+		targets[i] = o.Target
+	}
+	var orgs []uuid.UUID
+	for _, g := range queue.ByKind(targets) {
+		var of []uuid.UUID
+		err := tx.Raw(`SELECT DISTINCT organisation_id FROM fetch_subscriptions WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
+			queue.Bucket, g.Platform, g.Kind, g.IDs).Scan(&of).Error
+		if err != nil {
+			return err
+		}
+		orgs = append(orgs, of...)
+	}
+	return db.RaiseVersions(tx, s.db.Now(), orgs...)
+}
+
+// writeAccount writes one account's outcome to every organisation that subscribes.
+func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instant) error {
+	if o.Account == nil && o.Private == nil && !o.HandleLost {
+		return nil
+	}
+	var subs []queue.FetchSubscription
+	err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id = ?", queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID).
+		Order("organisation_id").Find(&subs).Error
+	if err != nil {
+		return err
+	}
+	depth := 0
+	for _, sub := range subs {
+		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview)}
+		missing, err := d.write(sub.SubjectID)
+		if err != nil {
+			return err
+		}
+		depth = max(depth, missing)
+	}
+	return keepIdentity(tx, o, depth)
+}
+
+// keepIdentity stores the account's ids in its target, its handle if the target has none, and the depth of the next list. A depth of 0
+// means one page. A greater depth is needed if an organisation has seen too few videos, or none that it knows. The target is then due
+// again at once, because keepIdentity raises requested_at. An answer without a list resets the depth, so that the budget is not reserved
+// for a deep list each time. The next list asks for the depth again.
+func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
+	if o.Account == nil {
+		return nil
+	}
+	var handle string
+	db.Assign(&handle, o.Account.Username)
+	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END, depth = ?`
+	if depth > 0 {
+		statement += `, requested_at = requested_at + 1`
+	}
+	return tx.Exec(statement+` WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND requested_at <= ?`,
+		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
+}
+
+// discovery writes an account's outcome to one organisation.
+type discovery struct {
+	tx      *gorm.DB
+	org     uuid.UUID
+	at      db.Instant
+	outcome AccountOutcome
+	preview int // how many of the account's videos are fetched if the organisation has no subscription
+}
+
+// write returns the list depth that is needed to find the account's older videos, or 0 if all were found.
+func (d discovery) write(id uuid.UUID) (missing int, err error) {
+	q := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
+	q = db.ForUpdate(q)
+	var found []store.Account
+	if err := q.Find(&found).Error; err != nil || len(found) == 0 {
+		return 0, err
+	}
+	a := &found[0]
+	switch {
+	case d.outcome.HandleLost:
+		return 0, d.markHandleLost(a)
+	case d.isOtherAccount(a):
+		return 0, d.moveToOwnTarget(a)
+	}
+	f := d.outcome.Account
+	if f != nil {
+		if a, err = d.identify(a); err != nil {
+			return 0, err
+		}
+	}
+	before, late := *a, d.isLate(a)
+	if !late {
+		d.profile(a)
+	}
+	// A late answer may still list new videos. Each video is added only once.
+	if f != nil && f.Listed {
+		reach, err := d.reach(a)
+		if err != nil {
+			return 0, err
+		}
+		if err := d.track(a, d.wanted(a, reach)); err != nil {
+			return 0, err
+		}
+		if missing = d.missing(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+			a.DiscoveredAt = &d.at
+		}
+	}
+	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(map[string]any{
+		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
+		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt}).Error
+	if err != nil {
+		return 0, err
+	}
+	of := store.DayStamp{Day: d.at.Day()}
+	if f != nil && !late {
+		of.FetchedAt, of.Source = &d.at, &d.outcome.Source
+	}
+	if err := store.RefreshAccounts(d.tx, []db.RowKey{{Org: d.org, ID: a.ID}}, of); err != nil {
+		return 0, err
+	}
+	return missing, d.addFollowers(before, *a)
+}
+
+// isLate returns true if the account was fetched again after this answer. That happens if the lease ends before the answer is written.
+func (d discovery) isLate(a *store.Account) bool { return a.CheckedAt != nil && *a.CheckedAt > d.at }
+
+// profile copies what the source reported into the account.
+func (d discovery) profile(a *store.Account) {
+	db.Assign(&a.Private, d.outcome.Private)
+	f := d.outcome.Account
+	if f == nil {
+		return
+	}
+	a.CheckedAt = &d.at
+	db.Assign(&a.Private, f.Private)
+	db.AssignPointer(&a.Bio, f.Bio)
+	db.AssignPointer(&a.ProfileLink, f.ProfileLink)
+	db.AssignPointer(&a.LatestFollowersCount, f.Followers)
+	db.AssignPointer(&a.LatestFollowingCount, f.Following)
+	if f.Listed {
+		a.Empty = len(f.Videos) == 0
+	}
+}
+
+// identify updates the account's ids, handle and name from what the source reported. It returns the account's record. If two records turn
+// out to be the same account, it merges them and returns the one that stays.
+func (d discovery) identify(a *store.Account) (*store.Account, error) {
+	f := d.outcome.Account
+	as := store.Author{Platform: a.Platform, Name: f.Name}
+	db.Assign(&as.ExternalID, f.ID)
+	db.Assign(&as.SourceID, f.SourceID)
+	db.Assign(&as.Username, f.Username)
+	if a.ExternalID != nil {
+		as.ExternalID = *a.ExternalID // the fetch used this id
+	}
+	if a.SourceID != nil {
+		as.SourceID = *a.SourceID
+	}
+	if as.ExternalID == "" && as.Username == "" {
+		if !a.HandleCurrent {
+			return a, nil // the source named no account, and another account has the handle now
+		}
+		as.Username = a.Username // the fetch used this handle
+	}
+	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
+		a.ID, a.Platform, as.ExternalID, as.SourceID, as.Username)
+	var rows []*store.Account
+	err := others.Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	// Another record may have the same id, or the same handle and nothing else. It was made when a video was tracked before its account, or
+	// when the account was tracked by two links, for example with an old and a new handle.
+	asked := a
+	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
+		same := r.Matches(as) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
+		if same && err == nil {
+			a, err = d.merge(a, r)
+		}
+		return same
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a != asked && as.Username == "" && asked.HandleCurrent {
+		as.Username = asked.Username // the fetch found the account by this handle
+	}
+	book := store.AccountResolver{Org: d.org, Now: d.at, Rows: append([]*store.Account{a}, rows...)}
+	if a.ExternalID == nil && as.ExternalID != "" {
+		id := as.ExternalID
+		a.ExternalID = &id
+		book.MarkChanged(a)
+	}
+	if a.SourceID == nil && as.SourceID != "" {
+		id := as.SourceID
+		a.SourceID = &id
+		book.MarkChanged(a)
+	}
+	book.Resolve(as)
+	return a, book.Save(d.tx)
+}
+
+// track inserts the listed videos that the organisation does not have, and enqueues them. A video that was stopped by itself stays
+// stopped.
+func (d discovery) track(a *store.Account, found []FoundVideo) error {
+	if len(found) == 0 {
+		return nil
+	}
+	org, err := d.organisation()
+	if err != nil {
+		return err
+	}
+	rows := make([]store.Video, len(found))
+	for i, f := range found {
+		rows[i] = store.NewVideo(d.org, link.Link{Platform: a.Platform, ID: f.ID, Handle: a.Username, Canonical: f.Link}, nil, d.at)
+		rows[i].LinkedAccountID, rows[i].Direct = &a.ID, false
+	}
+	slices.SortFunc(rows, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	ids := make([]uuid.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
+		err := d.tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id", "platform", "external_id"}), DoNothing: true}).Create(&chunk).Error
+		if err != nil {
+			return err
+		}
+	}
+	var fresh []store.Video
+	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", ids).Find(&fresh).Error; err != nil {
+		return err
+	}
+	if a.DiscoveredAt == nil {
+		again, err := d.resume(a, found)
+		if err != nil {
+			return err
+		}
+		fresh = append(fresh, again...)
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	place := make(map[string]int, len(found))
+	for i, f := range found {
+		place[f.ID] = i
+	}
+	slices.SortFunc(fresh, func(a, b store.Video) int { return cmp.Compare(place[a.ExternalID], place[b.ExternalID]) })
+	fetched, err := d.withinPreview(a, org, fresh)
+	if err != nil {
+		return err
+	}
+	lane := store.LaneOf(org)
+	entries := make([]queue.Entry, len(fetched))
+	for i, v := range fetched {
+		entries[i] = queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
+		if v.Removed { // the organisation tracked it before
+			entries[i].TrackedAt = v.CreatedAt
+			db.Assign(&entries[i].FetchedAt, v.LatestUpdatedAt)
+		}
+	}
+	if err := queue.Enqueue(d.tx, d.org, entries, d.at); err != nil {
+		return err
+	}
+	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
+}
+
+// withinPreview returns the videos of an account that are to be fetched. If the organisation has no subscription, these are the first ones,
+// up to the preview allowance. The others are saved as pending, like the excess links of a large request.
+func (d discovery) withinPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
+	if org.Subscription != store.SubscriptionNone {
+		return videos, nil
+	}
+	var all int64
+	err := db.Scoped(d.tx, "videos", d.org).Where("videos.linked_account_id = ? AND NOT videos.direct AND NOT videos.removed AND NOT videos.pending", a.ID).Count(&all).Error
+	if err != nil {
+		return nil, err
+	}
+	left := min(len(videos), max(0, d.preview-int(all)+len(videos)))
+	if left == len(videos) {
+		return videos, nil
+	}
+	pending := make([]uuid.UUID, 0, len(videos)-left)
+	for _, v := range videos[left:] {
+		pending = append(pending, v.ID)
+	}
+	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
+}
+
+// resume tracks the listed videos again that were stopped together with the account, and returns them.
+func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.ID
+	}
+	var stopped []store.Video
+	err := db.Scoped(d.tx, "videos", d.org).
+		Where("videos.linked_account_id = ? AND videos.external_id IN ? AND videos.removed AND NOT videos.direct", a.ID, ids).Find(&stopped).Error
+	if err != nil || len(stopped) == 0 {
+		return nil, err
+	}
+	again := make([]uuid.UUID, len(stopped))
+	for i, v := range stopped {
+		again[i] = v.ID
+	}
+	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", again).Update("removed", false).Error; err != nil {
+		return nil, err
+	}
+	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(again), d.org).Error
+}
+
+func (d discovery) organisation() (store.Organisation, error) {
+	var o store.Organisation
+	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
+}
+
+// addFollowers adds the change of followers to the organisation's totals and writes the totals to the day.
+func (d discovery) addFollowers(before, after store.Account) error {
+	change := func(from, to *int64) int64 {
+		var a, b int64
+		db.Assign(&a, from)
+		db.Assign(&b, to)
+		return b - a
+	}
+	err := d.tx.Exec("UPDATE organisation_totals SET followers = followers + ?, following = following + ? WHERE organisation_id = ?",
+		change(before.LatestFollowersCount, after.LatestFollowersCount), change(before.LatestFollowingCount, after.LatestFollowingCount), d.org).Error
+	if err != nil {
+		return err
+	}
+	return store.SaveOrganisationDays(d.tx, []uuid.UUID{d.org}, d.at.Day())
+}

@@ -1,0 +1,90 @@
+package ingest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// accounts makes sure that each video whose source named an author has an account record, and returns the records by video. The caller
+// must call follow after it has written the videos: it updates the handles of renamed accounts.
+func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, follow func() error, err error) {
+	authors := map[db.RowKey]store.Author{}
+	for i := range videos {
+		if f := w.outcomes[videos[i].Key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
+			a := store.Author{Platform: videos[i].Platform, Name: f.AccountName}
+			db.Assign(&a.ExternalID, f.AccountID)
+			db.Assign(&a.SourceID, f.AccountSourceID)
+			db.Assign(&a.Username, f.Username)
+			authors[videos[i].Key()] = a
+		}
+	}
+	known, err := w.knownAccounts(authors)
+	if err != nil {
+		return nil, nil, err
+	}
+	books := map[uuid.UUID]*store.AccountResolver{}
+	of = make(map[db.RowKey]*store.Account, len(authors))
+	for i := range videos { // in the order of the videos, so that equal outcomes give equal records
+		v := &videos[i]
+		if a, ok := authors[v.Key()]; ok {
+			if books[v.OrganisationID] == nil {
+				books[v.OrganisationID] = &store.AccountResolver{Org: v.OrganisationID, Now: w.fetchedAt, Rows: known[v.OrganisationID]}
+			}
+			of[v.Key()] = books[v.OrganisationID].Resolve(a)
+		}
+	}
+	each := func(do func(*store.AccountResolver, *gorm.DB) error) error {
+		for _, org := range db.Distinct(slices.Collect(maps.Keys(books))) {
+			if err := do(books[org], w.tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
+}
+
+// knownAccounts reads and locks the accounts that have the id or handle of an author, by organisation, ordered by id.
+func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
+	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
+	for _, by := range []struct {
+		column, condition string
+		of                func(store.Author) string
+	}{
+		{"external_id", "", func(a store.Author) string { return a.ExternalID }},
+		{"source_id", "", func(a store.Author) string { return a.SourceID }},
+		{"username", " AND accounts.handle_current", func(a store.Author) string { return a.Username }},
+	} {
+		var rows [][]any
+		for _, k := range db.SortedKeys(authors) {
+			if a := authors[k]; by.of(a) != "" {
+				rows = append(rows, []any{k.Org, a.Platform, by.of(a)})
+			}
+		}
+		for chunk := range slices.Chunk(rows, db.InsertChunk) {
+			list, args := db.WithRows(w.tx, "wanted", []string{"organisation_id uuid", "platform text", "name text"}, chunk)
+			var accounts []*store.Account
+			err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
+ AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
+ ORDER BY accounts.organisation_id, accounts.id`+db.ForUpdateOf(w.tx, "accounts"), args...).Scan(&accounts).Error
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range accounts {
+				if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // several videos may have the same author
+					found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
+				}
+			}
+		}
+	}
+	for _, accounts := range known {
+		slices.SortFunc(accounts, func(a, b *store.Account) int { return slices.Compare(a.ID[:], b.ID[:]) })
+	}
+	return known, nil
+}

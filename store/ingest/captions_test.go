@@ -1,0 +1,60 @@
+package ingest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+)
+
+func TestHashtags_areReadFromCaptions(t *testing.T) {
+	t.Parallel()
+	for caption, want := range map[string][]string{
+		"":                       nil,
+		"no tag # at all #":      nil,
+		"#Dog":                   {"dog"},
+		"#dog #DOG #Dog":         {"dog"},
+		"#b#a":                   {"a", "b"},
+		"x#glued, #end.":         {"end", "glued"},
+		"##double":               {"double"},
+		"#snake_case #with-dash": {"snake_case", "with"},
+		"#2026 #v2":              {"2026", "v2"},
+		"＃全角 #日本語タグ。":            {"全角", "日本語タグ"},
+		"#Ünïcode #наука #हिन्दी":      {"ünïcode", "наука", "हिन्दी"},
+		"#dog🐶#cat\n#bird":             {"bird", "cat", "dog"},
+		"#" + strings.Repeat("ä", 100): {strings.Repeat("ä", 100)},
+		"#" + strings.Repeat("a", 101): nil,
+		"#a\x00b #\xff":                {"a"},
+	} {
+		require.Equal(t, want, ingest.Hashtags(caption), "%q", caption)
+	}
+}
+
+func FuzzHashtags(f *testing.F) {
+	for _, s := range []string{"#dog #Cat", "＃全角", "#\xff#", "#İ", "##", "#a#b#a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, caption string) {
+		tags := ingest.Hashtags(caption)
+		require.True(t, slices.IsSorted(tags))
+		require.Equal(t, tags, slices.Compact(slices.Clone(tags)))
+		for _, tag := range tags {
+			require.NotEmpty(t, tag)
+			require.True(t, utf8.ValidString(tag), "%q: the database takes no other", tag)
+			require.Equal(t, tag, store.FoldTag("#"+tag))
+			require.NotContains(t, tag, "#")
+		}
+	})
+}
+
+func TestFoldTag_bringsATagIntoTheFormInWhichItIsStored(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{"dog": "dog", " #DOG ": "dog", "＃Dog": "dog", "#Straße": "straße", "#": "", "": "", "ÄÖ": "äö"} {
+		require.Equal(t, want, store.FoldTag(given), "%q", given)
+	}
+}

@@ -1,0 +1,142 @@
+package ingest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// off is a process whose clock is so far from the real time.
+func off(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return time.Now().Add(by) }, RealTime: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestRetention_believesNoClockThatIsWrong(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	o, now := storetest.NewOrg(t, db), storetest.Today(db)
+	storetest.Room(t, db, 40)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Keep(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
+	once, months := storetest.StoredRows(t, db, o), partitions(t, db)
+	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
+		wrong := off(t, db, by)
+		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.GoOn)
+		require.ErrorContains(t, err, "set both by NTP")
+		require.ErrorContains(t, err, "clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
+		require.ErrorContains(t, err, "that of the database "+time.Now().UTC().Format("2006-01"))
+		_, ok, err := wrong.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.ErrorContains(t, err, "set both by NTP")
+		require.False(t, ok)
+		require.Equal(t, once, storetest.StoredRows(t, db, o))
+		require.Equal(t, months, partitions(t, db))
+	}
+	right := off(t, db, 5*time.Minute)
+	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
+	require.NoError(t, err)
+	require.True(t, ok, "nobody holds it in a time to come")
+	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.GoOn)
+	require.NoError(t, err)
+}
+
+func partitions(t *testing.T, db *storetest.DB) []string {
+	t.Helper()
+	return storetest.Column[string](t, db, "SELECT CAST(inhrelid AS regclass) || '' FROM pg_inherits WHERE inhparent = CAST('snapshots_daily' AS regclass) ORDER BY 1")
+}
+
+func TestRetention_ofOneMachineGoesByItsClock(t *testing.T) {
+	t.Parallel()
+	_, err := ingest.New(off(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.GoOn)
+	require.NoError(t, err)
+}
+
+// running returns a store whose clock counts as real but is moved by the test. Its database has an organisation from last year.
+func running(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
+	t.Helper()
+	o := storetest.NewOrg(t, db)
+	db.Exec(t, "UPDATE organisations SET created_at = ? WHERE id = ?", store.InstantOf(db.Clock.Now().AddDate(-1, 0, 0)), o.ID())
+	clock := storetest.NewClock()
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: clock.Now, RealTime: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s, clock
+}
+
+func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, clock := running(t, db)
+	steady := func() {
+		t.Helper()
+		for range 7 {
+			refusesToDelete(t, s)
+			clock.Advance(24 * time.Hour)
+		}
+		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+		require.NoError(t, err)
+	}
+	steady() // the database has never seen the clock
+	o := storetest.NewOrg(t, db)
+	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+	now := store.DateOf(clock.Now())
+	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Keep(t, db, o, id)
+	once := storetest.StoredRows(t, db, o)
+	for name, jump := range map[string]time.Duration{"ten years ahead": 3650 * 24 * time.Hour, "32 days ahead": 32 * 24 * time.Hour, "two days behind": -48 * time.Hour} {
+		right := clock.Now()
+		clock.Advance(jump)
+		refusesToDelete(t, s)
+		clock.Advance(7*24*time.Hour - time.Second)
+		refusesToDelete(t, s)
+		clock.Set(right)
+		steady()
+		require.Equal(t, once, storetest.StoredRows(t, db, o), name)
+	}
+	clock.Advance(30 * 24 * time.Hour) // 30 days without a collector
+	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+	require.NoError(t, err)
+}
+
+func refusesToDelete(t *testing.T, s *store.Store) {
+	t.Helper()
+	var wrong *store.ClockError
+	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+	require.ErrorAs(t, err, &wrong)
+	_, err = ingest.New(s).DeleteExpired(t.Context(), storetest.GoOn)
+	require.ErrorAs(t, err, &wrong)
+	_, err = s.Queue.DeleteOrphans(t.Context(), storetest.GoOn)
+	require.ErrorAs(t, err, &wrong)
+	_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
+	require.ErrorAs(t, err, &wrong)
+	require.False(t, ok)
+	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
+}
+
+func TestClock_ofAFreshInstallationIsTrusted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.NewOrg(t, db)
+		s := off(t, db, 0)
+		_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		_, err = ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+		require.NoError(t, err)
+		require.Len(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"), 1)
+	})
+}
+
+func TestClock_isOnlyLookedAtByCheckClock(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, _ := running(t, db)
+	require.Error(t, s.CheckClock(t.Context()))
+	require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"))
+}

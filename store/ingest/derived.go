@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// CountUploads adds the videos whose upload date was unknown before to the uploads of their days.
+func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
+	type uploads struct {
+		OrganisationID uuid.UUID
+		Day            db.Date
+		Uploads        int64
+	}
+	type orgDay struct {
+		org uuid.UUID
+		day db.Date
+	}
+	counts := map[orgDay]int64{}
+	for i := range videos {
+		if v := &videos[i]; undated[v.Key()] && v.UploadedAt != nil {
+			counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
+		}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	rows := make([]uploads, 0, len(counts))
+	for of, n := range counts {
+		rows = append(rows, uploads{of.org, of.day, n})
+	}
+	slices.SortFunc(rows, func(a, b uploads) int {
+		return cmp.Or(slices.Compare(a.OrganisationID[:], b.OrganisationID[:]), cmp.Compare(a.Day, b.Day))
+	})
+	return tx.Table("organisation_uploads").Clauses(clause.OnConflict{
+		Columns:   db.Columns([]string{"organisation_id", "day"}),
+		DoUpdates: clause.Assignments(map[string]any{"uploads": gorm.Expr("organisation_uploads.uploads + excluded.uploads")}),
+	}).CreateInBatches(rows, db.InsertChunk).Error
+}
+
+// addToTotals adds the change to the organisations' totals and writes the totals to the day.
+func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
+	if err := AddSums(w.tx, before, after); err != nil {
+		return err
+	}
+	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
+}
+
+// AddSums adds the difference between after and before to the sums of each organisation.
+func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
+	columns := []string{"organisation_id uuid"}
+	for _, name := range store.MetricNames("") {
+		columns = append(columns, name+" bigint")
+	}
+	for chunk := range slices.Chunk(db.Distinct(slices.Collect(maps.Keys(after))), db.InsertChunk) {
+		rows := make([][]any, len(chunk))
+		for i, org := range chunk {
+			change := after[org]
+			change.Subtract(before[org])
+			rows[i] = append([]any{org}, change.Values()...)
+		}
+		list, args := db.WithRows(tx, "grown", columns, rows)
+		err := tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + grown.{m}")+`
+ FROM grown WHERE organisation_totals.organisation_id = grown.organisation_id`, args...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// increases computes the growth of views since the last point at least 1, 7, 14 and 30 days ago.
+func (w videoWriter) increases(videos []*store.Video) error {
+	if len(videos) == 0 {
+		return nil
+	}
+	byKey := make(map[db.RowKey]*store.Video, len(videos))
+	for _, v := range videos {
+		byKey[v.Key()] = v
+	}
+	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
+ (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = wanted.organisation_id AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
+	day := w.fetchedAt.Day()
+	var rows []struct {
+		OrganisationID   uuid.UUID
+		ID               uuid.UUID
+		V1, V7, V14, V30 *int64
+	}
+	list, args := db.WithKeys(w.tx, db.SortedKeys(byKey))
+	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30 FROM wanted`,
+		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		v := byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}]
+		v.Increase1d, v.Increase7d = Increase(v.LatestViews, r.V1), Increase(v.LatestViews, r.V7)
+		v.Increase14d, v.Increase30d = Increase(v.LatestViews, r.V14), Increase(v.LatestViews, r.V30)
+	}
+	return nil
+}
+
+// Increase returns the growth from before to latest in percent. It returns 0 if either is unknown or before is 0.
+func Increase(latest, before *int64) float64 {
+	if latest == nil || before == nil || *before == 0 {
+		return 0
+	}
+	return (float64(*latest) - float64(*before)) / float64(*before) * 100
+}

@@ -1,0 +1,208 @@
+package ingest_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// maybe draws a count that the source may not give.
+func maybe(t *rapid.T, name string, most int64) *int64 {
+	if rapid.IntRange(0, 5).Draw(t, name+" is silent") == 0 {
+		return nil
+	}
+	return new(rapid.Int64Range(0, most).Draw(t, name))
+}
+
+// grown is the plain reading of the rule: the last known views on or before so many days ago, over all days one by one.
+func grown(byDay map[store.Date]int64, latest *int64, day store.Date, days int) float64 {
+	for d := day - store.Date(days); d >= day-400; d-- {
+		before, known := byDay[d]
+		if !known {
+			continue
+		}
+		if before == 0 || latest == nil {
+			return 0
+		}
+		return (float64(*latest) - float64(before)) * 100 / float64(before)
+	}
+	return 0
+}
+
+// Spec: 2.2-21
+func TestIncreases_compareWithTheLastPointOfThatAge(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		start, next := db.Clock.Now().AddDate(0, 0, -45), 0
+		rapid.Check(t, func(rt *rapid.T) {
+			o := storetest.NewOrg(t, db)
+			links := storetest.ClipsFrom(t, next, 4)
+			next += len(links)
+			storetest.Track(t, o, links...)
+			byDay, latest := make([]map[store.Date]int64, len(links)), make([]*int64, len(links))
+			for i := range links {
+				byDay[i] = map[store.Date]int64{}
+			}
+			for day := 0; day <= 45; day += rapid.SampledFrom([]int{1, 6, 7, 8, 14, 16}).Draw(rt, "days to the next fetch") {
+				at, facts := start.AddDate(0, 0, day), map[link.Link]ingest.VideoFacts{}
+				for i, l := range links {
+					facts[l] = ingest.VideoFacts{Views: maybe(rt, "views", 20)}
+					if n := facts[l].Views; n != nil {
+						byDay[i][store.DateOf(at)], latest[i] = *n, n
+					}
+				}
+				storetest.Measure(t, db, at, facts)
+				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // in the order of the links
+					today := store.DateOf(at)
+					require.Equal(rt, latest[i], v.LatestViews)
+					for days, got := range map[int]float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
+						require.InDelta(rt, grown(byDay[i], latest[i], today, days), got, 1e-9, "%d days", days)
+					}
+				}
+			}
+		})
+	})
+}
+
+func TestIncreases_ofANewVideoAreZero(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
+		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
+		require.Zero(t, storetest.VideoOf(t, o, l).Increase1d, "the same day is no day ago")
+	})
+}
+
+func TestIncreases_reachBackIntoWeeklyPoints(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		id, day := storetest.Track(t, o, l)[0].VideoID, storetest.Today(db)-120
+		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`, o.ID(), id, day.Week(), day)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(75)})
+		require.InDelta(t, 50, storetest.VideoOf(t, o, l).Increase30d, 1e-9)
+	})
+}
+
+func TestIncrease_neverInventsABase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		latest, before *int64
+		want           float64
+	}{
+		{nil, nil, 0}, {nil, new(int64(1)), 0}, {new(int64(1)), nil, 0}, {new(int64(7)), new(int64(0)), 0},
+		{new(int64(15)), new(int64(10)), 50}, {new(int64(5)), new(int64(10)), -50}, {new(int64(0)), new(int64(10)), -100}, {new(int64(10)), new(int64(10)), 0},
+	} {
+		require.InDelta(t, c.want, ingest.Increase(c.latest, c.before), 1e-12)
+	}
+}
+
+// plainStats is a second implementation of an account's statistics.
+type plainStats struct {
+	mean, median, nonZero *float64
+	most, total           *int64
+	over10, over25        *float64
+}
+
+func plainStatsOf(latest []*int64) (s plainStats) {
+	var known, positive []int64
+	for _, n := range latest {
+		if n != nil {
+			known = append(known, *n)
+			if *n > 0 {
+				positive = append(positive, *n)
+			}
+		}
+	}
+	if len(known) == 0 {
+		return s
+	}
+	middle := func(ns []int64) *float64 {
+		if len(ns) == 0 {
+			return nil
+		}
+		ns = slices.Sorted(slices.Values(ns))
+		return new(float64(ns[(len(ns)-1)/2]+ns[len(ns)/2]) / 2)
+	}
+	sum, over := int64(0), map[float64]int{}
+	s.median, s.nonZero, s.most = middle(known), middle(positive), new(slices.Max(known))
+	for _, n := range known {
+		sum += n
+		for _, times := range []float64{10, 25} {
+			if *s.median > 0 && float64(n) >= times**s.median {
+				over[times]++
+			}
+		}
+	}
+	s.total, s.mean = &sum, new(float64(sum)/float64(len(known)))
+	s.over10, s.over25 = new(float64(over[10])*100/float64(len(known))), new(float64(over[25])*100/float64(len(known)))
+	return s
+}
+
+func requireFloat(t require.TestingT, want, got *float64, what string) {
+	require.Equal(t, want == nil, got == nil, what)
+	if want != nil {
+		require.InEpsilon(t, *want+1, *got+1, 1e-9, what)
+	}
+}
+
+// Spec: 2.2-20
+func TestAccountStatistics_followItsTrackedVideos(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		next := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			o, links := storetest.NewOrg(t, db), storetest.ClipsFrom(t, next, 8)
+			next += len(links)
+			n := rapid.IntRange(1, len(links)).Draw(rt, "videos")
+			storetest.Track(t, o, links[:n]...)
+			facts, latest, uploaded := map[link.Link]ingest.VideoFacts{}, make([]*int64, n), (*store.Date)(nil)
+			for i, l := range links[:n] {
+				at := db.Clock.Now().AddDate(0, 0, -rapid.IntRange(0, 9).Draw(rt, "uploaded days ago"))
+				latest[i] = maybe(rt, "views", rapid.SampledFrom([]int64{3, 50, 100_000}).Draw(rt, "scale"))
+				facts[l] = ingest.VideoFacts{Views: latest[i], UploadedAt: &at}
+				if d := store.DateOf(at); uploaded == nil || d > *uploaded {
+					uploaded = &d
+				}
+			}
+			storetest.Measure(t, db, db.Clock.Now(), facts)
+
+			want, a := plainStatsOf(latest), storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+			require.EqualValues(rt, n, a.TotalVideosTracked)
+			require.Equal(rt, want.total, a.TotalViews)
+			require.Equal(rt, want.most, a.MostViewed)
+			require.Equal(rt, uploaded, a.LastUploadedAt)
+			requireFloat(rt, want.mean, a.MeanViews, "mean")
+			requireFloat(rt, want.median, a.MedianViews, "median")
+			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median of those above zero")
+			requireFloat(rt, want.over10, a.PercentOutperform10x, "10 times the median")
+			requireFloat(rt, want.over25, a.PercentOutperform25x, "25 times the median")
+			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // in the order of the links
+				outlier := 0.0
+				if want.median != nil && *want.median > 0 && latest[i] != nil {
+					outlier = float64(*latest[i]) / *want.median
+				}
+				require.InDelta(rt, outlier, v.OutlierMultiplier, 1e-9)
+			}
+		})
+	})
+}
+
+func TestMedian_isTheMiddleOrTheMeanOfTheMiddleTwo(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, store.Median(nil))
+	require.InDelta(t, 3, store.Median([]int64{3}), 0)
+	require.InDelta(t, 2.5, store.Median([]int64{1, 2, 3, 9}), 0)
+	require.InDelta(t, 2, store.Median([]int64{1, 2, 9}), 0)
+	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "their sum does not fit")
+}

@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// This file deletes rows, other than points, that accumulate over time. Each transaction deletes one batch. So no statement holds locks for
+// long, and an interrupted run loses nothing.
+
+// timedRows are the tables whose rows expire by a condition on a time. The condition's parameter is now minus Table.Retention.
+var timedRows = []struct{ table, key, expired string }{
+	{"short_links", "platform, code", "resolved_at < ?"},
+	{"quota_windows", "source, win", "updated_at < ?"},
+	{"source_pauses", "source", "blocked_until < ?"},
+	// turn is the time in microseconds of the organisation's first link; each further link adds one.
+	{"org_turns", "source, kind, organisation_id", "turn < ?"},
+	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
+	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
+}
+
+// DeleteExpired deletes rows, other than points, whose retention has ended: see Tables. It returns how many rows it deleted from each
+// table. It calls alive after each transaction and stops if alive returns an error. It may be interrupted and repeated at any time. If the
+// clock may be wrong, it deletes nothing and returns a *ClockError.
+func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
+	deleted := map[string]int64{}
+	if err := s.db.SeeClock(ctx); err != nil {
+		return deleted, err
+	}
+	now := s.db.Now()
+	for _, t := range timedRows {
+		before := now.Add(-db.Tables[t.table].Retention)
+		statement := "DELETE FROM " + t.table + " WHERE (" + t.key + ") IN (SELECT " + t.key + " FROM " + t.table + " WHERE " + t.expired + " LIMIT ?)"
+		err := s.db.DeleteInBatches(ctx, t.table, deleted, alive, db.DeleteBatch, func(tx *gorm.DB) (int64, error) {
+			done := tx.Exec(statement, before, db.DeleteBatch)
+			return done.RowsAffected, done.Error
+		})
+		if err != nil {
+			return deleted, err
+		}
+	}
+	orgs, err := s.organisationIDs(ctx)
+	if err != nil {
+		return deleted, err
+	}
+	for _, org := range orgs {
+		var oldest []db.Instant
+		err := db.Scoped(s.db.Read(ctx), "idempotency_keys", org).Where("created_at < ?", now.Add(-db.IdempotencyLife)).Limit(1).Pluck("created_at", &oldest).Error
+		if err != nil {
+			return deleted, db.Translate(err)
+		}
+		if len(oldest) == 0 {
+			continue
+		}
+		err = s.db.DeleteInBatches(ctx, "idempotency_keys", deleted, alive, store.IdempotencyBatch, func(tx *gorm.DB) (int64, error) {
+			return store.DeleteExpiredKeys(tx, org, now, store.IdempotencyBatch)
+		})
+		if err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+func (s *Writer) organisationIDs(ctx context.Context) (orgs []uuid.UUID, err error) {
+	err = s.db.Read(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error
+	return orgs, db.Translate(err)
+}

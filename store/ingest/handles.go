@@ -1,0 +1,106 @@
+package ingest
+
+import (
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// nameTarget renames an account's target to the id that its source reported. If there is a target with that name already, the two targets
+// become one.
+func nameTarget(tx *gorm.DB, o AccountOutcome) error {
+	from, to := o.Target.ExternalID, targetName(o)
+	if to == from {
+		return nil
+	}
+	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to}
+	var there int64
+	err := tx.Raw(`SELECT COUNT(*) FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`, named).Scan(&there).Error
+	if err != nil {
+		return err
+	}
+	statements := []string{
+		`UPDATE fetch_targets SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
+		`UPDATE fetch_subscriptions SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
+	}
+	if there > 0 {
+		statements = []string{
+			// The remaining target takes over the greater depth and the earlier time. If it is claimed, it is due again after the claim.
+			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
+  depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
+  requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
+  next_at = CASE WHEN fetch_targets.claimed_by IS NULL AND f.next_at < fetch_targets.next_at THEN f.next_at ELSE fetch_targets.next_at END,
+  handle = f.handle, link = f.link
+  FROM (SELECT base_lane, depth, next_at, handle, link FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from) f
+ WHERE fetch_targets.bucket = @bucket AND fetch_targets.source = @platform AND fetch_targets.kind = 'account' AND fetch_targets.external_id = @to`,
+			`DELETE FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
+			`INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id, handle, handle_at, preview)
+SELECT s.bucket, s.source, s.kind, @to, s.organisation_id, s.subject_id, s.handle, s.handle_at, s.preview FROM fetch_subscriptions s
+ WHERE s.bucket = @bucket AND s.source = @platform AND s.kind = 'account' AND s.external_id = @from
+ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
+			`DELETE FROM fetch_subscriptions WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
+		}
+	}
+	for _, statement := range statements {
+		if err := tx.Exec(statement, named).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targetName returns the name that an account's target should have after this outcome.
+func targetName(o AccountOutcome) string {
+	name, f := o.Target.ExternalID, o.Account
+	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
+	switch {
+	case f == nil:
+	case (byHandle || bySource) && f.ID != nil && store.IsAccountID(*f.ID):
+		return *f.ID
+	case byHandle && f.SourceID != nil:
+		return store.SourceIDMark + *f.SourceID
+	}
+	return name
+}
+
+// isOtherAccount returns true if the facts belong to another account than the organisation's record.
+func (d discovery) isOtherAccount(a *store.Account) bool {
+	f := d.outcome.Account
+	if f == nil {
+		return false
+	}
+	var told store.Author
+	db.Assign(&told.ExternalID, f.ID)
+	db.Assign(&told.SourceID, f.SourceID)
+	return a.IsOtherThan(told)
+}
+
+// markHandleLost notes that another account has the account's handle now. A link with the handle then means that other account.
+func (d discovery) markHandleLost(a *store.Account) error {
+	if !a.HandleCurrent || d.isLate(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
+		return nil
+	}
+	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
+}
+
+// moveToOwnTarget gives an account its own target, because the target that found it belongs to another account.
+func (d discovery) moveToOwnTarget(a *store.Account) error {
+	if err := d.markHandleLost(a); err != nil {
+		return err
+	}
+	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", store.KindAccount, a.ID); err != nil {
+		return err
+	}
+	org, err := d.organisation()
+	if err != nil {
+		return err
+	}
+	r := store.TrackAccountsRequest{Lane: store.LaneOf(org), Preview: d.preview}
+	db.Assign(&r.Type, a.TrackingType)
+	return queue.Enqueue(d.tx, d.org, []queue.Entry{store.AccountEntry(a, r, false, d.at)}, d.at)
+}

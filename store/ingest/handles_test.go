@@ -1,0 +1,86 @@
+package ingest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+const renamed = "https://www.tiktok.com/@renamed"
+
+func TestRenames_takeAHandleThatAnotherRecordHolds(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 2, db.Clock.Now())))
+		id := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, renamed)) // whoever had the name before
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("renamed"), Followers: new(int64(5))})
+		before := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
+		require.NotEqual(t, id, before.ID)
+
+		db.Clock.Advance(25 * time.Hour)
+		for _, c := range storetest.Claim(t, db, link.TikTok, "account") {
+			for _, target := range c.Targets {
+				facts := ingest.AccountFacts{ID: target.NativeID, Username: new("renamed"), Followers: new(int64(9))}
+				if *target.NativeID == "77" {
+					facts.Username = new("elsewhere")
+				}
+				require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+			}
+		}
+		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
+		require.Equal(t, before.ID, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@elsewhere")).ID)
+		storetest.Consistent(t, db, o)
+	})
+}
+
+func TestRenames_areNotUndoneByALateAnswer(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 1, db.Clock.Now())))
+		videos := storetest.ClaimOne(t, db, link.TikTok, "video") // asked before the rename, written after
+
+		db.Clock.Advance(25 * time.Hour)
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("renamed")})
+		require.NoError(t, db.Acknowledge(t.Context(), videos, videos.At, []ingest.Outcome{
+			storetest.Outcome(db, videos.Targets[0], ingest.VideoFacts{Views: new(int64(3)), Username: new("someone"), AccountID: new("42")})}))
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
+		require.Equal(t, "42", *a.ExternalID)
+		require.Equal(t, "https://www.tiktok.com/@renamed", a.Link)
+	})
+}
+
+func TestRenames_aHandleThatIsLostIsFreeForWhoTracksIt(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(100))})
+
+		db.Clock.Advance(25 * time.Hour)
+		c := storetest.ClaimOne(t, db, link.TikTok, "account")
+		require.Equal(t, "42", c.Targets[0].ExternalID, "called by its id")
+		lost := storetest.AccountOutcome(db, c.Targets[0], ingest.AccountFacts{})
+		lost.Account, lost.HandleLost = nil, true
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{lost}))
+
+		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		require.NotEqual(t, first, second)
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("someone"), Followers: new(int64(5))})
+		a, err := o.Account(t.Context(), store.AccountRef{ID: first})
+		require.NoError(t, err)
+		require.EqualValues(t, 100, *a.LatestFollowersCount)
+		require.EqualValues(t, 5, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).LatestFollowersCount)
+		storetest.Consistent(t, db, o)
+	})
+}

@@ -1,0 +1,428 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// VideoFacts are what a source reported about a video. A nil pointer means that the source did not report the value. It never stands for
+// zero or empty.
+type VideoFacts struct {
+	Views, Likes, Comments, Shares, Bookmarks *int64
+
+	Title     *string
+	Username  *string // handle without "@", lower case; for Facebook with the ~suffix where known
+	AccountID *string // the platform's own id of the account
+	// AccountSourceID is as AccountFacts.SourceID.
+	AccountSourceID *string
+	AccountName     *string
+	UploadedAt      *time.Time
+	LengthSeconds   *float64
+	SongName        *string
+	SongLink        *string
+	NotSafe         *bool
+	Private         *bool
+	HiddenStats     *bool // true if the platform hides a count that this source normally reports
+	IsAd            *bool
+	ShopAd          *bool
+	ShopProductID   *string
+}
+
+// Outcome is what became of one claimed target and what is next for it.
+type Outcome struct {
+	Target queue.Target
+	// Facts are written to every organisation that subscribes; nil writes no number at all.
+	Facts *VideoFacts
+	// Details says that the facts came from a call that gives more than counts.
+	Details bool
+	// Private and NotSafe, when set, are written even without facts: the source refused, and said why.
+	Private, NotSafe *bool
+	// Source names where the facts come from, for provenance.
+	Source string
+	// NextAt is when the target is due again; Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail replace the target's.
+	NextAt    db.Instant
+	Pace      queue.Pace
+	Attempts  int
+	RefusedAs string
+	Refusals  int
+	State     string
+	Suspect   *string
+	Detail    string
+	// HandleLost says of an account that another one answers to its handle.
+	HandleLost bool
+	// Handle is the account's handle if a source confirmed it for the video, else "". If Facts has a username, that counts as confirmed
+	// too.
+	Handle string
+	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries other handles first.
+	TriedHandles []string
+
+	account   bool // an account's facts came
+	followers *int64
+}
+
+// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
+// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Newer numbers stay unchanged, so an
+// outcome can be written twice or late. A target whose lease another collector has now keeps what that collector decides.
+func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	if err := s.db.EnsureDays(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
+		return err
+	}
+	return db.RepeatOnDuplicate(func() error {
+		return s.db.Tx(ctx, func(tx *gorm.DB) error {
+			if err := writeOutcomes(tx, fetchedAt, outcomes); err != nil {
+				return err
+			}
+			return acknowledge(tx, c, s.db.Now(), fetchedAt, outcomes)
+		})
+	})
+}
+
+func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error {
+	byKey := make(map[string]*Outcome, len(outcomes))
+	written := make([]queue.Target, 0, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Facts != nil || o.Private != nil || o.NotSafe != nil {
+			byKey[queue.TargetKey(o.Target.Platform, o.Target.ExternalID)] = o
+			written = append(written, o.Target)
+		}
+	}
+	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, undated: map[db.RowKey]bool{}}
+	for _, g := range queue.ByKind(written) {
+		var subs []queue.FetchSubscription
+		err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", queue.Bucket, g.Platform, g.Kind, g.IDs).Find(&subs).Error
+		if err != nil {
+			return err
+		}
+		for _, sub := range subs {
+			w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Source, sub.ExternalID)]
+		}
+	}
+	keys := db.SortedKeys(w.outcomes)
+	if err := db.RaiseVersions(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(keys, db.InsertChunk) {
+		if err := w.write(chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// videoWriter writes outcomes for the videos of all organisations that have them.
+type videoWriter struct {
+	tx        *gorm.DB
+	fetchedAt db.Instant
+	outcomes  map[db.RowKey]*Outcome // by video
+	undated   map[db.RowKey]bool     // videos whose upload date was not known before
+}
+
+func (w videoWriter) write(keys []db.RowKey) error {
+	videos, err := w.load(keys)
+	if err != nil || len(videos) == 0 {
+		return err
+	}
+	accounts, follow, err := w.accounts(videos)
+	if err != nil {
+		return err
+	}
+	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
+	w.touch(touched, videos)
+	var measured []*store.Video
+	var renamed []Retitled
+	for i := range videos {
+		v := &videos[i]
+		title := v.Title
+		w.undated[v.Key()] = v.UploadedAt == nil
+		if apply(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
+			measured = append(measured, v)
+		}
+		if v.Title != title {
+			renamed = append(renamed, Retitled{v, title})
+		}
+	}
+	if err := w.savePoints(measured); err != nil {
+		return err
+	}
+	if err := w.increases(measured); err != nil {
+		return err
+	}
+	if err := SaveVideos(w.tx, videos); err != nil {
+		return err
+	}
+	if err := follow(); err != nil {
+		return err
+	}
+	if err := SaveHashtags(w.tx, renamed); err != nil {
+		return err
+	}
+	if err := CountUploads(w.tx, videos, w.undated); err != nil {
+		return err
+	}
+	// A video whose author turned out to be another account no longer counts for its former account.
+	w.touch(touched, videos)
+	if err := w.refreshAccounts(touched); err != nil {
+		return err
+	}
+	return w.addToTotals(before, store.SumsByOrganisation(videos))
+}
+
+// touch adds the accounts of videos to accounts. The value is true if any of the account's videos got counts.
+func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
+	for i := range videos {
+		v := &videos[i]
+		if v.LinkedAccountID != nil {
+			account := db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}
+			accounts[account] = accounts[account] || w.outcomes[v.Key()].Facts != nil
+		}
+	}
+}
+
+// refreshAccounts recomputes the statistics of accounts and writes them to the day. Accounts whose videos got counts also get the time and
+// source of the fetch.
+func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
+	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
+	for account, is := range touched {
+		if is {
+			measured[account] = true
+		} else {
+			others[account] = true
+		}
+	}
+	of := store.DayStamp{Day: w.fetchedAt.Day()}
+	if err := store.RefreshAccounts(w.tx, db.SortedKeys(others), of); err != nil {
+		return err
+	}
+	for _, o := range w.outcomes {
+		if o.Facts != nil {
+			of.FetchedAt, of.Source = &w.fetchedAt, &o.Source
+		}
+	}
+	return store.RefreshAccounts(w.tx, db.SortedKeys(measured), of)
+}
+
+// load reads and locks the videos that are still tracked and have nothing newer, ordered by organisation, platform and the platform's id.
+func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
+	list, args := db.WithKeys(w.tx, keys)
+	var videos []store.Video
+	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
+ WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
+   AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
+}
+
+// apply copies an outcome into the video. It returns true if the outcome has counts.
+func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
+	db.Assign(&v.Private, o.Private)
+	db.Assign(&v.NotSafe, o.NotSafe)
+	f := o.Facts
+	if f == nil {
+		return false
+	}
+	v.LatestUpdatedAt = &fetchedAt
+	setCount := db.AssignPointer[int64]
+	if f.HiddenStats != nil && *f.HiddenStats {
+		setCount = func(to **int64, from *int64) { *to = from } // a count that is hidden now is unknown
+	}
+	counts := f.counts()
+	for i, latest := range v.LatestFields() {
+		setCount(latest, counts.All()[i])
+	}
+	v.LatestEngagement = v.LatestCounts().Engagement()
+	db.Assign(&v.Title, f.Title)
+	v.TitleFolded = strings.ToLower(v.Title)
+	db.Assign(&v.Username, f.Username)
+	if a, ok := accounts[v.Key()]; ok {
+		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account may have a newer handle than this answer
+	}
+	if f.UploadedAt != nil {
+		day := db.DateOf(*f.UploadedAt)
+		v.UploadedAt = &day
+	}
+	if f.LengthSeconds != nil && !isWhole(v.VideoLength, *f.LengthSeconds) {
+		length := formatSeconds(*f.LengthSeconds)
+		v.VideoLength = &length
+	}
+	db.AssignPointer(&v.SongName, f.SongName)
+	db.AssignPointer(&v.SongLink, f.SongLink)
+	db.Assign(&v.NotSafe, f.NotSafe)
+	db.Assign(&v.Private, f.Private)
+	db.Assign(&v.HiddenStats, f.HiddenStats)
+	db.Assign(&v.AdIsAd, f.IsAd)
+	db.Assign(&v.AdInfoShop, f.ShopAd)
+	db.AssignPointer(&v.AdProductIDShop, f.ShopProductID)
+	v.Link = link.WithHandle(v.Platform, v.Link, v.Username)
+	return true
+}
+
+// isWhole returns true if seconds is the known length in whole seconds. Some calls report whole seconds only, and must not replace a more
+// exact length.
+func isWhole(known *string, seconds float64) bool {
+	if known == nil {
+		return false
+	}
+	exact, err := strconv.ParseFloat(*known, 64)
+	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
+}
+
+// counts returns the counts that the source gave.
+func (f *VideoFacts) counts() store.Counts {
+	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
+}
+
+type snapshot struct {
+	OrganisationID uuid.UUID
+	VideoID        uuid.UUID
+	Day            db.Date
+	Week           db.Date
+	store.Counts
+	FetchedAt db.Instant
+	Source    string
+}
+
+// savePoints writes the day's point of each video. If the fetch lacks a count, the count of an earlier fetch of the same day stays.
+func (w videoWriter) savePoints(videos []*store.Video) error {
+	day := w.fetchedAt.Day()
+	rows := make([]snapshot, len(videos))
+	for i, v := range videos {
+		o := w.outcomes[v.Key()]
+		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
+			Counts: o.Facts.counts()}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	assignments := clause.AssignmentColumns([]string{"fetched_at", "source"})
+	for _, c := range store.MetricNames("") {
+		assignments = append(assignments, clause.Assignments(map[string]any{c: gorm.Expr("COALESCE(excluded." + c + ", snapshots_daily." + c + ")")})...)
+	}
+	return w.tx.Table("snapshots_daily").Clauses(clause.OnConflict{
+		Columns:   db.Columns([]string{"organisation_id", "video_id", "day"}),
+		DoUpdates: assignments,
+		Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("snapshots_daily.fetched_at <= excluded.fetched_at")}},
+	}).CreateInBatches(rows, db.InsertChunk).Error
+}
+
+// SaveVideos updates the rows of videos in one statement. The rows exist and are locked, so the INSERT never inserts.
+func SaveVideos(tx *gorm.DB, videos []store.Video) error {
+	return tx.Clauses(clause.OnConflict{
+		Columns: db.Columns([]string{"organisation_id", "id"}),
+		DoUpdates: clause.AssignmentColumns(append([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
+			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
+			"latest_engagement", "latest_updated_at", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)),
+	}).CreateInBatches(videos, db.InsertChunk/2).Error
+}
+
+// Retitled is a video whose title has changed.
+type Retitled struct {
+	*store.Video
+	Before string
+}
+
+// SaveHashtags updates the index of hashtags after titles have changed.
+func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
+	outdated := map[uuid.UUID][]uuid.UUID{}
+	var rows []store.VideoHashtag
+	for _, v := range videos {
+		if len(Hashtags(v.Before)) > 0 {
+			outdated[v.OrganisationID] = append(outdated[v.OrganisationID], v.ID)
+		}
+		for _, tag := range Hashtags(v.Title) {
+			rows = append(rows, store.VideoHashtag{OrganisationID: v.OrganisationID, Tag: tag, VideoID: v.ID})
+		}
+	}
+	for _, org := range db.Distinct(slices.Collect(maps.Keys(outdated))) {
+		if err := tx.Exec("DELETE FROM video_hashtags WHERE organisation_id = ? AND video_id IN ?", org, outdated[org]).Error; err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return tx.CreateInBatches(rows, db.InsertChunk).Error
+}
+
+// soon is within which time a target that failed is still waited for by somebody.
+const soon = 5 * time.Minute
+
+// acknowledge ends the leases. A target that somebody asked for after it was claimed is due again at once: what was
+// written may have missed that organisation.
+func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
+	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
+			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
+	})
+	for chunk := range slices.Chunk(sorted, db.InsertChunk) {
+		rows := make([][]any, len(chunk))
+		for i, o := range chunk {
+			var fetched, details *db.Instant
+			var views *int64
+			handle := o.Handle
+			if o.Facts != nil {
+				db.Assign(&handle, o.Facts.Username)
+				fetched, views = &fetchedAt, o.Facts.Views
+				if o.Details {
+					details = &fetchedAt
+				}
+			}
+			if o.account { // by whose followers its next answer is weighed, as a video's by its views
+				fetched, views = &fetchedAt, o.followers
+			}
+			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
+				fetched, details, views, o.Pace, handle}
+		}
+		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text"}, rows)
+		args = append(args, now, now.Add(soon), queue.Bucket, c.Token)
+		err := tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+  fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
+  details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
+  views = COALESCE(u.views, fetch_targets.views),
+  handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
+  next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
+  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
+ FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
+   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = ?`, args...).Error
+		if err != nil {
+			return err
+		}
+		if err := noteTried(tx, now, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteTried moves the claimed handles that were tried without success behind the other claims of their targets.
+func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
+	for _, o := range outcomes {
+		if len(o.TriedHandles) == 0 {
+			continue
+		}
+		err := tx.Exec(`UPDATE fetch_subscriptions SET handle_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND handle IN ?`,
+			now, queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.TriedHandles).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package ingest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// points are the stored points of the last 30 days, the newest first.
+func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
+	t.Helper()
+	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
+	require.NoError(t, err)
+	return storetest.Bare(points)
+}
+
+// Spec: 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-23, 2.2-24
+func TestResults_areWrittenWhole(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890123456")
+		storetest.Track(t, o, l)
+		before := storetest.VideoOf(t, o, l)
+		facts := ingest.VideoFacts{Views: new(int64(1000)), Likes: new(int64(100)), Comments: new(int64(10)), Bookmarks: new(int64(1)),
+			Title: new("A #Dog and a #cat 🐶"), Username: new("someone"), AccountID: new("42"), AccountName: new("Some One"),
+			UploadedAt: new(time.Date(2023, 11, 14, 23, 59, 59, 0, time.UTC)), LengthSeconds: new(12.5), SongName: new("A song"),
+			SongLink: new("https://www.tiktok.com/music/a-1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
+			ShopAd: new(true), ShopProductID: new("p1")}
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, facts))
+
+		v := storetest.VideoOf(t, o, l)
+		now := store.InstantOf(db.Clock.Now())
+		want := before
+		want.LatestViews, want.LatestLikes, want.LatestComments, want.LatestBookmarks = new(int64(1000)), new(int64(100)), new(int64(10)), new(int64(1))
+		want.LatestEngagement, want.LatestUpdatedAt = new(int64(111)), &now
+		want.Title, want.TitleFolded, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", "a #dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
+		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
+		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
+		want.OutlierMultiplier = 1
+		require.Equal(t, want, v, "shares stay null: the source did not give them")
+
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+		require.Equal(t, "42", *a.ExternalID)
+		require.Equal(t, "Some One", *a.Name)
+		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: facts.Views, Likes: facts.Likes, Comments: facts.Comments, Bookmarks: facts.Bookmarks}}},
+			points(t, db, o, l))
+	})
+}
+
+func TestResults_writtenTwiceChangeNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		c := storetest.Claim(t, db, link.TikTok, "video")[0]
+		var outcomes []ingest.Outcome
+		for i, target := range c.Targets {
+			outcomes = append(outcomes, storetest.Outcome(db, target, ingest.VideoFacts{Views: new(int64(i * 100)), Likes: new(int64(i)), Title: new("#one #two"),
+				Username: new("someone"), AccountID: new("42"), UploadedAt: new(db.Clock.Now())}))
+		}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+		once := storetest.StoredRows(t, db, o)
+		require.NotEmpty(t, once["snapshots_daily"])
+		for range 2 {
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+			require.Equal(t, once, storetest.StoredRows(t, db, o))
+		}
+	})
+}
+
+func TestResults_tellNullFromZero(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		zero, silent := storetest.Clip(t, 0), storetest.Clip(t, 1)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{
+			zero:   {Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))},
+			silent: {Title: new("No counts")},
+		})
+		nought := store.Counts{Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))}
+		v := storetest.VideoOf(t, o, zero)
+		require.Equal(t, store.Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}, nought)
+		require.Zero(t, *v.LatestEngagement)
+		require.Equal(t, nought, points(t, db, o, zero)[0].Counts)
+
+		v = storetest.VideoOf(t, o, silent)
+		require.Nil(t, v.LatestViews)
+		require.Nil(t, v.LatestEngagement)
+		require.NotNil(t, v.LatestUpdatedAt, "it was fetched")
+		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, points(t, db, o, silent))
+	})
+}
+
+func TestResults_ofOneDayCompleteEachOther(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		at := db.Clock.Now()
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Likes: new(int64(5)), Title: new("Title")}})
+		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(12)), Shares: new(int64(1))}})
+		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: new(int64(12)), Likes: new(int64(5)), Shares: new(int64(1))}}}, points(t, db, o, l))
+		require.Equal(t, "Title", storetest.VideoOf(t, o, l).Title, "what is not said stays")
+
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(20))}})
+		require.Equal(t, store.Counts{Views: new(int64(20))}, points(t, db, o, l)[0].Counts, "another day's likes are not this day's")
+		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "but they are the latest that are known")
+	})
+}
+
+func TestResults_olderThanWhatIsThereAreIgnored(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		at := db.Clock.Now()
+		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Title: new("New")}})
+		before := storetest.StoredRows(t, db, o)
+		for _, late := range []time.Duration{time.Microsecond, time.Hour, 24 * time.Hour, 500 * 24 * time.Hour} {
+			storetest.Measure(t, db, at.Add(-late), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(9)), Likes: new(int64(9)), Title: new("Old")}})
+			require.Equal(t, before, storetest.StoredRows(t, db, o), late)
+		}
+	})
+}
+
+func TestResults_belongToTheDayOfTheFetch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		db.Clock.Set(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) // a month for which no room was made ahead
+		for _, at := range []time.Time{
+			time.Date(2024, 2, 28, 23, 59, 59, 999_999_000, time.UTC),
+			time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
+			time.Date(2024, 3, 1, 1, 0, 0, 0, time.FixedZone("east", 2*3600)), // 29 February, 23:00 UTC
+			time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
+		} {
+			storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: storetest.Views(at.Unix())})
+		}
+		db.Clock.Set(time.Date(2024, 3, 5, 0, 0, 0, 0, time.UTC))
+		var days []string
+		for _, p := range points(t, db, o, l) {
+			days = append(days, p.Day.String())
+		}
+		require.Equal(t, []string{"2024-03-01", "2024-02-29", "2024-02-28"}, days)
+		weeks := storetest.Column[store.Date](t, db, "SELECT DISTINCT week FROM snapshots_daily")
+		require.Equal(t, []store.Date{store.DateOf(time.Date(2024, 2, 26, 0, 0, 0, 0, time.UTC))}, weeks)
+	})
+}
+
+func TestResults_withoutFactsChangeFlagsAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(10)})
+		want := storetest.VideoOf(t, o, l)
+		db.Clock.Advance(time.Hour)
+		refused := ingest.Outcome{Target: queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID}, Private: new(true), NotSafe: new(true), State: "gone"}
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{refused}))
+		want.Private, want.NotSafe = true, true
+		require.Equal(t, want, storetest.VideoOf(t, o, l), "no fetch succeeded: even its time stays")
+		require.Len(t, points(t, db, o, l), 1)
+
+		refused.Private, refused.NotSafe = nil, nil
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{refused}))
+		require.Equal(t, want, storetest.VideoOf(t, o, l))
+	})
+}
+
+func TestResults_goToEachOrganisationThatTracksTheVideoAndToNoOther(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		one, two, three := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		storetest.Track(t, one, storetest.Clips(t, 2)...)
+		storetest.Track(t, two, storetest.Clip(t, 1))
+		storetest.Track(t, three, storetest.Clip(t, 2))
+		before := storetest.StoredRows(t, db, three)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{
+			storetest.Clip(t, 0): {Views: new(int64(5)), AccountID: new("42"), Username: new("someone")},
+			storetest.Clip(t, 1): {Views: new(int64(6)), AccountID: new("42"), Username: new("someone"), Title: new("#shared")},
+		})
+		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.Clip(t, 0)).LatestViews)
+		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.Clip(t, 1)).LatestViews)
+		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.Clip(t, 1)).LatestViews)
+		require.NotEqual(t, storetest.VideoOf(t, one, storetest.Clip(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.Clip(t, 1)).LinkedAccountID, "each has its own record of the account")
+		require.EqualValues(t, 11, *storetest.AccountByLink(t, one, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
+		require.EqualValues(t, 6, *storetest.AccountByLink(t, two, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
+		require.Equal(t, before, storetest.StoredRows(t, db, three))
+	})
+}
+
+func TestHashtags_followTheTitle(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		has := func(tag string) bool {
+			t.Helper()
+			return storetest.ListVideos(t, o, store.VideoQuery{Hashtag: &tag}).Total == 1
+		}
+		for i, c := range []struct {
+			title    string
+			has, not []string
+		}{
+			{"Look: #Dog#cat, #dog", []string{"dog", "DOG", "#dog", "cat"}, []string{"do", "dogs", "look"}},
+			{"Now #Straße and #Grüße_2 #日本語", []string{"straße", "GRÜßE_2", "日本語"}, []string{"dog", "cat", "日本"}},
+			{"No tag", nil, []string{"straße", "日本語", "dog"}},
+		} {
+			storetest.Measure(t, db, db.Clock.Now().Add(time.Duration(i)*time.Second), map[link.Link]ingest.VideoFacts{l: {Title: new(c.title)}})
+			for _, tag := range c.has {
+				require.True(t, has(tag), "%q has %q", c.title, tag)
+			}
+			for _, tag := range c.not {
+				require.False(t, has(tag), "%q has not %q", c.title, tag)
+			}
+		}
+	})
+}
+
+func TestResults_completeALinkThatLackedItsAuthor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		l := storetest.ParseLink(t, "https://m.tiktok.com/v/7301234567890123456.html")
+		require.Empty(t, l.Handle)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Username: new("someone")}})
+		v := storetest.VideoOf(t, o, l)
+		require.Equal(t, "https://www.tiktok.com/@someone/video/7301234567890123456", v.Link)
+		require.Equal(t, "someone", v.Username)
+		require.NotNil(t, v.LinkedAccountID)
+	})
+}
+
+func TestResults_ofABatchTakeAsManyStatementsAsOfOne(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 50)...)
+		count := func(n int) int {
+			facts := map[link.Link]ingest.VideoFacts{}
+			for _, l := range storetest.Clips(t, n) {
+				facts[l] = ingest.VideoFacts{Views: new(int64(n)), Title: new("#tag"), Username: new("someone"), AccountID: new("42"), UploadedAt: new(db.Clock.Now())}
+			}
+			db.Clock.Advance(time.Second)
+			db.Guard.Statements()
+			storetest.Measure(t, db, db.Clock.Now(), facts)
+			return len(db.Guard.Statements())
+		}
+		count(50) // makes the account and the tags
+		one := count(1)
+		require.Equal(t, one, count(50))
+		require.Less(t, one, 20)
+	})
+}
+
+func TestResults_keepWhatFellAsItIs(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		for _, n := range []int64{100, 90, 90, 95} {
+			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(n)))
+			db.Clock.Advance(24 * time.Hour)
+		}
+		points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
+		require.NoError(t, err)
+		var got []int64
+		var quality []store.Quality
+		for _, p := range points {
+			got, quality = append(got, *p.Views), append(quality, p.Quality)
+			require.Equal(t, "test", *p.Source)
+			require.Equal(t, p.Day, p.FetchedAt.Day())
+		}
+		require.Equal(t, []int64{95, 90, 90, 100}, got)
+		require.Equal(t, []store.Quality{store.QualityMeasured, store.QualityMeasured, store.QualityCorrected, store.QualityMeasured}, quality)
+		require.EqualValues(t, 95, *storetest.VideoOf(t, o, l).LatestViews)
+	})
+}
+
+func TestResults_forgetACountThatIsHidden(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), HiddenStats: new(false)}))
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(110)))
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "this call did not ask for them")
+		db.Clock.Advance(24 * time.Hour)
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(120)), HiddenStats: new(true)}))
+		v := storetest.VideoOf(t, o, l)
+		require.Nil(t, v.LatestLikes, "hidden is neither 0 nor what it was")
+		require.Nil(t, v.LatestEngagement)
+		require.EqualValues(t, 120, *v.LatestViews)
+		require.Nil(t, points(t, db, o, l)[0].Likes)
+		require.EqualValues(t, 0, organisationDay(t, db, o).Likes)
+	})
+}
+
+func TestResults_keepALengthThatIsKnownMoreExactly(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ")}, Immediate: 1, Enqueue: 1})
+		require.NoError(t, err)
+		id := tracked[0].VideoID
+		for _, c := range []struct {
+			says float64
+			want string
+		}{{212, "212"}, {212.607, "212.607"}, {212, "212.607"}, {213, "212.607"}, {214, "214"}, {213.5, "213.5"}} {
+			db.Clock.Advance(time.Hour)
+			length := c.says
+			at := store.InstantOf(db.Clock.Now())
+			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: "test", State: "active", NextAt: at,
+				Target: queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &ingest.VideoFacts{LengthSeconds: &length}}}))
+			v, err := o.Video(t.Context(), store.VideoRef{ID: id})
+			require.NoError(t, err)
+			require.Equal(t, c.want, *v.VideoLength, "%v", c.says)
+		}
+	})
+}

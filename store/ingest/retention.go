@@ -1,0 +1,218 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// Retention keeps the point of every day for DailyDays, and then one point for each week until WeeklyDays. The weekly point is the week's
+// last point. If it lacks a count, it gets the last known count of the week. So a source without an answer on a Sunday loses nothing.
+//
+// A weekly point is written before its daily points are deleted. Rows are deleted in the same transaction. Months are dropped in a
+// transaction of their own, which first checks that all their points are rolled up. Each step can be repeated. So an interrupted run loses
+// no point, and a history reads the same from both tables.
+
+// retentionBatch is how many videos or accounts one transaction takes.
+const retentionBatch = 500
+
+// RetentionReport says what ApplyRetention did.
+type RetentionReport struct {
+	Weeks   int64    // weekly points written
+	Days    int64    // daily points deleted one by one
+	Months  []string // months whose partition was dropped
+	Busy    []string // months that were in use and must be dropped later
+	Expired int64    // expired points of videos, accounts and organisations
+}
+
+// ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
+// stops if alive returns an error. It may be interrupted and repeated at any time, and may run while points are written. Two concurrent
+// runs only repeat work. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
+	var done RetentionReport
+	if err := s.db.SeeClock(ctx); err != nil {
+		return done, err
+	}
+	if err := s.prepareDaysWithin(ctx); err != nil {
+		return done, err
+	}
+	today := s.db.Now().Day()
+	orgs, err := s.organisationIDs(ctx)
+	if err != nil {
+		return done, err
+	}
+	// Whole weeks only, because the last point of an unfinished week is not known yet.
+	daily := (today - db.DailyDays).Week()
+	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
+		return done, err
+	}
+	return done, s.expire(ctx, orgs, today-db.WeeklyDays-db.RetentionMargin, &done, alive)
+}
+
+// prepareDaysWithin calls PrepareDays with a time limit, so that the caller's lease does not run out.
+func (s *Writer) prepareDaysWithin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return s.db.PrepareDays(ctx)
+}
+
+// rollUp turns the daily points of the days before one into weekly ones, and deletes the daily ones.
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
+	ranges, err := s.db.DayRanges(ctx, before)
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		if err := s.rollUpDays(ctx, orgs, r, done, alive); err != nil {
+			return err
+		}
+		if !r.Partition {
+			continue
+		}
+		month := r.From.Time().Format("2006-01")
+		err := s.db.DropMonth(ctx, orgs, r.From, func(tx *gorm.DB) error { return checkRolledUp(tx, orgs, r) })
+		switch {
+		case errors.Is(err, db.ErrMonthGone):
+		case errors.Is(err, db.ErrMonthBusy):
+			done.Busy = append(done.Busy, month)
+		case err != nil:
+			return err
+		default:
+			done.Months = append(done.Months, month)
+		}
+		if err := alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRolledUp returns an error if a point of the days r is not covered by a weekly point that is at least as recent and has the same
+// kinds of counts.
+func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
+	for _, org := range orgs {
+		var missing int64
+		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
+SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
+   AND `+store.JoinMetrics("(d.{m} IS NULL OR w.{m} IS NOT NULL)", " AND ")+`)`,
+			org, r.From, r.Before).Scan(&missing).Error
+		if err != nil {
+			return err
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d points from %s to %s in organisation %s are not rolled up: %w", missing, r.From, r.Before-1, org, db.ErrMonthBusy)
+		}
+	}
+	return nil
+}
+
+// upsertWeeks writes the weekly points of a range of days. A week can begin in one month and end in the next. The counts of its later part
+// then replace those of its earlier part, in whichever order the parts are written. Nothing changes if the weekly point has all counts
+// already.
+var upsertWeeks = func() string {
+	var columns, last, set, changed strings.Builder
+	for _, c := range store.MetricNames("") {
+		columns.WriteString(", " + c)
+		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
+		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)
+		fmt.Fprintf(&changed, " OR (snapshots_weekly.%[1]s IS NULL AND excluded.%[1]s IS NOT NULL) OR (snapshots_weekly.day = excluded.day AND snapshots_weekly.%[1]s <> excluded.%[1]s)", c)
+	}
+	for _, c := range []string{"fetched_at", "source", "day"} {
+		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN snapshots_weekly.%[1]s ELSE excluded.%[1]s END, ", c)
+	}
+	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day` + columns.String() + `, fetched_at, source)
+SELECT r.organisation_id, r.video_id, r.week, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
+  SELECT d.organisation_id, d.video_id, d.week, d.day, d.fetched_at, d.source` + last.String() + `,
+    ROW_NUMBER() OVER (PARTITION BY d.video_id, d.week ORDER BY d.day DESC) AS place
+    FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id > ? AND d.video_id <= ? AND d.day >= ? AND d.day < ?) AS r
+ WHERE r.place = 1
+ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuffix(set.String(), ", ") + `
+ WHERE snapshots_weekly.day < excluded.day` + changed.String()
+}()
+
+// rollUpDays writes the weekly points of the days r. It deletes the daily points unless their partition is dropped afterwards.
+func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
+	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
+		if weeks.Error != nil {
+			return weeks.Error
+		}
+		batch.Weeks = weeks.RowsAffected
+		if r.Partition {
+			return nil
+		}
+		days := tx.Exec(`DELETE FROM snapshots_daily WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day >= ? AND day < ?`,
+			org, after, last, r.From, r.Before)
+		batch.Days = days.RowsAffected
+		return days.Error
+	})
+}
+
+// inBatches runs f in a transaction for each batch of rows of a table, ordered by organisation and id. f gets the ids greater than after,
+// up to last. inBatches adds up what f reports.
+func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
+	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
+	for _, org := range orgs {
+		after := uuid.Nil
+		for {
+			var ids []uuid.UUID
+			err := db.Scoped(s.db.Read(ctx), table, org).Where(table+".id > ?", after).Order(table+".id").Limit(retentionBatch).Pluck("id", &ids).Error
+			if err != nil {
+				return db.Translate(err)
+			}
+			if len(ids) == 0 {
+				break
+			}
+			last := ids[len(ids)-1]
+			var batch RetentionReport
+			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = RetentionReport{}; return f(tx, org, after, last, &batch) })
+			if err != nil {
+				return err
+			}
+			done.Weeks, done.Days, done.Expired = done.Weeks+batch.Weeks, done.Days+batch.Days, done.Expired+batch.Expired
+			if err := alive(); err != nil {
+				return err
+			}
+			after = last
+		}
+	}
+	return nil
+}
+
+// expire deletes the points before a day: of videos, accounts and organisations.
+func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
+	for table, statement := range map[string]string{
+		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
+		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
+	} {
+		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+			deleted := tx.Exec(statement, org, after, last, before)
+			batch.Expired = deleted.RowsAffected
+			return deleted.Error
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, org := range orgs {
+		var expired int64
+		err := s.db.Change(ctx, org, func(tx *gorm.DB) error {
+			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
+			expired = deleted.RowsAffected
+			return deleted.Error
+		})
+		if err != nil {
+			return err
+		}
+		done.Expired += expired
+	}
+	return alive()
+}

@@ -1,0 +1,235 @@
+package ingest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// sumsOf adds up what the lists show, one by one.
+func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
+	t.Helper()
+	sum := store.OrganisationPoint{Day: day}
+	add := func(to *int64, n *int64) {
+		if n != nil {
+			*to += *n
+		}
+	}
+	q := storetest.OrderedBy("created_at", false)
+	q.IncludeRemoved = true
+	for _, v := range storetest.ListVideos(t, o, q).Videos {
+		add(&sum.Views, v.LatestViews)
+		add(&sum.Likes, v.LatestLikes)
+		add(&sum.Comments, v.LatestComments)
+		add(&sum.Shares, v.LatestShares)
+		add(&sum.Bookmarks, v.LatestBookmarks)
+		if !v.Removed {
+			sum.Videos++
+		}
+		if v.UploadedAt != nil && *v.UploadedAt == day {
+			sum.Uploads++
+		}
+	}
+	page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeRemoved: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+	require.NoError(t, err)
+	for _, a := range page.Accounts {
+		add(&sum.Followers, a.LatestFollowersCount)
+		add(&sum.Following, a.LatestFollowingCount)
+		if a.Tracked {
+			sum.Accounts++
+		}
+	}
+	return sum
+}
+
+func organisationDay(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
+	t.Helper()
+	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))
+	require.NoError(t, err)
+	require.Len(t, points, 1)
+	return points[0]
+}
+
+func TestTotals_areTheSumsOfWhatIsThere(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		next := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			o, links := storetest.NewOrg(t, db), storetest.ClipsFrom(t, next, 6)
+			next += len(links)
+			storetest.Track(t, o, links...)
+			some := func() []link.Link {
+				return rapid.SliceOfNDistinct(rapid.SampledFrom(links), 1, len(links), func(l link.Link) string { return l.ID }).Draw(rt, "links")
+			}
+			for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+				db.Clock.Advance(time.Duration(rapid.IntRange(1, 30).Draw(rt, "hours")) * time.Hour)
+				switch rapid.IntRange(0, 3).Draw(rt, "step") {
+				case 0:
+					storetest.Track(t, o, some()...)
+				case 1:
+					var refs []store.VideoRef
+					for _, l := range some() {
+						refs = append(refs, store.VideoRef{Link: l})
+					}
+					_, err := o.StopVideos(t.Context(), refs, false)
+					require.NoError(t, err)
+				default:
+					facts := map[link.Link]ingest.VideoFacts{}
+					for _, l := range some() {
+						facts[l] = ingest.VideoFacts{Views: maybe(rt, "views", 1000), Likes: maybe(rt, "likes", 100), Comments: maybe(rt, "comments", 10),
+							Shares: maybe(rt, "shares", 10), Bookmarks: maybe(rt, "bookmarks", 10)}
+					}
+					storetest.Measure(t, db, db.Clock.Now(), facts)
+				}
+			}
+			storetest.Track(t, o, links...)
+			db.Clock.Advance(time.Hour)
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{links[0]: storetest.Views(1)})
+			require.Equal(rt, sumsOf(t, o, storetest.Today(db)), organisationDay(t, db, o))
+		})
+	})
+}
+
+func TestOrganisationHistory_keepsEachDayAsItEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		first := storetest.Today(db)
+		uploaded := db.Clock.Now()
+		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+		storetest.DeliverBy(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(10)), UploadedAt: &uploaded}
+		})
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(100)), Following: new(int64(5))})
+		db.Clock.Advance(48 * time.Hour)
+		storetest.Track(t, o, storetest.Clip(t, 9))
+		storetest.Stop(t, o, storetest.Clip(t, 0))
+		storetest.DeliverBy(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts { return storetest.Views(20) })
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(90))})
+
+		points, err := o.OrganisationHistory(t.Context(), first-1, first+30)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{
+			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Sums: store.Sums{Views: 50}},
+			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Sums: store.Sums{Views: 20}},
+		}, points, "the newest first; a day on which nothing was fetched has no point")
+		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{}, points)
+	})
+}
+
+// An answer of before midnight that is written after it belongs to the day before, unless that day's sums would hold what has come since.
+func TestHistory_keepsADayAsItEndedWhateverIsWrittenLater(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		first := storetest.Today(db)
+		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		evening := db.Clock.Now().Truncate(24 * time.Hour).Add(23*time.Hour + 59*time.Minute)
+		history := func() (views []int64, ofAccount []int64) {
+			t.Helper()
+			points, err := o.OrganisationHistory(t.Context(), first, first+1)
+			require.NoError(t, err)
+			for _, p := range points {
+				views = append(views, p.Views)
+			}
+			accountPoints, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first, first+1)
+			require.NoError(t, err)
+			for _, p := range accountPoints {
+				ofAccount = append(ofAccount, *p.Views)
+			}
+			return views, ofAccount
+		}
+		is := func(want ...int64) {
+			t.Helper()
+			ofOrganisation, ofAccount := history()
+			require.Equal(t, want, ofOrganisation)
+			require.Equal(t, want, ofAccount)
+		}
+		storetest.Measure(t, db, evening, map[link.Link]ingest.VideoFacts{storetest.Clip(t, 0): storetest.Views(10)})
+		db.Clock.Set(evening.Add(2 * time.Minute))
+		storetest.Measure(t, db, evening.Add(time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(100)})
+		is(110)
+		storetest.Measure(t, db, evening.Add(90*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 0): storetest.Views(1000)})
+		is(1100, 110)
+		storetest.Measure(t, db, evening.Add(2*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(200)})
+		is(1200, 110)
+		require.Equal(t, int64(200), *points(t, db, o, storetest.Clip(t, 1))[0].Views)
+		require.Equal(t, first, points(t, db, o, storetest.Clip(t, 1))[0].Day)
+		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
+		require.NoError(t, err)
+		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the newest")
+	})
+}
+
+func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		first, started := storetest.Today(db), db.Clock.Now()
+		storetest.Follow(t, o, store.TrackNewOnly, l)
+		storetest.Track(t, o, storetest.Clip(t, 1))
+		storetest.Deliver(t, db, link.TikTok, storetest.Views(10))
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(100))})
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(15)), Likes: new(int64(2))})
+
+		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first, first+1)
+		require.NoError(t, err)
+		of := func(quality store.Quality, day int) store.Provenance {
+			return store.Provenance{Quality: quality, Source: new("test"), FetchedAt: new(store.InstantOf(started.AddDate(0, 0, day)))}
+		}
+		require.Equal(t, []store.AccountPoint{
+			{Day: first + 1, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(15)), Likes: new(int64(2))}, Provenance: of(store.QualityMeasured, 1)},
+			{Day: first, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(10))}, Provenance: of(store.QualityMeasured, 0)},
+		}, points)
+
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(12)), Likes: new(int64(2))})
+		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+2, first+2)
+		require.NoError(t, err)
+		require.Equal(t, of(store.QualityCorrected, 2), points[0].Provenance, "the same video has fewer views")
+		require.Len(t, points, 1, "the point that it is compared with lies before the range")
+
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Stop(t, o, storetest.Clip(t, 1))
+		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
+		require.NoError(t, err)
+		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "there are fewer videos, and nothing was fetched")
+		_, err = o.AccountHistory(t.Context(), store.AccountRef{ID: store.NewID()}, first, first)
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+func TestStatistics_countByPlatform(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		none, err := o.VideoStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}}, none)
+
+		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
+		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.Short))
+		videos, err := o.VideoStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1}}, videos)
+
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"), storetest.ParseLink(t, "https://www.instagram.com/gone/"))
+		_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, "https://www.instagram.com/gone/")}}, true)
+		require.NoError(t, err)
+		accounts, err := o.AccountStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1}}, accounts, "@someone is linked alone")
+	})
+}

@@ -1,0 +1,12 @@
+package ingest
+
+import (
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// Writer writes what sources answer to the data of all organisations that track the target. Its methods may be called concurrently.
+type Writer struct{ db *db.DB }
+
+// New returns a Writer for a store.
+func New(s *store.Store) *Writer { return &Writer{db: s.DB()} }

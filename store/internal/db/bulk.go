@@ -1,0 +1,178 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
+)
+
+// This file holds the fastest way to insert many rows on each engine.
+
+// InsertRows inserts rows into a table. Each row has one value for each column.
+type InsertRows func(table string, columns []string, rows [][]any) error
+
+// bulkLoader is a dialect that can insert rows faster than by INSERT.
+type bulkLoader interface {
+	// bulkTx does the same as DB.BulkTx.
+	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
+	// grown does the same as DB.Grown.
+	grown(tx *gorm.DB, table string, rows int64) error
+}
+
+// Grown tells the engine's query planner that a table now has at least this number of rows. A bulk load calls it before it inserts rows
+// that refer to the table.
+func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
+	if b, ok := d.dialect.(bulkLoader); ok {
+		return b.grown(tx, table, rows)
+	}
+	return nil
+}
+
+// BulkTx runs f in one transaction, as Tx does, and gives f the engine's fastest way to insert rows.
+func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
+	if b, ok := d.dialect.(bulkLoader); ok {
+		return b.bulkTx(ctx, d, f)
+	}
+	return d.Tx(ctx, func(tx *gorm.DB) error {
+		return f(tx, func(table string, columns []string, rows [][]any) error {
+			return inserted(tx, table, insertMany(ctx, tx.Statement.ConnPool, table, columns, rows))
+		})
+	})
+}
+
+// inserted adds the table's name to an error of an INSERT and translates the error as GORM does.
+func inserted(tx *gorm.DB, table string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if t, ok := tx.Dialector.(gorm.ErrorTranslator); ok {
+		err = t.Translate(err)
+	}
+	return fmt.Errorf("load %s: %w", table, err)
+}
+
+// parametersAtOnce is the number of parameters of one INSERT. More parameters do not make it faster.
+const parametersAtOnce = 4000
+
+// insertMany inserts rows with as few statements as parametersAtOnce allows.
+func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns []string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	size := min(len(rows), parametersAtOnce/len(columns))
+	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
+	statement := func(rows int) string {
+		return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s%s", table, strings.Join(columns, ", "), row, strings.Repeat(", "+row, rows-1))
+	}
+	args := make([]any, 0, size*len(columns))
+	whole := statement(size)
+	for len(rows) > 0 {
+		n := min(size, len(rows))
+		args = args[:0]
+		for _, r := range rows[:n] {
+			args = append(args, r...)
+		}
+		text := whole
+		if n < size {
+			text = statement(n)
+		}
+		if _, err := into.ExecContext(ctx, text, args...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// bulkTx uses one connection for the whole transaction, so that GORM's statements and COPY share it.
+func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
+	conn, err := d.pools[0].Conn(ctx)
+	if err != nil {
+		return Translate(err)
+	}
+	defer func() { _ = conn.Close() }()
+	own := d.write.Session(&gorm.Session{NewDB: true, Context: ctx})
+	own.Statement.ConnPool = conn
+	bound := &DB{connections: connections{write: own}, dialect: d.dialect, now: d.now, logger: d.logger}
+	return bound.Tx(ctx, func(tx *gorm.DB) error {
+		return f(tx, func(table string, columns []string, rows [][]any) error {
+			return inserted(tx, table, copyRows(ctx, conn, table, columns, rows))
+		})
+	})
+}
+
+// grown analyses a table that has at least doubled since its last ANALYZE. Without it, PostgreSQL may check foreign keys into the table
+// with a plan for an empty table, which uses an index of the organisation only. Each check would then read all rows of the organisation.
+func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {
+	var planned float64
+	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {
+		return err
+	}
+	if float64(rows) < 2*planned {
+		return nil
+	}
+	return tx.Exec("ANALYZE " + table).Error
+}
+
+func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return conn.Raw(func(driver any) error {
+		i := 0
+		_, err := driver.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromFunc(func() ([]any, error) {
+			if i == len(rows) {
+				return nil, nil
+			}
+			row := rows[i]
+			for c, v := range row {
+				row[c] = binary(v)
+			}
+			i++
+			return row, nil
+		}))
+		return err
+	})
+}
+
+// binary converts the store's own types to types that pgx sends in binary form. The text form takes several times as long.
+func binary(v any) any {
+	switch v := v.(type) {
+	case uuid.UUID:
+		return [16]byte(v)
+	case *uuid.UUID:
+		if v != nil {
+			return [16]byte(*v)
+		}
+	case Date:
+		return v.Time()
+	case *Date:
+		if v != nil {
+			return v.Time()
+		}
+	case Instant:
+		return int64(v)
+	case *Instant:
+		if v != nil {
+			return int64(*v)
+		}
+	default:
+		if r := reflect.ValueOf(v); r.Kind() == reflect.String {
+			return r.String()
+		} else if r.Kind() == reflect.Pointer && r.Type().Elem().Kind() == reflect.String {
+			if r.IsNil() {
+				return nil
+			}
+			return r.Elem().String()
+		}
+		return v
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package db_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestSchema_followsTheRulesOfItsClasses(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		c := readCatalog(t, db)
+
+		t.Run("every table is classified and every classified table is there", func(t *testing.T) {
+			require.ElementsMatch(t, slices.Collect(maps.Keys(store.Tables)), slices.Collect(maps.Keys(c)))
+		})
+		for name, tb := range c {
+			t.Run(name, func(t *testing.T) {
+				require.NotEmpty(t, tb.PrimaryKey, "rows without a key cannot be moved or repaired")
+				require.Empty(t, tb.Triggers)
+				checkDefaults(t, tb)
+				checkForeignKeys(t, name, tb)
+				if store.Tables[name].Class == store.Distributed {
+					checkDistributed(t, tb)
+				}
+			})
+		}
+	})
+}
+
+func checkDistributed(t *testing.T, tb *table) {
+	require.Contains(t, tb.Columns, "organisation_id")
+	require.True(t, tb.Columns["organisation_id"].NotNull, "organisation_id may be null")
+	require.Equal(t, "organisation_id", tb.PrimaryKey[0], "the primary key %v", tb.PrimaryKey)
+	for name, ix := range tb.Indexes {
+		require.Equal(t, "organisation_id", ix.Columns[0], "index %s: no query asks for less than an organisation", name)
+	}
+}
+
+func checkForeignKeys(t *testing.T, name string, tb *table) {
+	class := store.Tables[name].Class
+	for _, f := range tb.ForeignKeys {
+		require.Contains(t, []string{"CASCADE", "NO ACTION"}, f.OnDelete, "%v", f)
+		require.Equal(t, "NO ACTION", f.OnUpdate, "%v: keys do not change", f)
+		switch store.Tables[f.To].Class {
+		case store.Distributed:
+			require.Equal(t, store.Distributed, class, "a %s table refers to the distributed %s", class, f.To)
+			require.Equal(t, "organisation_id", f.Columns[0], "%v", f)
+			require.Equal(t, "organisation_id", f.Referenced[0], "%v", f)
+		case store.Reference:
+			require.NotEqual(t, store.Coordinator, class, "a coordinator table refers to %s", f.To)
+			require.Len(t, f.Columns, 1)
+		default:
+			require.Failf(t, "a foreign key to a coordinator table", "%v", f)
+		}
+	}
+}
+
+var constant = regexp.MustCompile(`^(|-?\d+|true|false|'[^']*'(::\w+)?)$`)
+
+func checkDefaults(t *testing.T, tb *table) {
+	for name, col := range tb.Columns {
+		require.Regexp(t, constant, col.Default, "column %s: no serial, no clock, no chance: the program gives every value", name)
+	}
+}
+
+func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
+	t.Parallel()
+	first := readCatalog(t, storetest.New(t, storetest.Engines[0]))
+	for _, engine := range storetest.Engines[1:] {
+		other := readCatalog(t, storetest.New(t, engine))
+		for name, tb := range first {
+			require.Contains(t, other, name, engine)
+			// What a unique constraint's own index is called is the engine's affair.
+			require.ElementsMatch(t, slices.Collect(maps.Values(tb.Indexes)), slices.Collect(maps.Values(other[name].Indexes)), "indexes of %s on %s", name, engine)
+			tb.Indexes, other[name].Indexes = nil, nil
+			require.Equal(t, tb, other[name], "%s on %s", name, engine)
+		}
+		require.Len(t, other, len(first))
+	}
+}
+
+func TestSchema_hasNamesThatLeaveRoomForShards(t *testing.T) {
+	t.Parallel()
+	const most = 50 // shards append their number, and PostgreSQL cuts at 63
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		query := `SELECT name FROM sqlite_master WHERE length(name) > ?`
+		if db.Engine != "sqlite" {
+			query = `SELECT name FROM (SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace
+UNION ALL SELECT conname::text FROM pg_constraint WHERE connamespace = 'public'::regnamespace) AS names WHERE length(name) > CAST(? AS integer)`
+		}
+		require.Empty(t, storetest.Column[string](t, db, query, most))
+	})
+}
+
+func TestSchema_hasNoSequences(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		query := `SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%' AND name NOT LIKE 'goose%'`
+		if db.Engine != "sqlite" {
+			query = `SELECT relname FROM pg_class WHERE relkind = 'S' AND relname NOT LIKE 'goose%'`
+		}
+		require.Empty(t, storetest.Column[string](t, db, query))
+	})
+}
+
+func TestSchema_deletesAnOrganisationWithAllThatItHas(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := storetest.FullOrg(t, db), storetest.FullOrg(t, db)
+		count := func(id any) map[string]int64 {
+			rows := map[string]int64{}
+			for name, described := range store.Tables {
+				if described.Class == store.Distributed {
+					rows[name] = storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+name+" WHERE organisation_id = ?", id)[0]
+				}
+			}
+			return rows
+		}
+		before := count(other.ID())
+		db.Exec(t, "DELETE FROM organisations WHERE id = ?", o.ID())
+		for name, n := range count(o.ID()) {
+			require.Zero(t, n, name)
+		}
+		require.Equal(t, before, count(other.ID()))
+	})
+}

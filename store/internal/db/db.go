@@ -1,0 +1,179 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Options are the settings of a DB.
+type Options struct {
+	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
+	URL string
+	// Now returns the time. It is the only clock that the DB reads.
+	Now func() time.Time
+	// RealTime is true if Now returns the real time. Jobs and retention then fail while Now and the clock of PostgreSQL differ too much. Tests
+	// set their own time.
+	RealTime bool
+	// Timeout bounds each transaction whose context has no deadline. PostgreSQL itself ends a statement or an idle transaction a little later.
+	// If Timeout is set, the wait for a connection to PostgreSQL is bounded too. Zero means no limit.
+	Timeout time.Duration
+	// Logger receives failed and slow statements, without their values.
+	Logger *slog.Logger
+	// Inspect, if set, is called with each statement before it runs, and an error stops the statement. Tests check the rules for SQL with it.
+	Inspect func(statement string) error
+}
+
+// DB is an open database. Its methods may be called concurrently.
+type DB struct {
+	connections
+	dialect    dialect
+	now        func() time.Time
+	realTime   bool
+	timeout    time.Duration
+	logger     *slog.Logger
+	partitions partitionCache
+}
+
+// Open connects to the database. It neither creates nor changes a table: see Migrate and CheckSchema.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Now == nil {
+		return nil, errors.New("store: Options.Now is required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	dialect, err := dialectOf(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now}
+	if d.connections, err = dialect.open(ctx, o); err != nil {
+		_ = d.Close()
+		return nil, Translate(err)
+	}
+	for _, p := range d.pools {
+		if err := p.PingContext(ctx); err != nil {
+			_ = d.Close()
+			return nil, fmt.Errorf("database %s does not answer: %w", dialect.name(), Translate(err))
+		}
+	}
+	return d, nil
+}
+
+// Close closes all connections. It may be called twice.
+func (d *DB) Close() error {
+	var errs []error
+	for _, v := range slices.Backward(d.pools) {
+		errs = append(errs, v.Close())
+	}
+	if d.below != nil {
+		d.below()
+	}
+	return errors.Join(errs...)
+}
+
+// Ready returns nil if the database can be read. It does not check writes: on SQLite, one long transaction of another process would
+// otherwise make the server stop answering reads.
+func (d *DB) Ready(ctx context.Context) error {
+	var n int
+	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readyQuery()).Scan(&n))
+}
+
+// SharedByProcesses returns true if several processes can write at the same time without waiting for each other. SQLite has one writer at a
+// time: several processes are possible there, but not faster.
+func (d *DB) SharedByProcesses() bool { return d.dialect.rowLocks() }
+
+// Now returns the time of Options.Now.
+func (d *DB) Now() Instant { return InstantOf(d.now()) }
+
+// Read begins a query outside of a transaction. It must not write.
+func (d *DB) Read(ctx context.Context) *gorm.DB { return d.read.WithContext(ctx) }
+
+// ReadCommitted begins a query outside of a transaction on the connection that writes.
+func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithContext(ctx) }
+
+const (
+	// MaxAttempts is how often a transaction is run at most if it meets deadlocks.
+	MaxAttempts = 5
+	// repeatTimeout bounds how long a transaction is repeated, above all while another process has the SQLite file locked.
+	repeatTimeout = 30 * time.Second
+)
+
+// Tx runs f in one writing transaction. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
+// transaction. Tx ends with ctx, or after Options.Timeout if ctx has no deadline. It returns translated errors.
+func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
+	own, cancel := d.bounded(ctx)
+	defer cancel()
+	repeat, stop := context.WithTimeout(own, repeatTimeout)
+	defer stop()
+	for attempt := 1; ; attempt++ {
+		err := d.write.WithContext(own).Transaction(f)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver's error only says that the transaction has ended
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case ctx.Err() == nil && own.Err() != nil:
+			return fmt.Errorf("%w: transaction not done within %s: %w", ErrUnavailable, d.timeout, err)
+		case repeat.Err() != nil, !d.dialect.worthRepeating(err, attempt):
+			return Translate(err)
+		}
+		if pause(repeat, time.Duration(min(attempt, MaxAttempts)*min(attempt, MaxAttempts))*5*time.Millisecond) != nil {
+			return Translate(err)
+		}
+	}
+}
+
+// bounded returns ctx with a deadline after Options.Timeout. If ctx has a deadline already, it returns ctx unchanged.
+func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok || d.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d.timeout)
+}
+
+// RepeatOnDuplicate runs a transaction again if it fails with ErrDuplicate. Two collectors may insert the same new account at once: the
+// second attempt finds the account.
+func RepeatOnDuplicate(transaction func() error) error {
+	for attempt := 1; ; attempt++ {
+		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
+			return err
+		}
+	}
+}
+
+// NewID returns a new identifier, a UUIDv7. Identifiers that are made later sort later.
+func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
+// DeleteBatch is how many rows one transaction deletes.
+const DeleteBatch = 500
+
+// DeleteInBatches calls f until f deletes fewer than batch rows, each time in a transaction of its own. f deletes up to batch rows of a
+// table and returns how many. DeleteInBatches adds the numbers to deleted. It calls alive after each transaction and stops if alive returns
+// an error.
+func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
+	for {
+		var n int64
+		err := d.Tx(ctx, func(tx *gorm.DB) (err error) {
+			n, err = f(tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		deleted[table] += n
+		if err := alive(); err != nil {
+			return err
+		}
+		if n < batch {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	sqlitedriver "modernc.org/sqlite"
+	"modernc.org/sqlite/lib"
+)
+
+// dialect holds everything in which SQLite and PostgreSQL differ.
+type dialect interface {
+	name() string
+	// open connects to the database. If it fails, the connections that it has opened are returned too, so that they can be closed.
+	open(ctx context.Context, o Options) (connections, error)
+	goose() (goose.Dialect, string, []goose.ProviderOption, error)
+	// worthRepeating returns true if the transaction may succeed when it is run again. err is its error at this attempt.
+	worthRepeating(err error, attempt int) bool
+	// rowLocks returns true if transactions lock rows. Otherwise only one transaction at a time can write.
+	rowLocks() bool
+	// partitioned returns true if snapshots_daily has a partition for each month, which must be created in advance.
+	partitioned() bool
+	// aboutQuery returns a query for the engine's version and clock.
+	aboutQuery() string
+	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
+	readyQuery() string
+}
+
+// connections are the connections that a dialect has opened.
+type connections struct {
+	read, write *gorm.DB  // the same on engines that need no separate connection for reads
+	pools       []*sql.DB // the pools of write and read: the first can write, the last is for reads
+	below       func()    // closes what the pools use, after the pools; may be nil
+}
+
+func dialectOf(rawURL string) (dialect, error) {
+	switch {
+	case strings.HasPrefix(rawURL, "sqlite:"):
+		path := strings.TrimPrefix(rawURL, "sqlite:")
+		if path == "" {
+			return nil, errors.New(`database URL "sqlite:" names no file; write sqlite:PATH, for example sqlite:data/reeltally.db`)
+		}
+		return sqliteDialect{path: path}, nil
+	case strings.HasPrefix(rawURL, "postgres://"), strings.HasPrefix(rawURL, "postgresql://"):
+		return postgresDialect{url: rawURL}, nil
+	}
+	scheme, _, _ := strings.Cut(rawURL, ":") // the rest of the URL may contain a password
+	return nil, fmt.Errorf("database URL begins with %q; it must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme+":")
+}
+
+type sqliteDialect struct{ path string }
+
+func (sqliteDialect) name() string { return "sqlite" }
+
+func (sqliteDialect) rowLocks() bool { return false }
+
+func (sqliteDialect) partitioned() bool { return false }
+
+func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL" }
+
+func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
+
+// sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver does not stop this wait when the
+// context ends. So the wait is short, and the transaction is run again instead (see DB.Tx).
+const sqliteBusyTimeout = 400 * time.Millisecond
+
+func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
+	if dir := filepath.Dir(d.path); dir != "." {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return c, fmt.Errorf("folder of the SQLite file: %w", err)
+		}
+	}
+	// Create the file with mode 0600, because SQLite would create it readable for everyone unless the umask forbids it. SQLite gives its other
+	// files the same mode. An error is ignored: either the file exists already, or SQLite reports the problem below.
+	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		if err := file.Close(); err != nil {
+			return c, err
+		}
+	}
+	// The busy timeout comes first, because the switch to WAL may have to wait for another process. With synchronous=FULL, acknowledged writes
+	// survive a power failure.
+	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
+	open := func(txlock string, conns int) (*gorm.DB, error) {
+		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
+		pool, err := sql.Open("sqlite", "file:"+(&url.URL{Path: d.path}).EscapedPath()+"?"+v.Encode())
+		if err != nil {
+			return nil, err
+		}
+		pool.SetMaxOpenConns(conns)
+		pool.SetMaxIdleConns(conns)
+		c.pools = append(c.pools, pool)
+		if err := awaitUnlocked(ctx, pool); err != nil {
+			return nil, fmt.Errorf("open SQLite file %s: %w", d.path, err)
+		}
+		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
+	}
+	// Only one connection may write, so writers queue for it until their context ends. Immediate transactions take the write lock at their
+	// start. A transaction that reads first and writes later would fail if another process wrote in between.
+	if c.write, err = open("immediate", 1); err != nil {
+		return c, err
+	}
+	c.read, err = open("deferred", max(4, runtime.NumCPU()))
+	return c, err
+}
+
+// awaitUnlocked makes the first connection. It waits while another process switches the file to WAL or recovers it.
+func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
+	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
+	defer cancel()
+	for {
+		if err := pool.PingContext(ctx); !isLocked(err) || pause(wait, 10*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
+	return goose.DialectSQLite3, "sqlite", nil, nil
+}
+
+func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
+
+// modernc is GORM's SQLite dialector with the pure-Go driver. Only the translation of errors differs.
+type modernc struct{ *sqlite.Dialector }
+
+// Translate maps the driver's constraint errors to GORM's.
+func (modernc) Translate(err error) error {
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		switch e.Code() {
+		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+			return gorm.ErrDuplicatedKey
+		case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+			return gorm.ErrForeignKeyViolated
+		}
+	}
+	return err
+}
+
+type postgresDialect struct{ url string }
+
+func (postgresDialect) name() string { return "postgres" }
+
+func (postgresDialect) rowLocks() bool { return true }
+
+func (postgresDialect) partitioned() bool { return true }
+
+func (postgresDialect) aboutQuery() string {
+	return "SELECT current_setting('server_version'), clock_timestamp()"
+}
+
+func (postgresDialect) readyQuery() string { return "SELECT 1" }
+
+// acquireTimeout is how long a statement waits for a free connection of the pool, and how long the pool waits for a new connection.
+const acquireTimeout = 5 * time.Second
+
+// serverMargin is added to the server's own time limits, so that the program times out first and can report the cause.
+const serverMargin = 5 * time.Second
+
+func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
+	cfg, err := pgxpool.ParseConfig(d.url)
+	if err != nil {
+		return c, errors.New("the PostgreSQL URL cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	if !strings.Contains(d.url, "pool_max_conns") {
+		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // a number of processors fits
+	}
+	if o.Timeout > 0 && !strings.Contains(d.url, "connect_timeout") {
+		cfg.ConnConfig.ConnectTimeout = acquireTimeout
+		// Detect a server that vanished without closing its connections within half a minute.
+		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+		cfg.ConnConfig.DialFunc = dialer.DialContext
+	}
+	cfg.ConnConfig.RuntimeParams["application_name"] = "reeltally"
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	if o.Timeout > 0 {
+		cfg.AfterConnect = limitSession(o.Timeout + serverMargin)
+	}
+	below, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return c, err
+	}
+	connector := stdlib.GetPoolConnector(below)
+	if o.Timeout > 0 {
+		connector = boundedConnector{connector}
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxIdleConns(0) // the pgx pool below keeps idle connections
+	c.pools, c.below = []*sql.DB{pool}, below.Close
+	c.write, err = gorm.Open(postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)}), gormConfig(o))
+	c.read = c.write
+	return c, err
+}
+
+// limitSession returns a function that makes the server end statements and idle transactions after d. It sets this after connecting,
+// because poolers such as PgBouncer refuse these parameters in the startup message.
+func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
+	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d", d.Milliseconds())
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+		defer cancel()
+		_, err := conn.Exec(ctx, set)
+		return err
+	}
+}
+
+// boundedConnector returns an ErrUnavailable if no connection is available within acquireTimeout.
+type boundedConnector struct{ driver.Connector }
+
+func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	bounded, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	conn, err := c.Connector.Connect(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: no free connection within %s", ErrUnavailable, acquireTimeout)
+	}
+	return conn, err
+}
+
+func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
+	// Several processes may migrate at once. One applies the migrations. The others wait and then find nothing to apply.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // one attempt a second, for five minutes
+	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
+}
+
+// migrationSession sets up the connection of a migration. The connection waits at most lockTimeout for each lock, and its statements have
+// no time limit.
+type migrationSession struct{ lock.SessionLocker }
+
+func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := m.SessionLocker.SessionLock(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "SET lock_timeout = '"+lockTimeout+"'; SET statement_timeout = 0"); err != nil {
+		return errors.Join(err, m.SessionUnlock(context.WithoutCancel(ctx), conn))
+	}
+	return nil
+}
+
+// SessionUnlock also closes the connection, because its settings are for migrations only.
+func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	unlocked := m.SessionLocker.SessionUnlock(ctx, conn)
+	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
+}
+
+func (postgresDialect) worthRepeating(err error, attempt int) bool {
+	var e *pgconn.PgError
+	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+}
+
+func gormConfig(o Options) *gorm.Config {
+	return &gorm.Config{
+		Logger:                 newSQLLog(o.Logger),
+		TranslateError:         true,
+		SkipDefaultTransaction: true,
+		NowFunc:                func() time.Time { return o.Now().UTC().Truncate(time.Microsecond) },
+	}
+}
+
+// unreachable returns true if err means that the database cannot be reached or is overloaded.
+func unreachable(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		// Classes of SQLSTATE: 08 connection; 53 resources; 57P0x shutdown or cancelled by the operator; 40 transaction rolled back. An error of
+		// class 40 arrives here only if repeating the transaction did not help.
+		switch e.Code {
+		case "25006", "25P03", "55P03", "57014": // read-only server; timeout of an idle transaction, of a lock, of a statement
+			return true
+		}
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") || strings.HasPrefix(e.Code, "40")
+	}
+	if se, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		switch se.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT:
+			return true
+		}
+	}
+	return false
+}
+
+// UUIDType returns the type of a column for identifiers, for CAST(? AS …).
+func UUIDType(db *gorm.DB) string {
+	if db.Name() == "sqlite" {
+		return "text"
+	}
+	return "uuid"
+}
+
+// DateType returns the type of a column for days, for CAST(? AS …).
+func DateType(db *gorm.DB) string {
+	if db.Name() == "sqlite" {
+		return "text"
+	}
+	return "date"
+}

@@ -1,0 +1,21 @@
+package db
+
+import (
+	"context"
+	"time"
+)
+
+// Engine describes the database engine.
+type Engine struct {
+	Name    string // sqlite or postgres
+	Version string
+	Now     *time.Time // the engine's clock; nil for SQLite, which uses the clock of the process
+}
+
+// Engine returns name, version and clock of the database engine. Its query bypasses Options.Inspect, because the rules for SQL forbid the
+// database's clock.
+func (d *DB) Engine(ctx context.Context) (Engine, error) {
+	e := Engine{Name: d.dialect.name()}
+	err := d.pools[0].QueryRowContext(ctx, d.dialect.aboutQuery()).Scan(&e.Version, &e.Now)
+	return e, Translate(err)
+}

@@ -1,0 +1,128 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+	"gorm.io/gorm"
+	sqlitedriver "modernc.org/sqlite"
+	"modernc.org/sqlite/lib"
+
+	"github.com/reeltally/reeltally/store/migrations"
+)
+
+// SchemaError reports that the schema of the database is not the one that this program was built for.
+type SchemaError struct{ Have, Want int64 }
+
+func (e *SchemaError) Error() string {
+	if e.Have < e.Want {
+		return fmt.Sprintf("the database has schema version %d, this program needs %d: run `reeltally migrate`", e.Have, e.Want)
+	}
+	return fmt.Sprintf("the database has schema version %d, this program knows versions up to %d: run a newer program", e.Have, e.Want)
+}
+
+func (d *DB) provider() (*goose.Provider, error) {
+	dialect, dir, opts, err := d.dialect.goose()
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(migrations.Files, dir)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(dialect, d.pools[0], files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+}
+
+// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes may call it at once.
+func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
+	p, err := d.provider()
+	if err != nil {
+		return nil, err
+	}
+	applied := []int64{}
+	for failures := 0; ; {
+		results, err := p.Up(ctx)
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			results = partial.Applied
+		}
+		for _, r := range results {
+			applied = append(applied, r.Source.Version)
+		}
+		if err == nil {
+			break
+		}
+		if isLocked(err) {
+			d.logger.InfoContext(ctx, "migration waits for a lock that another session holds, such as a dump", "error", err)
+			if err := pause(ctx, lockPause); err != nil {
+				return applied, fmt.Errorf("migrate: %w", err)
+			}
+			continue
+		}
+		// SQLite has no lock that lasts longer than a transaction. Two processes may begin the same migration: the later one fails and finds the
+		// migration applied at its next attempt.
+		if failures++; failures == MaxAttempts || ctx.Err() != nil {
+			return applied, fmt.Errorf("migrate: %w", err)
+		}
+	}
+	return applied, d.PrepareDays(ctx)
+}
+
+// CheckSchema returns a *SchemaError if the schema is older or newer than this program.
+func (d *DB) CheckSchema(ctx context.Context) error {
+	p, err := d.provider()
+	if err != nil {
+		return err
+	}
+	have, want, err := p.GetVersions(ctx)
+	if err != nil {
+		return Translate(err)
+	}
+	if have != want {
+		return &SchemaError{Have: have, Want: want}
+	}
+	return nil
+}
+
+// lockTimeout is how long a statement that changes a table waits for each lock. All later statements on the table, even reads, queue
+// behind that wait. So it is far below a second.
+const lockTimeout = "200ms"
+
+// lockPause is the pause before the next attempt, in which other sessions can use the table.
+const lockPause = time.Second
+
+// changeTables runs f, which changes tables, in a transaction that waits at most lockTimeout for each lock. If it does not get a lock, the
+// error is an ErrUnavailable. It is for PostgreSQL only.
+func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
+	return d.Tx(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// isLocked returns true if err means that another session held a lock for too long: of a table on PostgreSQL, of the file on SQLite.
+func isLocked(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "55P03"
+	}
+	e, ok := errors.AsType[*sqlitedriver.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
+}
+
+// pause waits for d. It returns the context's error if the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,161 @@
+package db_test
+
+import (
+	"context"
+	"io/fs"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/migrations"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// eachEmpty runs a case on every engine with a database that has no table yet.
+func eachEmpty(t *testing.T, run func(t *testing.T, db *storetest.DB)) {
+	t.Helper()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			run(t, storetest.NewEmpty(t, engine))
+		})
+	}
+}
+
+func TestMigrations_haveTheSameNumbersOnEveryEngine(t *testing.T) {
+	t.Parallel()
+	names := func(engine string) (names []string) {
+		files, err := fs.ReadDir(migrations.Files, engine)
+		require.NoError(t, err)
+		for _, f := range files {
+			names = append(names, f.Name())
+		}
+		return names
+	}
+	want := names(storetest.Engines[0])
+	require.NotEmpty(t, want)
+	for _, engine := range storetest.Engines[1:] {
+		require.Equal(t, want, names(engine), engine)
+	}
+}
+
+func TestMigrations_canBeTakenBackAndAppliedAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		before := readCatalog(t, db)
+		storetest.FullOrg(t, db)
+		_, err := storetest.Migrations(t, db).DownTo(t.Context(), 0)
+		require.NoError(t, err)
+		left := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'goose%'`
+		if db.Engine != "sqlite" {
+			left = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'S') AND relname NOT LIKE 'goose%'`
+		}
+		require.Empty(t, storetest.Column[string](t, db, left))
+
+		again := db.Open(t) // another process: the first one knows which partitions there were
+		applied, err := again.Migrate(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, applied)
+		require.Equal(t, before, readCatalog(t, db))
+	})
+}
+
+func TestMigrate_isDoneOnceByProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+		const processes = 4
+		var wg sync.WaitGroup
+		applied, errs := make([][]int64, processes), make([]error, processes)
+		for i := range processes {
+			s := db.Open(t)
+			wg.Go(func() { applied[i], errs[i] = s.Migrate(t.Context()) })
+		}
+		wg.Wait()
+		var all []int64
+		for i := range processes {
+			require.NoError(t, errs[i])
+			all = append(all, applied[i]...)
+		}
+		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, int(newest), "one of them applied each, the others found nothing to do")
+		require.NoError(t, db.CheckSchema(t.Context()))
+	})
+}
+
+func TestMigrate_findsNothingToDoTheSecondTime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		applied, err := db.Migrate(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, applied)
+	})
+}
+
+func TestMigrate_makesRoomForSnapshotsOfTheMonthsAround(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		v := storetest.Track(t, o, storetest.Clips(t, 1)...)[0].VideoID
+		today := store.DateOf(db.Clock.Now())
+		for _, day := range []store.Date{today - 31, today, today + 62} {
+			db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, fetched_at, source) VALUES (?, ?, ?, ?, 0, 'test')`, o.ID(), v, day, day.Week())
+		}
+	})
+}
+
+func TestCheckSchema_tellsAnOlderSchemaFromANewerOne(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
+		require.NoError(t, err)
+
+		var wrong *store.SchemaError
+		require.ErrorAs(t, db.CheckSchema(t.Context()), &wrong)
+		require.Equal(t, store.SchemaError{Have: 0, Want: newest}, *wrong)
+		require.ErrorContains(t, wrong, "run `reeltally migrate`")
+
+		_, err = db.Migrate(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, db.CheckSchema(t.Context()))
+
+		db.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, ?)`, newest+1, true)
+		require.ErrorAs(t, db.CheckSchema(t.Context()), &wrong)
+		require.Equal(t, store.SchemaError{Have: newest + 1, Want: newest}, *wrong)
+		require.ErrorContains(t, wrong, "run a newer program")
+	})
+}
+
+func TestMigrate_stopsWhenItsCallerDoes(t *testing.T) {
+	t.Parallel()
+	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := db.Migrate(gone)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Error(t, db.CheckSchema(t.Context()), "nothing was applied")
+	})
+}
+
+// Before the migration, a target has one handle. After it, each organisation that tracks the target claims the handle of its own link.
+func TestMigrate_makesClaimsOfHandles(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		l := storetest.ParseLink(t, "https://www.instagram.com/right/reel/CabcdefghiJ/")
+		wrong, right, nameless := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		storetest.Track(t, wrong, storetest.ParseLink(t, "https://www.instagram.com/wrong/reel/CabcdefghiJ/"))
+		storetest.Track(t, right, l)
+		storetest.Track(t, nameless, storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
+		_, err := storetest.Migrations(t, db).DownTo(t.Context(), 7)
+		require.NoError(t, err)
+		db.Exec(t, "UPDATE fetch_targets SET handle = 'wrong'") // the handle of the first organisation's link, as it was before the migration
+		_, err = db.Migrate(t.Context())
+		require.NoError(t, err)
+		target := storetest.ClaimOne(t, db, link.Instagram, "video").Targets[0]
+		require.Empty(t, target.Handle)
+		require.ElementsMatch(t, []string{"wrong", "right"}, target.Handles)
+	})
+}

@@ -1,0 +1,326 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Order is the order of a list. Rows without a value come last in both directions. Rows with equal values are ordered by id, so that pages
+// neither overlap nor skip rows.
+type Order struct {
+	Column     string // a name of the list's SortColumns
+	Descending bool
+}
+
+func (o Order) direction() string {
+	if o.Descending {
+		return "DESC"
+	}
+	return "ASC"
+}
+
+// Window is the part of a list that is wanted. If After is set, it begins after that position, otherwise at Offset.
+type Window struct {
+	Offset int
+	Limit  int
+	After  *Position
+}
+
+// Position is a place in an ordered list: just after the row with this value and id.
+type Position struct {
+	Null  bool      `json:"n,omitempty"` // the row has no value in the ordering column
+	Value string    `json:"v,omitempty"`
+	ID    uuid.UUID `json:"i"`
+}
+
+// ColumnType is the type of a column by which a list can be ordered. A position holds the column's value as text.
+type ColumnType int
+
+// The column types.
+const (
+	IntegerColumn ColumnType = iota
+	DateColumn
+	TextColumn
+	FloatColumn // a position holds the bits of the number, because rounded text would not match the row
+)
+
+func (t ColumnType) parse(s string) (any, error) {
+	switch t {
+	case IntegerColumn:
+		return strconv.ParseInt(s, 10, 64)
+	case DateColumn:
+		return ParseDate(s)
+	case FloatColumn:
+		bits, err := strconv.ParseUint(s, 16, 64)
+		return math.Float64frombits(bits), err
+	case TextColumn:
+	}
+	return s, nil
+}
+
+// SortColumns is the allow-list of the columns by which a list can be ordered, by the names that callers use. Its values can only be made
+// by SortBy, SortByNullable and SortByCount, so no text of a caller reaches an ORDER BY.
+type SortColumns map[string]SortColumn
+
+// SortColumn is a column by which a list can be ordered. Only this package can make one.
+type SortColumn struct {
+	expression string // SQL, e.g. "videos.created_at"
+	id         string // SQL of the id that orders rows with equal values, e.g. "videos.id"
+	kind       ColumnType
+	nullable   bool // rows without a value come last in both directions
+}
+
+var identifier = regexp.MustCompile(`^[a-z_]+$`)
+
+func sortColumn(table, column string, t ColumnType, nullable bool) SortColumn {
+	if !identifier.MatchString(table) || !identifier.MatchString(column) {
+		panic(fmt.Sprintf("%q.%q is not the name of a column", table, column))
+	}
+	return SortColumn{expression: table + "." + column, id: table + ".id", kind: t, nullable: nullable}
+}
+
+// SortBy returns a column that is never NULL.
+func SortBy(table, column string, t ColumnType) SortColumn {
+	return sortColumn(table, column, t, false)
+}
+
+// SortByNullable returns a column that can be NULL. Rows without a value come last in both directions.
+func SortByNullable(table, column string, t ColumnType) SortColumn {
+	return sortColumn(table, column, t, true)
+}
+
+// SortByCount returns an order by counted.n. The list's query must join counted, which counts something for each row of the table. A row
+// without a count has 0.
+func SortByCount(table string) SortColumn {
+	c := sortColumn(table, "id", IntegerColumn, false)
+	c.expression = "COALESCE(counted.n, 0)"
+	return c
+}
+
+// listKey is the position of a row in an ordered list.
+type listKey struct {
+	position Position
+	text     int64 // characters of the row's texts without its labels
+}
+
+// keys returns the positions of the rows in a window of q, at most w.Limit. text is the SQL of listKey.text.
+//
+// The order uses an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read backwards, the index starts
+// with the rows without a value, but a list ends with them. So two statements read the rows with a value and those without, each from its
+// place in the index.
+func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
+	if !c.nullable {
+		return c.read(q, text, o, w, true)
+	}
+	if o.Descending && w.After == nil {
+		return c.read(q, text, o, w, false)
+	}
+	var found []listKey
+	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
+	if w.After == nil || !w.After.Null {
+		var err error
+		if found, err = c.read(valued, text, o, w, false); err != nil || len(found) == w.Limit {
+			return found, err
+		}
+		without.After = nil
+	}
+	if w.After == nil && w.Offset > 0 {
+		without.Offset = 0
+		if len(found) == 0 { // the window begins among the rows without a value or after them
+			var n int64
+			if err := valued.Count(&n).Error; err != nil {
+				return nil, err
+			}
+			without.Offset = w.Offset - int(n)
+		}
+	}
+	without.Limit = w.Limit - len(found)
+	rest, err := c.read(q.Where(c.expression+" IS NULL"), text, o, without, false)
+	return append(found, rest...), err
+}
+
+// read runs one statement and returns its keys. always is true if the column is never NULL: the order then needs no place for NULLs.
+func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
+	beyond, nulls := "<", " NULLS LAST"
+	if !o.Descending {
+		beyond, nulls = ">", " NULLS FIRST"
+	}
+	if always {
+		nulls = ""
+	}
+	switch {
+	case w.After != nil && w.After.Null:
+		q = q.Where(fmt.Sprintf("%s %s ?", c.id, beyond), w.After.ID)
+	case w.After != nil:
+		v, err := c.kind.parse(w.After.Value)
+		if err != nil {
+			return nil, fmt.Errorf("position: %w", err)
+		}
+		q = q.Where(fmt.Sprintf("(%s, %s) %s (?, ?)", c.expression, c.id, beyond), v, w.After.ID)
+	case w.Offset > 0:
+		q = q.Offset(w.Offset)
+	}
+	rows, err := q.Select(fmt.Sprintf("%s, %s, %s", c.id, c.expression, text)).
+		Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id)).Limit(w.Limit).Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	var found []listKey
+	for rows.Next() {
+		var k listKey
+		if err := rows.Scan(&k.position.ID, &k.position, &k.text); err != nil {
+			return nil, err
+		}
+		found = append(found, k)
+	}
+	return found, rows.Err()
+}
+
+// Scan implements sql.Scanner for the value of the ordering column.
+func (p *Position) Scan(value any) error {
+	p.Null, p.Value = false, ""
+	switch v := value.(type) {
+	case nil:
+		p.Null = true
+	case int64:
+		p.Value = strconv.FormatInt(v, 10)
+	case float64:
+		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // exact bits: a rounded value would not match its row
+	case string:
+		p.Value = v
+	case []byte:
+		p.Value = string(v)
+	case time.Time:
+		p.Value = DateOf(v).String()
+	default:
+		return fmt.Errorf("an order by a %T", value)
+	}
+	return nil
+}
+
+// listChunk is how many rows of a list are read at a time.
+const listChunk = 200
+
+// ListSpec describes how the rows of a list are ordered and read.
+type ListSpec[R any] struct {
+	Columns SortColumns
+	// TextLength is SQL for the number of characters of a row's texts without its labels.
+	TextLength string
+	// LabelBytes is the size in JSON of the labels of a row that has all labels.
+	LabelBytes int64
+	// Total is the number of rows of the whole list.
+	Total int64
+	ID    func(*R) uuid.UUID
+	// Read returns the rows with the given ids in any order. It leaves out rows that do not exist.
+	Read func(ctx context.Context, ids []uuid.UUID) ([]R, error)
+}
+
+// List is a window of an ordered list. It holds the positions of the rows, and Rows reads the rows a few at a time. So the window and its
+// order are fixed when the list is made, and no connection is held while the rows are used.
+type List[R any] struct {
+	Total int64 // number of rows of the whole list
+
+	spec ListSpec[R]
+	keys []listKey
+	more bool
+}
+
+// NewList reads the positions of the rows of a window of q in the order o. It returns an error if o.Column is not one of spec.Columns.
+func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
+	c, ok := spec.Columns[o.Column]
+	if !ok {
+		return nil, fmt.Errorf("order by %q: the list has no such order", o.Column)
+	}
+	limit := w.Limit
+	w.Limit++ // one row more shows whether there is a next page
+	keys, err := c.keys(q, spec.TextLength, o, w)
+	if err != nil {
+		return nil, Translate(err)
+	}
+	l := &List[R]{Total: spec.Total, spec: spec, keys: keys}
+	l.Cut(limit)
+	return l, nil
+}
+
+// Len returns the number of rows of the window.
+func (l *List[R]) Len() int { return len(l.keys) }
+
+// Cut ends the window after n rows.
+func (l *List[R]) Cut(n int) {
+	if n < len(l.keys) {
+		l.keys, l.more = l.keys[:n], true
+	}
+}
+
+// Next returns the position after the window, or nil if the window ends with the last row of the list.
+func (l *List[R]) Next() *Position {
+	if !l.more || len(l.keys) == 0 {
+		return nil
+	}
+	return &l.keys[len(l.keys)-1].position
+}
+
+// WorstEscape is the highest number of bytes that JSON needs for one character: \u and four digits.
+const WorstEscape = 6
+
+// MaxTextBytes returns an upper bound of the bytes that the texts and labels of all rows take in JSON.
+func (l *List[R]) MaxTextBytes() int64 {
+	sum := l.spec.LabelBytes * int64(len(l.keys))
+	for _, k := range l.keys {
+		sum += WorstEscape * k.text
+	}
+	return sum
+}
+
+// Rows reads the rows in order. It skips rows that were deleted after the list was made. It stops after the first error.
+func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		var none R
+		for keys := range slices.Chunk(l.keys, listChunk) {
+			ids, at := make([]uuid.UUID, len(keys)), make(map[uuid.UUID]int, len(keys))
+			for i, k := range keys {
+				ids[i], at[k.position.ID] = k.position.ID, i
+			}
+			rows, err := l.spec.Read(ctx, ids)
+			if err != nil {
+				yield(none, Translate(err))
+				return
+			}
+			slices.SortFunc(rows, func(a, b R) int { return cmp.Compare(at[l.spec.ID(&a)], at[l.spec.ID(&b)]) })
+			for _, r := range rows {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// All reads and returns all rows.
+func (l *List[R]) All(ctx context.Context) ([]R, error) {
+	all := make([]R, 0, len(l.keys))
+	for r, err := range l.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// LikePattern returns a LIKE pattern (with ESCAPE '\') that matches texts that contain s.
+func LikePattern(s string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
+}

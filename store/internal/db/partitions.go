@@ -1,0 +1,215 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+)
+
+// DayRange is a range of days of snapshots_daily that is rolled up at once.
+type DayRange struct {
+	From, Before Date
+	// Partition is true if the range is a month with a partition of its own: DropMonth deletes the month's points. Otherwise they are deleted
+	// row by row.
+	Partition bool
+}
+
+// DayRanges returns the ranges of all days before one, the oldest first.
+func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
+	if !d.dialect.partitioned() {
+		return []DayRange{{Before: before}}, nil
+	}
+	months, err := d.months(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	ranges := make([]DayRange, len(months))
+	for i, month := range months {
+		ranges[i] = DayRange{From: month, Before: monthOf(month + 31), Partition: true}
+	}
+	return ranges, nil
+}
+
+// months returns the first days of the months that are wholly before a day and have a partition, the oldest first.
+func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
+	var names []string
+	err := d.Read(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE i.inhparent = CAST(CAST(? AS text) AS regclass) ORDER BY c.relname`, "snapshots_daily").Scan(&names).Error
+	if err != nil {
+		return nil, Translate(err)
+	}
+	var months []Date
+	for _, name := range names {
+		digits := strings.TrimPrefix(name, dailyPartition)
+		if len(digits) != len("200601") {
+			return nil, fmt.Errorf("partition %s of snapshots_daily is none of ours: they are called %sYYYYMM", name, dailyPartition)
+		}
+		month, err := ParseDate(digits[:4] + "-" + digits[4:] + "-01")
+		if err != nil {
+			return nil, err
+		}
+		if monthOf(month+31) <= before {
+			months = append(months, month)
+		}
+	}
+	return months, nil
+}
+
+var (
+	// ErrMonthBusy reports that DropMonth did not get the locks that it needs, or that the month has new points.
+	ErrMonthBusy = errors.New("month in use")
+	// ErrMonthGone reports that another process has dropped the month.
+	ErrMonthGone = errors.New("month gone")
+)
+
+const (
+	// dropAttempts is how often one run tries to drop a month. The next run is an hour later.
+	dropAttempts = 3
+	// dropTimeout bounds one attempt. Its check reads the whole month.
+	dropTimeout = 10 * time.Minute
+)
+
+// DropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction, before the drop,
+// and can refuse it with an error. If DropMonth does not get the locks, it tries again a few times, with pauses in which others can use the
+// tables. It returns ErrMonthBusy or ErrMonthGone if the month was not dropped.
+func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
+	for attempt := 1; ; attempt++ {
+		err := d.tryDropMonth(ctx, orgs, month, check)
+		if !isLocked(err) {
+			return err
+		}
+		if attempt == dropAttempts {
+			return ErrMonthBusy
+		}
+		if err := pause(ctx, lockPause); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	defer cancel()
+	partition := partitionName(month)
+	err := d.changeTables(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout replaces it
+			return err
+		}
+		// Reads continue until the drop. A second process that wants to drop the month waits here. If both could hold this lock, they would
+		// deadlock at the drop.
+		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
+			return err
+		}
+		if err := check(tx); err != nil {
+			return err
+		}
+		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // daily values become interpolated
+			return err
+		}
+		return tx.Exec("DROP TABLE " + partition).Error
+	})
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // undefined table
+		return ErrMonthGone
+	}
+	if err != nil {
+		return err
+	}
+	d.partitions.set(month, false)
+	return nil
+}
+
+// partitionCache remembers the months whose partition is known to exist.
+type partitionCache struct {
+	mu     sync.Mutex
+	months map[Date]bool
+}
+
+func (c *partitionCache) has(month Date) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.months[month]
+}
+
+func (c *partitionCache) set(month Date, exists bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.months == nil {
+		c.months = map[Date]bool{}
+	}
+	c.months[month] = exists
+}
+
+// PrepareDays creates the partitions of snapshots_daily from last month to the end of next month, at least. It tries again until all exist
+// or ctx ends. It does nothing on engines without partitions.
+func (d *DB) PrepareDays(ctx context.Context) error {
+	today := d.Now().Day()
+	return d.MakeDays(ctx, today-31, today+62)
+}
+
+// MakeDays calls EnsureDays until it gets all locks or ctx ends.
+func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
+	for {
+		err := d.EnsureDays(ctx, from, to)
+		if !isLocked(err) {
+			return err
+		}
+		if stopped := pause(ctx, lockPause); stopped != nil {
+			return errors.Join(stopped, err)
+		}
+	}
+}
+
+// EnsureDays makes sure that snapshots_daily has partitions for the days from..to. If it does not get a lock at once, the error is an
+// ErrUnavailable.
+func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
+	if !d.dialect.partitioned() {
+		return nil
+	}
+	for month := monthOf(from); month <= to; month = monthOf(month + 31) {
+		if d.partitions.has(month) {
+			continue
+		}
+		if err := d.makeMonth(ctx, month); err != nil {
+			return fmt.Errorf("partition for %s: %w", month, err)
+		}
+		d.partitions.set(month, true)
+	}
+	return nil
+}
+
+// makeMonth creates the partition of a month if it does not exist. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads and
+// wait for all readers. ATTACH PARTITION does not: it conflicts only with transactions that write videos.
+func (d *DB) makeMonth(ctx context.Context, month Date) error {
+	return d.changeTables(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time
+			return err
+		}
+		name := partitionName(month)
+		var partitions int64
+		err := tx.Raw(`SELECT COUNT(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE i.inhparent = CAST(CAST(? AS text) AS regclass) AND c.relname = ?`, "snapshots_daily", name).Scan(&partitions).Error
+		if err != nil || partitions > 0 {
+			return err
+		}
+		if err := tx.Exec("CREATE TABLE " + name + " (LIKE snapshots_daily INCLUDING ALL)").Error; err != nil {
+			return err
+		}
+		return tx.Exec(fmt.Sprintf("ALTER TABLE snapshots_daily ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')", name, month, monthOf(month+31))).Error
+	})
+}
+
+const dailyPartition = "snapshots_daily_"
+
+func partitionName(month Date) string { return dailyPartition + month.Time().Format("200601") }
+
+func monthOf(d Date) Date {
+	t := d.Time()
+	return DateOf(t.AddDate(0, 0, 1-t.Day()))
+}

@@ -1,0 +1,156 @@
+package db
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// A statement about several organisations gets its rows as a list of parameters, each with its organisation, and joins that list. So it
+// cannot read or change a row of any other organisation.
+
+// RowKey names a row of a distributed table. An id is only valid together with its organisation.
+type RowKey struct{ Org, ID uuid.UUID }
+
+// KeysOf returns the keys of rows of one organisation.
+func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
+	keys := make([]RowKey, len(ids))
+	for i, id := range ids {
+		keys[i] = RowKey{org, id}
+	}
+	return keys
+}
+
+// SortedKeys returns the keys of m in the order in which all transactions lock rows.
+func SortedKeys[V any](m map[RowKey]V) []RowKey {
+	return slices.SortedFunc(maps.Keys(m), func(a, b RowKey) int {
+		return cmp.Or(slices.Compare(a.Org[:], b.Org[:]), slices.Compare(a.ID[:], b.ID[:]))
+	})
+}
+
+// OrgsOf returns the organisations of keys, sorted and without duplicates.
+func OrgsOf(keys []RowKey) []uuid.UUID {
+	orgs := make([]uuid.UUID, len(keys))
+	for i, k := range keys {
+		orgs[i] = k.Org
+	}
+	return Distinct(orgs)
+}
+
+// WithRows returns "WITH name(…) AS (VALUES …)" for rows of parameters, and the parameters. Each column is a name and a type, such as "day
+// date". There must be at least one row and at most InsertChunk rows.
+func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
+	names, casts := make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		var kind string
+		names[i], kind, _ = strings.Cut(c, " ")
+		switch kind {
+		case "uuid":
+			kind = UUIDType(tx)
+		case "date":
+			kind = DateType(tx)
+		}
+		casts[i] = "CAST(? AS " + kind + ")"
+	}
+	values := make([]string, len(rows))
+	for i, r := range rows {
+		values[i] = "(" + strings.Join(casts, ", ") + ")"
+		args = append(args, r...)
+	}
+	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (VALUES " + strings.Join(values, ", ") + ")\n", args
+}
+
+// WithKeys returns WithRows for keys, with the name "wanted".
+func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
+	rows := make([][]any, len(keys))
+	for i, k := range keys {
+		rows[i] = []any{k.Org, k.ID}
+	}
+	return WithRows(tx, "wanted", []string{"organisation_id uuid", "id uuid"}, rows)
+}
+
+// WithOrgs returns WithRows for organisations, with the name "wanted".
+func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
+	rows := make([][]any, len(orgs))
+	for i, org := range orgs {
+		rows[i] = []any{org}
+	}
+	return WithRows(tx, "wanted", []string{"organisation_id uuid"}, rows)
+}
+
+// hasRowLocks returns true if the engine of tx locks rows. Otherwise only one transaction at a time can write.
+func hasRowLocks(tx *gorm.DB) bool { return tx.Name() != "sqlite" }
+
+// ForUpdate makes a query lock the rows that it reads, on engines with row locks.
+func ForUpdate(q *gorm.DB) *gorm.DB {
+	if !hasRowLocks(q) {
+		return q
+	}
+	return q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
+}
+
+// ForUpdateOf returns the clause with which a SELECT locks the rows of a table. It is empty on engines without row locks.
+func ForUpdateOf(tx *gorm.DB, table string) string {
+	if !hasRowLocks(tx) {
+		return ""
+	}
+	return " FOR UPDATE OF " + table
+}
+
+// SkipLocked returns the clause with which a SELECT locks rows and leaves out those that other transactions have locked. It is empty on
+// engines without row locks.
+func SkipLocked(tx *gorm.DB) string {
+	if !hasRowLocks(tx) {
+		return ""
+	}
+	return " FOR UPDATE SKIP LOCKED"
+}
+
+// LockRows runs a SELECT that locks rows of a table in the order of the SELECT. It does nothing on engines without row locks.
+func LockRows(tx *gorm.DB, query, table string, args ...any) error {
+	if !hasRowLocks(tx) {
+		return nil
+	}
+	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
+}
+
+// DoNothing returns the clause ON CONFLICT (key) DO NOTHING.
+func DoNothing(key ...string) clause.OnConflict {
+	return clause.OnConflict{Columns: Columns(key), DoNothing: true}
+}
+
+// Columns returns names as columns of a GORM clause.
+func Columns(names []string) []clause.Column {
+	out := make([]clause.Column, len(names))
+	for i, n := range names {
+		out[i] = clause.Column{Name: n}
+	}
+	return out
+}
+
+// Distinct returns ids sorted and without duplicates. All transactions lock rows in this order.
+func Distinct(ids []uuid.UUID) []uuid.UUID {
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return cmp.Compare(a.String(), b.String()) }))
+}
+
+// Assign sets *to to *from. It does nothing if from is nil.
+func Assign[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// AssignPointer sets *to to from. It does nothing if from is nil.
+func AssignPointer[T any](to **T, from *T) {
+	if from != nil {
+		*to = from
+	}
+}
+
+// InsertChunk is the highest number of rows of one INSERT. A statement can have 65,535 parameters on PostgreSQL and 32,766 on SQLite.
+const InsertChunk = 1000

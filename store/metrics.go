@@ -1,0 +1,209 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// Counts are the metrics of a video at one time; nil where the source does not give one.
+type Counts struct {
+	Views     *int64
+	Likes     *int64
+	Comments  *int64
+	Shares    *int64
+	Bookmarks *int64
+}
+
+// Sums are sums of the metrics of videos.
+type Sums struct {
+	Views     int64
+	Likes     int64
+	Comments  int64
+	Shares    int64
+	Bookmarks int64
+}
+
+// MetricCount is the number of metrics.
+const MetricCount = 5
+
+// metrics lists the metrics. The store's statements, scans and sums follow from this list. To add a metric:
+//
+//   - add a field to Counts and Sums, a field Latest… to Video, a field Total… to Account, and an entry here
+//   - add a migration with its columns: NAME in the tables of points, days and totals, latest_NAME in videos, total_NAME in accounts
+//   - add it to ingest.VideoFacts, to VideoOrders, and to the contract
+var metrics = [MetricCount]struct {
+	column string
+	count  func(*Counts) **int64
+	sum    func(*Sums) *int64
+	latest func(*Video) **int64
+}{
+	{"views", func(c *Counts) **int64 { return &c.Views }, func(s *Sums) *int64 { return &s.Views }, func(v *Video) **int64 { return &v.LatestViews }},
+	{"likes", func(c *Counts) **int64 { return &c.Likes }, func(s *Sums) *int64 { return &s.Likes }, func(v *Video) **int64 { return &v.LatestLikes }},
+	{"comments", func(c *Counts) **int64 { return &c.Comments }, func(s *Sums) *int64 { return &s.Comments }, func(v *Video) **int64 { return &v.LatestComments }},
+	{"shares", func(c *Counts) **int64 { return &c.Shares }, func(s *Sums) *int64 { return &s.Shares }, func(v *Video) **int64 { return &v.LatestShares }},
+	{"bookmarks", func(c *Counts) **int64 { return &c.Bookmarks }, func(s *Sums) *int64 { return &s.Bookmarks }, func(v *Video) **int64 { return &v.LatestBookmarks }},
+}
+
+// MetricColumns returns format once for each metric, separated by ", ". The text {m} in format stands for the metric's column.
+func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
+
+// JoinMetrics returns format once for each metric, with a separator. The text {m} in format stands for the metric's column.
+func JoinMetrics(format, separator string) string {
+	var parts [MetricCount]string
+	for i, m := range metrics {
+		parts[i] = strings.ReplaceAll(format, "{m}", m.column)
+	}
+	return strings.Join(parts[:], separator)
+}
+
+// MetricNames returns a prefix and the column of each metric.
+func MetricNames(prefix string) []string {
+	names := make([]string, MetricCount)
+	for i, m := range metrics {
+		names[i] = prefix + m.column
+	}
+	return names
+}
+
+// All returns the counts in the order of the metrics.
+func (c *Counts) All() (all [MetricCount]*int64) {
+	for i, m := range metrics {
+		all[i] = *m.count(c)
+	}
+	return all
+}
+
+// Fields returns the addresses of the counts in the order of the metrics.
+func (c *Counts) Fields() (fields [MetricCount]**int64) {
+	for i, m := range metrics {
+		fields[i] = m.count(c)
+	}
+	return fields
+}
+
+// Values returns the counts in the order of the metrics, as parameters of a statement.
+func (c *Counts) Values() []any {
+	values := make([]any, MetricCount)
+	for i, n := range c.All() {
+		values[i] = n
+	}
+	return values
+}
+
+// Fields returns the addresses of the sums in the order of the metrics.
+func (s *Sums) Fields() (fields [MetricCount]*int64) {
+	for i, m := range metrics {
+		fields[i] = m.sum(s)
+	}
+	return fields
+}
+
+// Values returns the sums in the order of the metrics, as parameters of a statement.
+func (s *Sums) Values() []any {
+	values := make([]any, MetricCount)
+	for i, n := range s.Fields() {
+		values[i] = *n
+	}
+	return values
+}
+
+// Add adds the counts that are known.
+func (s *Sums) Add(c Counts) {
+	for i, sum := range s.Fields() {
+		if n := c.All()[i]; n != nil {
+			*sum += *n
+		}
+	}
+}
+
+// Subtract subtracts the sums o.
+func (s *Sums) Subtract(o Sums) {
+	for i, sum := range s.Fields() {
+		*sum -= *o.Fields()[i]
+	}
+}
+
+// LatestCounts returns the latest counts of a video.
+func (v *Video) LatestCounts() Counts {
+	var c Counts
+	for i, field := range c.Fields() {
+		*field = *metrics[i].latest(v)
+	}
+	return c
+}
+
+// LatestFields returns the addresses of the latest counts of a video in the order of the metrics.
+func (v *Video) LatestFields() (fields [MetricCount]**int64) {
+	for i, m := range metrics {
+		fields[i] = m.latest(v)
+	}
+	return fields
+}
+
+// Engagement returns likes + comments + bookmarks + shares, as far as they are known. It returns nil if none of them is known.
+func (c Counts) Engagement() *int64 {
+	var sum int64
+	known := false
+	for _, n := range []*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares} {
+		if n != nil {
+			sum, known = sum+*n, true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &sum
+}
+
+// fellFrom returns true if any count is lower than before. A count that is unknown before or now does not matter.
+func (c Counts) fellFrom(before Counts) bool {
+	was := before.All()
+	for i, now := range c.All() {
+		if now != nil && was[i] != nil && *now < *was[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// Update replaces the counts that are known in from.
+func (c *Counts) Update(from Counts) {
+	given := from.All()
+	for i, field := range c.Fields() {
+		db.AssignPointer(field, given[i])
+	}
+}
+
+// Add adds the counts that are known in o. A sum with one known part is known.
+func (c *Counts) Add(o Counts) {
+	given := o.All()
+	for i, sum := range c.Fields() {
+		if given[i] == nil {
+			continue
+		}
+		total := *given[i]
+		if *sum != nil {
+			total += **sum
+		}
+		*sum = &total
+	}
+}
+
+// Equal returns true if both know the same counts and all of them are equal.
+func (c Counts) Equal(o Counts) bool {
+	others := o.All()
+	for i, n := range c.All() {
+		if (n == nil) != (others[i] == nil) || n != nil && *n != *others[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Holds returns true if c has every count that o knows, with the same value.
+func (c Counts) Holds(o Counts) bool {
+	known := c
+	known.Update(o)
+	return c.Equal(known)
+}

@@ -1,0 +1,248 @@
+package queue_test
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// claimAll has workers, each a process of its own, claim until nothing is left, and returns the claims.
+func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var claims [][]string
+	for range workers {
+		s := db.Open(t)
+		wg.Go(func() {
+			for {
+				c, err := s.Queue.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LanePremium}, Limit: limit, Lease: time.Minute})
+				if err != nil {
+					t.Errorf("claim: %v", err)
+					return
+				}
+				if len(c.Targets) == 0 {
+					return
+				}
+				mu.Lock()
+				claims = append(claims, storetest.TargetIDs(c))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return claims
+}
+
+func requireEachOnce(t *testing.T, claims [][]string, targets, limit int) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, ids := range claims {
+		require.LessOrEqual(t, len(ids), limit, "a claim larger than asked for")
+		require.True(t, slices.IsSorted(ids))
+		for _, id := range ids {
+			seen[id]++
+		}
+	}
+	for id, n := range seen {
+		require.Equal(t, 1, n, "%s was claimed %d times", id, n)
+	}
+	require.Len(t, seen, targets, "some were left")
+}
+
+func TestClaim_givesEachTargetToOneOfManyWorkers(t *testing.T) {
+	t.Parallel()
+	const workers, targets, limit = 8, 5000, 100
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		fillQueue(t, db, targets)
+		requireEachOnce(t, claimAll(t, db, workers, limit), targets, limit)
+	})
+}
+
+// With IN (SELECT … LIMIT 50 FOR UPDATE SKIP LOCKED), a nested loop ran the subquery again for each row and took 400 for
+// 50. A planner without statistics, or without any other join, chooses one.
+func TestClaim_isBoundedWhateverThePlan(t *testing.T) {
+	t.Parallel()
+	const workers, targets, limit = 4, 1000, 50
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		if db.SharedByProcesses() {
+			u, err := url.Parse(db.URL)
+			require.NoError(t, err)
+			name := strings.TrimPrefix(u.Path, "/")
+			db.Exec(t, "ALTER TABLE fetch_targets SET (autovacuum_enabled = false)")
+			for _, off := range []string{"enable_hashjoin", "enable_mergejoin", "enable_material", "enable_memoize"} {
+				db.Exec(t, "ALTER DATABASE "+name+" SET "+off+" = off") // for the processes that come now
+			}
+		}
+		fillQueue(t, db, targets)
+		requireEachOnce(t, claimAll(t, db, workers, limit), targets, limit)
+	})
+}
+
+func TestClaim_takesTheLongestDueFirst(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		for _, n := range []int{3, 1, 2} {
+			storetest.Track(t, o, storetest.Clip(t, n))
+			db.Clock.Advance(time.Second)
+		}
+		for _, n := range []int{3, 1, 2} {
+			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 1, Lease: time.Minute})
+			require.NoError(t, err)
+			require.Equal(t, []string{storetest.Clip(t, n).ID}, storetest.TargetIDs(c))
+		}
+	})
+}
+
+func TestClaim_comesBackWhenItsLeaseRunsOut(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
+		first := storetest.ClaimOne(t, db, link.TikTok, "video")
+		require.Equal(t, store.InstantOf(db.Clock.Now()), first.At)
+		db.Clock.Advance(time.Minute - time.Microsecond)
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
+		db.Clock.Advance(time.Microsecond)
+		second := storetest.ClaimOne(t, db, link.TikTok, "video")
+		require.Zero(t, second.Targets[0].Attempts, "a worker's death is no failed fetch")
+		require.NotEqual(t, first.Token, second.Token)
+	})
+}
+
+func TestAcknowledge_ofALostLeaseLeavesTheLeaseAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		stale := storetest.ClaimOne(t, db, link.TikTok, "video")
+		db.Clock.Advance(time.Minute)
+		holder := storetest.ClaimOne(t, db, link.TikTok, "video")
+
+		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(10))}))
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestViews, "its number is as good as any")
+		require.NoError(t, db.Release(t.Context(), stale, db.Clock.Now()))
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the other still holds it")
+
+		require.NoError(t, db.Acknowledge(t.Context(), holder, holder.At, []ingest.Outcome{storetest.Outcome(db, holder.Targets[0], storetest.Views(20))}))
+		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(11))}))
+		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).LatestViews, "older than what is there")
+		db.Clock.Advance(24*time.Hour - time.Microsecond)
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
+		db.Clock.Advance(time.Microsecond)
+		storetest.ClaimOne(t, db, link.TikTok, "video")
+	})
+}
+
+func TestAcknowledge_ofSomeKeepsTheOthersLeased(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 3)...)
+		c := storetest.Claim(t, db, link.TikTok, "video")[0]
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[1], storetest.Views(1))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, nil))
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
+		db.Clock.Advance(time.Minute)
+		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 2).ID}, storetest.TargetIDs(storetest.Claim(t, db, link.TikTok, "video")[0]))
+	})
+}
+
+func TestRelease_givesTargetsBackForATime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 3)...)
+		c := storetest.Claim(t, db, link.TikTok, "video")[0]
+		at := db.Clock.Now().Add(10 * time.Second)
+		require.NoError(t, db.Release(t.Context(), queue.Claim{Token: c.Token, Targets: c.Targets[:2]}, at))
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
+		db.Clock.Set(at)
+		again := storetest.Claim(t, db, link.TikTok, "video")[0]
+		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 1).ID}, storetest.TargetIDs(again), "the third is still held")
+		require.Zero(t, again.Targets[0].Attempts)
+	})
+}
+
+func TestHeartbeat_freesWhatADeadCollectorHeld(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const deadAfter = 10 * time.Second
+		o := storetest.NewOrg(t, db)
+		beat := func(id uuid.UUID) int64 {
+			t.Helper()
+			freed, err := db.Heartbeat(t.Context(), id, deadAfter)
+			require.NoError(t, err)
+			return freed
+		}
+		hold := func(id uuid.UUID, n int) queue.Claim {
+			t.Helper()
+			c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: id, Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: n, Lease: time.Hour})
+			require.NoError(t, err)
+			require.Len(t, c.Targets, n)
+			return c
+		}
+		storetest.Track(t, o, storetest.Clips(t, 5)...)
+		dead, alive := store.NewID(), store.NewID()
+		require.Zero(t, beat(dead))
+		lost := hold(dead, 3)
+		db.Clock.Advance(deadAfter)
+		require.Zero(t, beat(alive), "silent for exactly that long is not dead yet")
+		hold(alive, 2)
+		db.Clock.Advance(time.Microsecond)
+		require.EqualValues(t, 3, beat(alive))
+		require.Zero(t, beat(alive), "once")
+		taken := hold(alive, 3)
+		require.Equal(t, storetest.TargetIDs(lost), storetest.TargetIDs(taken))
+
+		require.NoError(t, db.Acknowledge(t.Context(), lost, lost.At, []ingest.Outcome{storetest.Outcome(db, lost.Targets[0], storetest.Views(1))}))
+		require.Equal(t, []string{alive.String()}, slices.Compact(storetest.Column[string](t, db, "SELECT CAST(claimed_by AS text) FROM fetch_targets")),
+			"it was only slow, and lost its leases all the same")
+		require.Zero(t, beat(dead), "it may come back")
+	})
+}
+
+func TestRetire_freesWhatACollectorHolds(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, leaving, staying := storetest.NewOrg(t, db), store.NewID(), store.NewID()
+		storetest.Track(t, o, storetest.Clips(t, 2)...)
+		for _, id := range []uuid.UUID{leaving, staying} {
+			_, err := db.Heartbeat(t.Context(), id, time.Minute)
+			require.NoError(t, err)
+			_, err = db.Claim(t.Context(), queue.ClaimRequest{Collector: id, Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 1, Lease: time.Hour})
+			require.NoError(t, err)
+		}
+		require.NoError(t, db.Retire(t.Context(), leaving))
+		require.Len(t, storetest.ClaimOne(t, db, link.TikTok, "video").Targets, 1, "the other's is held")
+		require.Equal(t, []string{staying.String()}, storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM collectors"))
+		require.NoError(t, db.Retire(t.Context(), leaving), "again")
+	})
+}
+
+func TestClaim_dropsOrphansAndGoesOnBehindThem(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		orphans := storetest.Clips(t, 60)
+		storetest.Track(t, o, orphans...)
+		storetest.Stop(t, o, orphans...)
+		db.Clock.Advance(time.Second)
+		storetest.Track(t, o, storetest.Clip(t, 99))
+		c, err := db.Claim(t.Context(), queue.ClaimRequest{Collector: store.NewID(), Platform: link.TikTok, Kind: "video", Lanes: []queue.Lane{queue.LaneInteractive}, Limit: 25, Lease: time.Minute})
+		require.NoError(t, err)
+		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "an empty claim would say that nothing is due")
+		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))
+	})
+}

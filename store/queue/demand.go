@@ -1,0 +1,51 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Demand is the number of scheduled targets of a platform and kind in a lane and at a pace.
+type Demand struct {
+	Platform link.Platform
+	Kind     string
+	Lane     Lane
+	Pace     Pace
+	Targets  int64
+	// Sample is one target of the platform and kind, of any lane and pace. It shows which calls such a target needs.
+	Sample Target
+}
+
+// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. Targets that are gone or parked do not count. It reads
+// the whole queue.
+func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
+	var rows []struct {
+		Source   link.Platform
+		Kind     string
+		BaseLane Lane
+		Pace     Pace
+		Targets  int64
+		Sample   string
+	}
+	err := s.db.Read(ctx).Raw(`SELECT source, kind, base_lane, pace, COUNT(*) AS targets, MIN(external_id) AS sample FROM fetch_targets
+ WHERE bucket = ? AND state = ? GROUP BY source, kind, base_lane, pace ORDER BY source, kind, base_lane, pace`, Bucket, StateActive).Scan(&rows).Error
+	if err != nil {
+		return nil, db.Translate(err)
+	}
+	demand := make([]Demand, len(rows))
+	for i, r := range rows {
+		demand[i] = Demand{Platform: r.Source, Kind: r.Kind, Lane: r.BaseLane, Pace: r.Pace, Targets: r.Targets}
+		if i > 0 && demand[i-1].Platform == r.Source && demand[i-1].Kind == r.Kind {
+			demand[i].Sample = demand[i-1].Sample
+			continue
+		}
+		err := s.db.Read(ctx).Raw(`SELECT source, kind, external_id, handle, link, native_id, source_id, depth FROM fetch_targets
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ?`, Bucket, r.Source, r.Kind, r.Sample).Scan(&demand[i].Sample).Error
+		if err != nil {
+			return nil, db.Translate(err)
+		}
+	}
+	return demand, nil
+}

@@ -1,0 +1,61 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// ErrLeaseLost reports that a lease has run out and that another process has the job.
+var ErrLeaseLost = errors.New("lease lost")
+
+// JobLease is the right of one process to run a job. If the process dies, the lease runs out and another process can claim the job.
+type JobLease struct {
+	s     *Queue
+	name  string
+	token uuid.UUID
+	lease time.Duration
+}
+
+// ClaimJob claims a due job for the time of the lease. ok is false if the job is not due or if another process has it. A job that has
+// never run is due. If the clock may be wrong, ClaimJob returns a *ClockError. Otherwise a clock in the future would block the job.
+func (s *Queue) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
+	if err := s.db.SeeClock(ctx); err != nil {
+		return held, false, err
+	}
+	held = JobLease{s: s, name: name, token: db.NewID(), lease: lease}
+	now := s.db.Now()
+	var taken []string
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		taken = nil
+		return tx.Raw(`INSERT INTO jobs (name, next_at, token) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.token WHERE jobs.next_at <= ? RETURNING name`,
+			name, now.Add(lease), held.token, now).Scan(&taken).Error
+	})
+	return held, len(taken) == 1, err
+}
+
+// Extend renews the lease. It returns ErrLeaseLost if the lease has run out and another process has the job.
+func (l JobLease) Extend(ctx context.Context) error {
+	return l.set(ctx, l.s.db.Now().Add(l.lease), &l.token)
+}
+
+// Finish ends the lease. The job is due again at next. It returns ErrLeaseLost if another process has the job.
+func (l JobLease) Finish(ctx context.Context, next time.Time) error {
+	return l.set(ctx, db.InstantOf(next), nil)
+}
+
+func (l JobLease) set(ctx context.Context, next db.Instant, token *uuid.UUID) error {
+	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)
+		if r.Error == nil && r.RowsAffected == 0 {
+			return ErrLeaseLost
+		}
+		return r.Error
+	})
+}

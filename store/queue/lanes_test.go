@@ -1,0 +1,271 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// payer makes an organisation of a tier and subscription.
+func payer(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subscription) *store.Org {
+	t.Helper()
+	o, err := db.CreateOrganisation(t.Context(), "Payer", tier, sub)
+	require.NoError(t, err)
+	return db.Org(o.ID)
+}
+
+// scheduled tracks links in the organisation's own lane, and has them fetched.
+func scheduled(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
+	t.Helper()
+	org, err := db.Organisation(t.Context(), o.ID())
+	require.NoError(t, err)
+	_, err = o.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LaneOf(org), Immediate: len(links), Enqueue: len(links)})
+	require.NoError(t, err)
+	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
+}
+
+// lanes returns, in the order of their ids, each target's base lane and the lane in which it waits.
+func lanes(t *testing.T, db *storetest.DB) []string {
+	t.Helper()
+	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")
+}
+
+func TestSetOrganisation_movesItsTargetsToTheLaneOfItsTierAndSubscription(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := payer(t, db, store.TierBasic, store.SubscriptionActive)
+		scheduled(t, db, o, storetest.Clips(t, 3)...)
+		require.Equal(t, []string{"22", "22", "22"}, lanes(t, db))
+		for _, sub := range []store.Subscription{store.SubscriptionActive, store.SubscriptionNone} {
+			for _, tier := range store.Tiers {
+				require.NoError(t, db.SetSubscription(t.Context(), o.ID(), sub))
+				require.NoError(t, db.SetTier(t.Context(), o.ID(), tier))
+				lane := store.LaneOf(store.Organisation{Tier: tier, Subscription: sub})
+				want := fmt.Sprintf("%d%[1]d", lane)
+				require.Equal(t, []string{want, want, want}, lanes(t, db), "%s %s", tier, sub)
+			}
+		}
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
+		require.Equal(t, []string{"11", "11", "11"}, lanes(t, db), "by the subscription alone, too")
+		demand, err := db.Demand(t.Context())
+		require.NoError(t, err)
+		require.Len(t, demand, 1)
+		require.Equal(t, queue.LanePremium, demand[0].Lane, "turns are spaced out by it")
+	})
+}
+
+func TestSetOrganisation_leavesATargetInTheBestLaneOfThoseWhoSubscribe(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, premium, free := payer(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), payer(t, db, store.TierPremium, store.SubscriptionNone)
+		scheduled(t, db, o, storetest.Clips(t, 3)...)
+		scheduled(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
+		scheduled(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
+		require.Equal(t, []string{"22", "11", "22", "11", "33"}, lanes(t, db))
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
+		require.Equal(t, []string{"33", "11", "33", "11", "33"}, lanes(t, db))
+		require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierLimited))
+		require.Equal(t, []string{"33", "22", "33", "22", "33"}, lanes(t, db))
+		require.NoError(t, db.SetSubscription(t.Context(), free.ID(), store.SubscriptionActive))
+		require.Equal(t, []string{"33", "22", "11", "22", "11"}, lanes(t, db), "and others' alone")
+	})
+}
+
+func TestSetOrganisation_movesAccountsAndLeavesWhatSomebodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone")})
+		storetest.Track(t, o, storetest.Clip(t, 1))
+		require.Equal(t, []string{"11", "10"}, lanes(t, db))
+		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierBasic))
+		require.Equal(t, []string{"22", "20"}, lanes(t, db))
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
+		require.Equal(t, []string{"22", "22"}, lanes(t, db))
+	})
+}
+
+func TestSetOrganisation_movesWhatACollectorHolds(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := payer(t, db, store.TierBasic, store.SubscriptionActive)
+		scheduled(t, db, o, storetest.Clip(t, 1))
+		storetest.Track(t, o, storetest.Clip(t, 2)) // somebody waits for it, in the premium lane
+		db.Clock.Advance(24 * time.Hour)
+		held := storetest.Claim(t, db, link.TikTok, "video")
+		require.Len(t, held, 2)
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
+		require.Equal(t, []string{"33", "30"}, lanes(t, db))
+		for _, c := range held {
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(2))}))
+		}
+		require.Equal(t, []string{"33", "33"}, lanes(t, db))
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim is still theirs")
+	})
+}
+
+func TestSetTier_ofTwoThatShareATargetAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		scheduled(t, db, one, storetest.Clip(t, 1))
+		scheduled(t, db, two, storetest.Clip(t, 1))
+		// The one has changed and holds the target, which is not yet moved.
+		finish := storetest.Meanwhile(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
+			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
+		})
+		require.NoError(t, db.SetTier(t.Context(), one.ID(), store.TierBasic))
+		finish()
+		require.Equal(t, []string{"22"}, lanes(t, db))
+	})
+}
+
+func TestSetTier_whileSomebodySubscribes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		scheduled(t, db, o, storetest.Clip(t, 1))
+		// The target is known to the newcomer, whose subscription is not written yet.
+		insert := `INSERT INTO "fetch_subscriptions"`
+		if db.Engine == "sqlite" {
+			insert = "INSERT INTO `fetch_subscriptions`"
+		}
+		finish := storetest.Meanwhile(t, db, insert, func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
+		wish(t, premium, queue.LanePremium, storetest.Clip(t, 1))
+		finish()
+		require.Equal(t, []string{"11"}, lanes(t, db))
+	})
+}
+
+// fillSubscriptions gives the organisation n more targets, which wait in a lane.
+func fillSubscriptions(t *testing.T, db *storetest.DB, o *store.Org, first, n int, lane queue.Lane) {
+	t.Helper()
+	const numbers = `WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d)`
+	series := fmt.Sprintf(numbers, first, first+n-1)
+	db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail) `+
+		series+fmt.Sprintf(` SELECT 0, 'tiktok', 'video', CAST(i AS text), '', '', %d, %[1]d, 0, 0, 0, 'active', '' FROM n`, lane))
+	subject := "CAST('00000000-0000-7000-8000-' || CAST(100000000000 + i AS text) AS " + uuidType(db) + ")"
+	db.Exec(t, `INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id) `+
+		series+` SELECT 0, 'tiktok', 'video', CAST(i AS text), CAST(? AS `+uuidType(db)+`), `+subject+` FROM n`, o.ID())
+}
+
+func TestSetTier_ofManyTargetsGoesThroughThemByTheBatch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const many = 2500
+		o, others := payer(t, db, store.TierBasic, store.SubscriptionActive), payer(t, db, store.TierBasic, store.SubscriptionActive)
+		fillSubscriptions(t, db, o, 1, many, queue.LaneBasic)
+		fillSubscriptions(t, db, others, many+1, 10, queue.LaneBasic)
+		var told [][2]int64
+		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierPremium, func(done, total int64) { told = append(told, [2]int64{done, total}) }))
+		require.Equal(t, [][2]int64{{1000, many}, {2000, many}, {many, many}}, told)
+		require.Equal(t, []int64{many}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE lane = 1 AND base_lane = 1"))
+
+		// Broken off after the first batch: the same again goes through with it.
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		require.Error(t, db.SetTier(ctx, o.ID(), store.TierLimited, func(int64, int64) { cancel() }))
+		require.Equal(t, []int64{1000 + 10}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE lane = 2 AND base_lane = 2"))
+		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierLimited))
+		require.Equal(t, []int64{many + 10}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE lane = 2 AND base_lane = 2"))
+	})
+}
+
+func TestSetTier_costsByTheOrganisationAndNotByTheQueue(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, others := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		fillSubscriptions(t, db, o, 1, 5, queue.LanePremium)
+		fillSubscriptions(t, db, others, 6, 20_000, queue.LanePremium)
+		db.Exec(t, "ANALYZE")
+		db.Guard.Statements()
+		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierBasic))
+		var keys []any
+		for i := range 5 {
+			keys = append(keys, "tiktok", "video", fmt.Sprint(i+1), i)
+		}
+		seen := 0
+		for _, statement := range db.Guard.Statements() {
+			var args []any
+			switch {
+			case strings.Contains(statement, "SELECT source, kind, external_id, subject_id"):
+				args = []any{o.ID(), uuid.Nil, o.ID(), uuid.Nil, 1000}
+			case strings.Contains(statement, "SELECT u.place"):
+				args = append(slices.Clone(keys), 0)
+			case strings.Contains(statement, "best AS"):
+				args = append(slices.Clone(keys), 0, 0, 0, 0)
+			default:
+				continue
+			}
+			seen++
+			plan := explain(t, db, statement, args...)
+			for _, table := range []string{"fetch_targets", "fetch_subscriptions"} {
+				require.NotContains(t, plan, "Seq Scan on "+table)
+				require.NotContains(t, plan, "SCAN "+table)
+			}
+		}
+		require.GreaterOrEqual(t, seen, 2)
+	})
+}
+
+func TestStop_leavesTheTargetInTheLaneOfWhoRemains(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		premium, basic := storetest.NewOrg(t, db), payer(t, db, store.TierBasic, store.SubscriptionActive)
+		scheduled(t, db, premium, storetest.Clips(t, 4)...)
+		scheduled(t, db, basic, storetest.Clips(t, 3)...)
+		require.Equal(t, []string{"11", "11", "11", "11"}, lanes(t, db))
+		storetest.Stop(t, premium, storetest.Clip(t, 0), storetest.Clip(t, 2), storetest.Clip(t, 3))
+		require.Equal(t, []string{"22", "11", "22", "11"}, lanes(t, db), "the last is wanted by nobody, and dropped when it is due")
+		storetest.Stop(t, basic, storetest.Clip(t, 1))
+		require.Equal(t, "11", lanes(t, db)[1])
+		db.Clock.Advance(48 * time.Hour)
+		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
+	})
+}
+
+func TestStopAccounts_leavesTheirTargetsInTheLaneOfWhoRemains(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		premium, basic, someone := storetest.NewOrg(t, db), payer(t, db, store.TierBasic, store.SubscriptionActive), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		for _, o := range []*store.Org{premium, basic} {
+			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{someone}, Type: store.TrackLatest30,
+				Lane: map[*store.Org]queue.Lane{premium: queue.LanePremium, basic: queue.LaneBasic}[o], Immediate: 1, Enqueue: 1})
+			require.NoError(t, err)
+		}
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.Clip(t, 1).ID, Link: storetest.Clip(t, 1).Canonical}}})
+		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
+		require.Equal(t, []string{"11", "11"}, lanes(t, db))
+		_, err := premium.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
+		require.NoError(t, err)
+		require.Equal(t, []string{"22", "22"}, lanes(t, db), "the account's and its video's")
+	})
+}
+
+// Both see the other's subscription still there: who comes last has to see that it is not.
+func TestStop_ofTwoAtOnceLeavesTheTargetToTheThird(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), payer(t, db, store.TierBasic, store.SubscriptionActive)
+		for _, o := range []*store.Org{one, two, basic} {
+			scheduled(t, db, o, storetest.Clip(t, 1))
+		}
+		finish := storetest.Meanwhile(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.Stop(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
+		storetest.Stop(t, one, storetest.Clip(t, 1))
+		finish()
+		require.Equal(t, []string{"22"}, lanes(t, db))
+	})
+}

@@ -1,0 +1,112 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day
+// ago. Usually Claim deletes such a target, but nothing claims the targets of a platform without a source. DeleteOrphans reads the whole
+// queue. It returns the number of deleted rows by table. It calls alive after each transaction and stops if alive returns an error. If the
+// clock may be wrong, it deletes nothing and returns a *ClockError.
+func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
+	deleted := map[string]int64{}
+	if err := s.db.SeeClock(ctx); err != nil {
+		return deleted, err
+	}
+	if err := s.deleteOrphanSubscriptions(ctx, deleted, alive); err != nil {
+		return deleted, err
+	}
+	return deleted, s.deleteOrphanTargets(ctx, deleted, alive)
+}
+
+func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, alive func() error) error {
+	after := uuid.Nil
+	for {
+		var next []uuid.UUID
+		err := s.db.Read(ctx).Raw(`SELECT organisation_id FROM fetch_subscriptions WHERE organisation_id > ? ORDER BY organisation_id LIMIT 1`,
+			after).Scan(&next).Error
+		if err != nil || len(next) == 0 {
+			return db.Translate(err)
+		}
+		after = next[0]
+		var there []uuid.UUID
+		if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations WHERE id = ?`, after).Scan(&there).Error; err != nil {
+			return db.Translate(err)
+		}
+		if len(there) > 0 {
+			continue
+		}
+		err = s.db.DeleteInBatches(ctx, "fetch_subscriptions", deleted, alive, 1, func(tx *gorm.DB) (int64, error) {
+			subscriptions, err := SubscriptionsAfter(tx, after, uuid.Nil)
+			if err != nil || len(subscriptions) == 0 {
+				return 0, err
+			}
+			last := subscriptions[len(subscriptions)-1].SubjectID
+			return int64(len(subscriptions)), Unsubscribe(tx, after, "subject_id <= ?", last)
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, alive func() error) error {
+	unclaimedSince := s.db.Now().Add(-db.Day)
+	var last struct {
+		Source     link.Platform
+		Kind       string
+		ExternalID string
+	}
+	for {
+		targets := []struct {
+			Source     link.Platform
+			Kind       string
+			ExternalID string
+			Orphan     bool
+		}{}
+		err := s.db.Read(ctx).Raw(`SELECT t.source, t.kind, t.external_id,
+  t.claimed_by IS NULL AND t.next_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
+    WHERE s.bucket = t.bucket AND s.source = t.source AND s.kind = t.kind AND s.external_id = t.external_id) AS orphan
+  FROM fetch_targets t WHERE t.bucket = ? AND (t.source, t.kind, t.external_id) > (?, ?, ?) ORDER BY t.source, t.kind, t.external_id LIMIT ?`,
+			unclaimedSince, Bucket, last.Source, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
+		if err != nil || len(targets) == 0 {
+			return db.Translate(err)
+		}
+		var orphans []Target
+		for _, t := range targets {
+			if t.Orphan {
+				orphans = append(orphans, Target{Platform: t.Source, Kind: t.Kind, ExternalID: t.ExternalID})
+			}
+			last.Source, last.Kind, last.ExternalID = t.Source, t.Kind, t.ExternalID
+		}
+		var n int64
+		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+			n = 0
+			for _, group := range ByKind(orphans) {
+				// Check again in the statement that locks the rows: an organisation may have subscribed meanwhile, which sets requested_at.
+				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
+ AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
+  WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,
+					Bucket, group.Platform, group.Kind, group.IDs, unclaimedSince, unclaimedSince)
+				if done.Error != nil {
+					return done.Error
+				}
+				n += done.RowsAffected
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		deleted["fetch_targets"] += n
+		if err := alive(); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// ReserveQuota reserves units of a source's budget in a window before a call spends them. It returns false if the budget does not have
+// enough. All collectors share the budget, and it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted,
+// but never refused.
+func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
+	if limit > 0 && units > limit {
+		return false, nil
+	}
+	var used []int64
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		used = nil
+		return tx.Raw(`INSERT INTO quota_windows (source, win, used, updated_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used, updated_at = excluded.updated_at
+ WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, s.db.Now(), limit, limit).Scan(&used).Error
+	})
+	return len(used) == 1, err
+}
+
+// ReturnQuota gives back units that were reserved in a window and not spent. It does nothing if the window's count was deleted.
+func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units int64) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
+			units, units, source, window).Error
+	})
+}
+
+// QuotaUsed returns the units that are reserved of a source's budget in a window.
+func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
+	var used []int64
+	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
+	if err != nil || len(used) == 0 {
+		return 0, db.Translate(err)
+	}
+	return used[0], nil
+}
+
+// Pause says until when a source must not be called, and why.
+type Pause struct {
+	Source       string `gorm:"primaryKey"`
+	Class        string
+	Detail       string
+	BlockedUntil db.Instant
+	Strikes      int // number of pauses since the last successful call; 0 if no call failed, but our own count reached the limit
+}
+
+// TableName returns the name of the table for GORM.
+func (Pause) TableName() string { return "source_pauses" }
+
+// PauseSource stops all calls of a source until p.BlockedUntil. A longer pause stays unchanged.
+func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{
+			Columns:   db.Columns([]string{"source"}),
+			DoUpdates: clause.AssignmentColumns([]string{"class", "detail", "blocked_until", "strikes"}),
+			Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("source_pauses.blocked_until < excluded.blocked_until")}},
+		}).Create(&p).Error
+	})
+}
+
+// Pauses returns the pauses of all sources, by source. Pauses that have ended are included.
+func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
+	var rows []Pause
+	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {
+		return nil, db.Translate(err)
+	}
+	pauses := make(map[string]Pause, len(rows))
+	for _, p := range rows {
+		pauses[p.Source] = p
+	}
+	return pauses, nil
+}
+
+// ResumeSource deletes a source's pause after a successful call that began at asOf, and returns true if there was one. A pause that ends
+// after asOf stays, because another call was refused meanwhile.
+func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant) (resumed bool, err error) {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
+		resumed = done.RowsAffected > 0
+		return done.Error
+	})
+	return resumed, err
+}
+
+// LiftPause deletes a pause of a source that our own count caused, because units were given back.
+func (s *Queue) LiftPause(ctx context.Context, source string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
+}
+
+// ForgetQuota deletes the counts of a source's windows whose names sort before the name before.
+func (s *Queue) ForgetQuota(ctx context.Context, source, before string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
+	})
+}
+
+// Wait returns how long it is until an instant, at least 0.
+func (s *Queue) Wait(until db.Instant) time.Duration { return max(0, until.Sub(s.db.Now())) }

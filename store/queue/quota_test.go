@@ -1,0 +1,148 @@
+package queue_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func used(t *testing.T, db *storetest.DB, source, window string) int64 {
+	t.Helper()
+	n, err := db.QuotaUsed(t.Context(), source, window)
+	require.NoError(t, err)
+	return n
+}
+
+func reserve(t *testing.T, db *storetest.DB, source, window string, units, limit int64) bool {
+	t.Helper()
+	ok, err := db.ReserveQuota(t.Context(), source, window, units, limit)
+	require.NoError(t, err)
+	return ok
+}
+
+func TestQuota_isNeverOverdrawnByCollectorsAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const collectors, calls, units, limit = 8, 25, 7, 1000
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		granted := 0
+		for range collectors {
+			s := db.Open(t)
+			wg.Go(func() {
+				for range calls {
+					ok, err := s.Queue.ReserveQuota(t.Context(), "youtube", "2026-01-01", units, limit)
+					if err != nil {
+						t.Errorf("reserve: %v", err)
+						return
+					}
+					if ok {
+						mu.Lock()
+						granted++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, limit/units, granted, "all that fits, and not one more")
+		require.EqualValues(t, granted*units, used(t, db, "youtube", "2026-01-01"))
+	})
+}
+
+func TestQuota_keepsItsAccounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		next := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			next++
+			source := "source" + string(rune('a'+next))
+			limit, want := rapid.SampledFrom([]int64{0, 10, 100}).Draw(rt, "limit"), map[string]int64{}
+			for range rapid.IntRange(1, 20).Draw(rt, "calls") {
+				window := rapid.SampledFrom([]string{"monday", "tuesday"}).Draw(rt, "window")
+				units := rapid.Int64Range(1, 40).Draw(rt, "units")
+				if back := min(units, want[window]); back > 0 && rapid.Bool().Draw(rt, "give back") {
+					require.NoError(rt, db.ReturnQuota(t.Context(), source, window, back))
+					want[window] -= back
+					continue
+				}
+				fits := limit == 0 || want[window]+units <= limit
+				require.Equal(rt, fits, reserve(t, db, source, window, units, limit))
+				if fits {
+					want[window] += units
+				}
+			}
+			for window, n := range want {
+				require.Equal(rt, n, used(t, db, source, window))
+			}
+		})
+	})
+}
+
+func TestQuota_isForgottenWindowByWindow(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		require.Zero(t, used(t, db, "youtube", "2026-01-01"))
+		for _, window := range []string{"2026-01-01", "2026-01-02", "2026-01-03"} {
+			require.True(t, reserve(t, db, "youtube", window, 5, 5))
+			require.True(t, reserve(t, db, "tiktok", window, 5, 5))
+		}
+		require.NoError(t, db.ForgetQuota(t.Context(), "youtube", "2026-01-02"))
+		require.Zero(t, used(t, db, "youtube", "2026-01-01"))
+		require.EqualValues(t, 5, used(t, db, "youtube", "2026-01-02"))
+		require.EqualValues(t, 5, used(t, db, "tiktok", "2026-01-01"))
+		require.NoError(t, db.ReturnQuota(t.Context(), "youtube", "2026-01-01", 3))
+		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "what comes back late makes no window with less than nothing")
+		require.NoError(t, db.ReturnQuota(t.Context(), "tiktok", "2026-01-01", 9))
+		require.Zero(t, used(t, db, "tiktok", "2026-01-01"))
+	})
+}
+
+func TestPause_holdsForAllUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		pauses := func() map[string]queue.Pause {
+			t.Helper()
+			p, err := db.Open(t).Queue.Pauses(t.Context()) // another process
+			require.NoError(t, err)
+			return p
+		}
+		require.Empty(t, pauses())
+		now := store.InstantOf(db.Clock.Now())
+		short := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "429", BlockedUntil: now.Add(time.Minute), Strikes: 1}
+		long := queue.Pause{Source: "youtube", Class: "quota_spent", Detail: "quotaExceeded", BlockedUntil: now.Add(time.Hour), Strikes: 2}
+		other := queue.Pause{Source: "tiktok", Class: "rate_limited", BlockedUntil: now}
+		for _, p := range []queue.Pause{short, other, long, short} {
+			require.NoError(t, db.PauseSource(t.Context(), p))
+		}
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter one does not end a longer one; also those that are over are there")
+		resume := func(source string, asOf store.Instant) bool {
+			t.Helper()
+			resumed, err := db.ResumeSource(t.Context(), source, asOf)
+			require.NoError(t, err)
+			return resumed
+		}
+		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "an answer to a call from before it is over says nothing of it")
+		require.NoError(t, db.LiftPause(t.Context(), "youtube"))
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "which the source itself had asked for")
+		require.True(t, resume("youtube", long.BlockedUntil))
+		require.False(t, resume("nobody", now))
+		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
+
+		own := queue.Pause{Source: "youtube/common", Class: "quota_spent", Detail: "our own count", BlockedUntil: now.Add(time.Hour)}
+		require.NoError(t, db.PauseSource(t.Context(), own))
+		require.NoError(t, db.LiftPause(t.Context(), "youtube/common"))
+		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
+
+		require.Equal(t, time.Minute, db.Wait(short.BlockedUntil))
+		db.Clock.Advance(time.Hour)
+		require.Zero(t, db.Wait(short.BlockedUntil))
+	})
+}

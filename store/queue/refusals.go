@@ -1,0 +1,44 @@
+package queue
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// Refusals counts the calls of one class that a source has refused since its last good answer.
+type Refusals struct {
+	Source string
+	Class  string
+	// Targets is 1 if only one target was refused, and 2 if two or more different targets were.
+	Targets int
+	Calls   int
+}
+
+// NoteRefusal counts a refused call of a target and returns the new count of its source and class. All collectors share the count.
+func (s *Queue) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
+	var r Refusals
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Raw(`INSERT INTO source_refusals (source, class, target, targets, calls) VALUES (?, ?, ?, 1, 1)
+ON CONFLICT (source, class) DO UPDATE SET calls = source_refusals.calls + 1,
+  targets = CASE WHEN source_refusals.target = excluded.target THEN source_refusals.targets ELSE 2 END
+RETURNING source, class, targets, calls`, source, class, target).Scan(&r).Error
+	})
+	return r, err
+}
+
+// Refusals returns the counts of all sources.
+func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
+	var rows []Refusals
+	err := s.db.Read(ctx).Raw(`SELECT source, class, targets, calls FROM source_refusals`).Scan(&rows).Error
+	return rows, db.Translate(err)
+}
+
+// ForgetRefusals deletes the counts of a source after a good answer.
+func (s *Queue) ForgetRefusals(ctx context.Context, source string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error
+	})
+}

@@ -1,0 +1,93 @@
+package queue_test
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestSourceTokens_areExchangedByOneAtATime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const processes = 8
+		var wg sync.WaitGroup
+		var held atomic.Int64
+		for i := range processes {
+			s := db.Open(t)
+			wg.Go(func() {
+				kept, err := s.Queue.KeepSourceToken(t.Context(), "tiktok", "a", []byte(strconv.Itoa(i)))
+				if err != nil {
+					t.Errorf("keep: %v", err)
+					return
+				}
+				if _, ok, err := s.Queue.HoldSourceToken(t.Context(), kept, time.Minute); err != nil {
+					t.Errorf("hold: %v", err)
+				} else if ok {
+					held.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1, held.Load())
+		first, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("later"))
+		require.NoError(t, err)
+		require.Contains(t, "01234567", string(first.Sealed), "the first one stays")
+
+		other, err := db.KeepSourceToken(t.Context(), "tiktok", "b", []byte("other"))
+		require.NoError(t, err)
+		_, ok, err := db.HoldSourceToken(t.Context(), other, time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok, "another account's is held for itself")
+	})
+}
+
+func TestSourceTokens_changeForTheirHolderAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		first, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("one"))
+		require.NoError(t, err)
+		dead, ok, err := db.HoldSourceToken(t.Context(), first, time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok)
+
+		db.Clock.Advance(time.Minute)
+		held, ok, err := db.HoldSourceToken(t.Context(), first, time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok, "a holder that died holds no longer")
+		require.NoError(t, db.ReleaseSourceToken(t.Context(), dead))
+		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok, "who comes back late does not free what another holds")
+
+		ok, err = db.ReplaceSourceToken(t.Context(), held, []byte("two"))
+		require.NoError(t, err)
+		require.True(t, ok)
+		ok, err = db.ReplaceSourceToken(t.Context(), dead, []byte("stale"))
+		require.NoError(t, err)
+		require.False(t, ok)
+		second, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("one"))
+		require.NoError(t, err)
+		require.Equal(t, "two", string(second.Sealed))
+		require.Equal(t, first.Version+1, second.Version)
+		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok, "what was exchanged cannot be held")
+
+		held, ok, err = db.HoldSourceToken(t.Context(), second, time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.NoError(t, db.ReleaseSourceToken(t.Context(), held))
+		_, ok, err = db.HoldSourceToken(t.Context(), second, time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+	})
+}

@@ -1,0 +1,112 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// This file holds what operators see of the queue. It contains no names of organisations, videos or accounts.
+
+// FreshWithin are the ages for which QueueCounts.Fresh counts targets, in rising order.
+var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
+	2 * 24 * time.Hour, 7 * 24 * time.Hour}
+
+// FetchedBy is the age by which a requested target should have been fetched: one fetch a day, and half a day to spare.
+const FetchedBy = 36 * time.Hour
+
+// QueueCounts counts the targets of one platform, kind, lane and state.
+type QueueCounts struct {
+	Platform  link.Platform
+	Kind      string
+	Lane      Lane
+	State     string
+	Targets   int64
+	Failing   int64       // the last fetch failed
+	Due       int64       // next_at has come
+	OldestDue *db.Instant // next_at of the longest due target; nil if none is due
+	Never     int64       // never fetched
+	Overdue   int64       // never fetched and requested longer than FetchedBy ago
+	// Fresh counts the targets that were fetched within each age of FreshWithin.
+	Fresh [len(FreshWithin)]int64
+}
+
+// QuotaUse is the number of units that are reserved of a budget in a window.
+type QuotaUse struct {
+	Source string // the name of the source, a slash, and the name of the budget
+	Window string `gorm:"column:win"`
+	Used   int64
+}
+
+// Collecting is the state of the queue and of the collectors at one moment.
+type Collecting struct {
+	At db.Instant
+	// Queue has one entry for each platform, kind, lane and state that has targets.
+	Queue []QueueCounts
+	// Pauses are the pauses of sources and budgets, by name. If BlockedUntil has passed, the pause is over, but no call has succeeded since.
+	Pauses map[string]Pause
+	Quotas []QuotaUse
+	// Collectors are the times at which each collector was last seen, the latest first.
+	Collectors []db.Instant
+}
+
+// Collecting reads the state of the queue and of the collectors. It reads the whole queue. For a million targets that takes some tenths of
+// a second, on SQLite seconds. So callers cache the result.
+func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
+	c := Collecting{At: s.db.Now()}
+	var err error
+	if c.Queue, err = queueCounts(s.db.Read(ctx), c.At); err != nil {
+		return c, db.Translate(err)
+	}
+	if c.Pauses, err = s.Pauses(ctx); err != nil {
+		return c, err
+	}
+	if err := s.db.Read(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
+		return c, db.Translate(err)
+	}
+	err = s.db.Read(ctx).Raw(`SELECT seen_at FROM collectors ORDER BY seen_at DESC`).Scan(&c.Collectors).Error
+	return c, db.Translate(err)
+}
+
+func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) {
+	query := strings.Builder{}
+	query.WriteString(`SELECT source, kind, lane, state, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
+ MIN(CASE WHEN next_at <= ? THEN next_at END), COUNT(CASE WHEN fetched_at IS NULL THEN 1 END),
+ COUNT(CASE WHEN fetched_at IS NULL AND requested_at < ? THEN 1 END)`)
+	args := []any{now, now, now.Add(-FetchedBy)}
+	for _, age := range FreshWithin {
+		query.WriteString(`, COUNT(CASE WHEN fetched_at >= ? THEN 1 END)`)
+		args = append(args, now.Add(-age))
+	}
+	query.WriteString(` FROM fetch_targets WHERE bucket = ? GROUP BY source, kind, lane, state ORDER BY source, kind, lane, state`)
+	rows, err := db.Raw(query.String(), append(args, Bucket)...).Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var c QueueCounts
+		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &c.Targets, &c.Failing, &c.Due, &c.OldestDue, &c.Never, &c.Overdue}
+		for i := range c.Fresh {
+			into = append(into, &c.Fresh[i])
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		counts = append(counts, c)
+	}
+	return counts, rows.Err()
+}
+
+// WhyFailing returns the last error of one target of a platform that is parked or whose last fetch failed, or "" if there is none. It
+// reads until it finds such a target, so call it only if there are many.
+func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
+	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
+ WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, stateParked).Scan(&detail).Error
+	return detail, db.Translate(err)
+}
