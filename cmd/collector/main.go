@@ -1,4 +1,5 @@
-// Command collector asks the sources for the numbers of what is tracked.
+// Command collector fetches the numbers of tracked videos and accounts from the sources. The program is collect.Command in
+// cmd/internal/collect. The collector is in package collector.
 package main
 
 import (

@@ -124,7 +124,7 @@ func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *st
 		one.keys = storetest.Column[int64](t, db, "SELECT pg_total_relation_size('idempotency_keys')")[0]
 		r.samples = append(r.samples, one)
 		if *fullRateOut != "" && len(r.samples)%6 == 0 {
-			progress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, of it idempotency keys %.0f MiB", one.at.Round(time.Second),
+			progress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, including idempotency keys %.0f MiB", one.at.Round(time.Second),
 				mebibytes(one.resident), mebibytes(one.database), mebibytes(one.keys))
 		}
 		select {

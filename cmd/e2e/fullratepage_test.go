@@ -25,32 +25,32 @@ func (r *fullRateRun) page() string {
 	fmt.Fprintf(&b, `# One organisation at its full rate
 
 `+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
-allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests of 500 new links, or of 500 links with 2 MiB
-together, in turn; pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new one.
-Meanwhile %d other organisations ask 60 times a second together: for one video, for 100 videos, and to track a video. In the first minute, only they call.
+allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests with 500 new links, alternating with 500 links of 2 MiB in all;
+pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new key.
+At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute only they send requests.
 
-Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. At the start, the organisation had %s videos.
+Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. The organisation had %s videos before.
 
 ![Memory of the server, size of the database, and latency of other organisations](full-rate.svg)
 
-| What | Result |
+| What | Measured |
 |---|---|
-| requests of the organisation | %s sent, %s not sent because %d were already open |
-| processor time, mean over the run | server %.2f cores, PostgreSQL %.2f cores |
+| requests of the organisation | %s sent, %s skipped because %d were running |
+| mean processor time | server %.2f cores, PostgreSQL %.2f cores |
 | memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
-| database | %.0f MiB before, %.0f MiB at half time, %.0f MiB at the end: %.1f MiB a minute |
-| idempotency keys, included in it | %.1f MiB at half time, %.1f MiB at the end: %.2f MiB a minute in the second half |
+| database | %.0f MiB before, %.0f MiB after half the time, %.0f MiB at the end: %.1f MiB a minute |
+| idempotency keys, part of the database | %.1f MiB after half the time, %.1f MiB at the end: %.2f MiB a minute in the second half |
 `, len(r.limits), minutes, thousands(allowed), honestOrganisations, thousands(r.videos), thousands(sent), thousands(skipped), maxInFlight,
 		r.server.Seconds()/r.length.Seconds(), r.database.Seconds()/r.length.Seconds(),
 		mebibytes(first.resident), mebibytes(r.most(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
 		mebibytes(first.database), mebibytes(half.database), mebibytes(last.database), mebibytes(last.database-first.database)/minutes,
 		mebibytes(half.keys), mebibytes(last.keys), mebibytes(last.keys-half.keys)/(minutes/2))
 	for kind := range honestKinds {
-		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms in the first minute; p50 %.1f ms and p99 %.1f ms after it |\n", honestKinds[kind],
+		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms during the run |\n", honestKinds[kind],
 			inMilliseconds(percentile(r.between(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.between(-r.alone, 0), kind, 99)),
 			inMilliseconds(percentile(r.between(0, r.length), kind, 50)), inMilliseconds(percentile(r.between(0, r.length), kind, 99)))
 	}
-	fmt.Fprintf(&b, "| others, answers other than 200 | %s |\n", cmp.Or(counts(failures(r.honest)), "none"))
+	fmt.Fprintf(&b, "| others, responses other than 200 | %s |\n", cmp.Or(counts(failures(r.honest)), "none"))
 	r.growth(&b, minutes)
 	r.operations(&b, minutes)
 	return b.String()
@@ -59,7 +59,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 // growth writes which tables of the database grew, and by how much.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
-## Growth of the tables
+## What grows
 
 | Table | Before, MiB | After, MiB | MiB a minute | GiB a day at this rate |
 |---|--:|--:|--:|--:|
@@ -89,18 +89,18 @@ func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 		trackedVideo += r.sent[operation].responses["200"]
 	}
 	fmt.Fprintf(b, `
-The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What bounds the growth:
+The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What limits the growth:
 
-- Rows of tracked videos, accounts and their targets are what the organisation asked to keep. They grow with the links that the rate limits
-  allow: 500 in each bulk request, 120 bulk requests of each kind in a minute.
-- Idempotency keys are bounded for each organisation, and expire after 24 hours. The run fails if their table takes more than %d MiB.
-- Every other table grows with the links too, or not at all: the table above shows by how much.
+- The rows of tracked videos, accounts and their targets are data that the organisation asked to keep. They grow with the number of links,
+  which the rate limits restrict: 500 in each bulk request, 120 bulk requests of each kind in a minute.
+- The size of idempotency keys is limited for each organisation, and they expire after 24 hours. The run fails if their table takes more than %d MiB.
+- The other tables also grow with the number of links, or not at all. The table above shows their growth.
 `, thousands(trackedVideo), thousands(int(float64(trackedVideo)/minutes)), float64(total)/1024/float64(max(1, trackedVideo)), maxKeyBytes>>20)
 }
 
 // operations writes a table of the requests that were sent.
 func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
-	b.WriteString("\n## Requests\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
+	b.WriteString("\n## What was sent\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
 		all := make([]timing, len(o.duration))
@@ -185,7 +185,7 @@ func (r *fullRateRun) picture() string {
 	from, to := -r.alone.Minutes(), r.length.Minutes()
 	drawPanel(&b, 50, "Resident memory of the server, MiB", from, to, []curve{of("server", "#06c", func(s sample) int64 { return s.resident })})
 	drawPanel(&b, 330, "Size on disk, MiB", from, to, []curve{
-		of("database", "#06c", func(s sample) int64 { return s.database }), of("of it idempotency keys", "#c30", func(s sample) int64 { return s.keys })})
+		of("database", "#06c", func(s sample) int64 { return s.database }), of("idempotency keys", "#c30", func(s sample) int64 { return s.keys })})
 	drawPanel(&b, 610, fmt.Sprintf("Latency of other organisations in windows of %s, ms", r.window), from, to, []curve{
 		latency("99 of 100 requests within", "#c30", 99), latency("50 of 100 requests within", "#06c", 50)})
 	b.WriteString("</svg>\n")

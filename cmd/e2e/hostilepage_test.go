@@ -26,23 +26,24 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 	fmt.Fprintf(&b, `# Hostile requests
 
 `+"`make hostile-requests`"+` writes this page. It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
-%s of processor time or %d MiB of memory. `+"`make check`"+` does the same with less data and one run of each.
+%s of processor time or %d MiB of memory. `+"`make test`"+` does the same with less data and one run of each.
 The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`"+`.
 
-## Method
+## How it is measured
 
 - The hostile organisation is premium. It has %s videos with %d days of history, %d collections that each contain every account, and ten
-  collections, each below the one before, with 1,000 videos each. Rate limits are on.
-- Each run of a case starts a server process, which first answers a few ordinary requests. Each case runs %d times; the worst
-  numbers count.
-- The columns Server and PostgreSQL show the user and system time of the processes, from before the request until both are idle again. Work
-  that continues after the caller has closed the connection is included. PostgreSQL includes all of its processes.
-- Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the size before the request. Memory that the Go
-  runtime had reserved but not used counts as free.
-- For a case of several requests, the limits apply to the sum.
-- Cases with * answer with up to 5,000 rows. They are measured, but the limits do not apply to them.
-- The column Before shows the same measurement for commit be8cd07: server and PostgreSQL in ms, and memory. It was made once, on a busy machine,
-  where processor times are up to twice as long. Values with ≈ are those of one request, multiplied. Empty cells were not measured.
+  nested collections with 1,000 videos each. Rate limits are on.
+- Each run of a case starts a new server process, which first handles a few honest requests. Each case runs %d times; the highest
+  costs count.
+- The columns Server and PostgreSQL are the user and system time of the processes, from before the request until both are idle again.
+  Work after the caller has hung up is included. PostgreSQL includes all of its processes.
+- Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the resident size before. Memory that the Go
+  runtime held but did not use before the request counts as free.
+- If a case has several requests, the limits apply to their total cost.
+- The responses of cases with * have up to 5,000 rows. The limits do not apply to these cases.
+- The column Before has the costs at commit be8cd07: server and PostgreSQL in ms, and memory. They were measured once, on a busy machine,
+  where processor time is up to twice that of an idle one. Cells with ≈ are the cost of one request times the number of requests.
+  Cases with an empty cell were not measured then.
 
 ## The requests
 
@@ -61,7 +62,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, cell(r.name), milliseconds(r.cost.server), milliseconds(r.cost.database),
 			mebibytes(r.cost.memory), milliseconds(r.cost.elapsed), cell(r.responses), before[cell(r.name)])
 	}
-	fmt.Fprintf(&b, "\nThe most that a case without * takes: %s ms of the server, %s ms of PostgreSQL, %.1f MiB.\n", milliseconds(most.server),
+	fmt.Fprintf(&b, "\nHighest costs of a case without *: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", milliseconds(most.server),
 		milliseconds(most.database), mebibytes(most.memory))
 	if len(honest.alone) > 0 {
 		b.WriteString(honestSection(honest, size))
@@ -74,13 +75,13 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
-## Other callers at the same time
+## Honest callers during hostile requests
 
-%d other organisations ask 20 times a second for one video, for a list of 100 videos, and to track a video: 60 requests a second. They are measured
-without and with the hostile organisation, which sends the cases without *, one after the other, up to %d a second. There are %d windows of %s of each, by turns.
-Clients, server and PostgreSQL share one machine.
+%d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. They are measured
+alone and while the hostile organisation sends the cases without *, one after the other, up to %d a second. There are %d windows of %s of each, alternating.
+Client, server and PostgreSQL share one machine.
 
-| Request | p50 without hostile requests, ms | p50 with hostile requests, ms | p99 without hostile requests, ms | p99 with hostile requests, ms |
+| Request | p50 alone, ms | p50 during, ms | p99 alone, ms | p99 during, ms |
 |---|--:|--:|--:|--:|
 `, honestOrganisations, time.Second/hostileInterval, size.windows, size.window)
 	for kind := -1; kind < len(honestKinds); kind++ {
@@ -107,7 +108,7 @@ Clients, server and PostgreSQL share one machine.
 		}
 	}
 	fmt.Fprintf(&b, `
-The median p99 of the windows is %.1f ms alone and %.1f ms meanwhile: **%.2f times**. Of %s ordinary requests, those not answered with 200: %s.
+The median p99 of the windows is %.1f ms alone and %.1f ms during hostile requests: **%.2f times**. Of %s honest requests, responses other than 200: %s.
 The hostile organisation sent %s requests, of which %s were refused by a rate limit.
 `, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
 		thousands(len(honest.alone)+len(honest.during)), cmp.Or(counts(honest.failed), "none"), thousands(hostile), thousands(limited))

@@ -1,4 +1,4 @@
-// Command server is ReelTally's API.
+// Command server runs the HTTP API. The program is serve.Command in cmd/internal/serve. The API is in package server.
 package main
 
 import (

@@ -125,7 +125,7 @@ type unusedMappings struct {
 // maxShownNames is the maximum number of column names in an error.
 const maxShownNames = 20
 
-// unusedMappings returns all entries of Map as unused.
+// unusedMappings returns the unused mappings before the first column is read, which are all entries of Map.
 func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
 // markUsed removes the entry for a column that was found.

@@ -172,8 +172,8 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// A failure of reading, sorting or spooling cancels the other two. So if reading failed for another reason than this cancellation,
-	// only its error counts.
+	// If reading failed, only its error is returned, because it also cancels sorting and spooling. If sorting or spooling failed, reading
+	// was cancelled by stop, and its error is dropped.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
