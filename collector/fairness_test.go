@@ -306,6 +306,7 @@ func (w *fairWorld) single(org *store.Org, p link.Platform) waited {
 //
 //nolint:paralleltest // see above
 func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
+	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

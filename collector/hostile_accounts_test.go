@@ -312,6 +312,7 @@ func (h *hostile) account() string {
 // TestHostile_accounts is TestHostile_videos for accounts and the lists of their videos.
 func TestHostile_accounts(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	all := slices.DeleteFunc(lanes(), func(l lane) bool { return l.noAccounts || l.counting })
 	for i, l := range all {
 		for _, engine := range storetest.Engines {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // `make hostile` generates 20,000 answers and writes docs/evidence/hostile-answers.md.
@@ -283,6 +284,7 @@ func (c *tally) add(l lane, f fate) {
 // had for that video, nothing is given up for one answer, and all is well once the platform is.
 func TestHostile_generated(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	all := lanes()
 	c := &tally{lanes: map[string]map[fate]int{}}
 	t.Run("lanes", func(t *testing.T) {

@@ -208,6 +208,7 @@ func (w *world) atHome(client *fetch.Client) []source.Source {
 // and as the mark of the next page. Whatever comes of it, a source connects to its own host and to nothing else.
 func TestHostileLinks_areNoWayForSources(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	w := newWorld(t, storetest.New(t, "sqlite"))
 	attacker := &takenOver{sandbox: w.sandbox.Handler(), calls: map[string]int{}, handedBack: map[string]int{}, kept: map[string]kept{}}
 	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)

@@ -138,6 +138,7 @@ func (k *killed) takenOver() (targets int) {
 
 func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	calm := newKilled(t, "calm", 1)
 	rough := newKilled(t, "rough", 3)
 	t.Run("lives", func(t *testing.T) {

@@ -353,6 +353,7 @@ func (s *simulation) total() map[string]int64 {
 
 func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	db := storetest.New(t, "sqlite")
 	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)

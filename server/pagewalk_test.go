@@ -178,6 +178,7 @@ var walks = []struct {
 
 func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 	t.Parallel()
+	storetest.SkipIfShort(t)
 	each(t, func(t *testing.T, a *app) {
 		c, stay, stop := withManyVideos(t, a)
 		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}

@@ -216,7 +216,7 @@ func TestTokens_areKeptWhileDatabaseFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-	kept := &flaky{TokenStore: db.Store}
+	kept := &flaky{TokenStore: db.Queue}
 	kept.away.Store(true)
 	d := newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
 	require.NoError(t, fetchOnce(t.Context(), d), "the new token must be used although it is not stored")
