@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"flag"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
