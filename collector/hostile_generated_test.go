@@ -26,42 +26,42 @@ var (
 )
 
 // ofEach is how many generated answers each three videos get.
-const ofEach = 25
+const answersPerRun = 25
 
 // generated is what a random answer was made of, and how.
-type generated struct {
-	lane lane
-	dice *rand.Rand
-	mu   sync.Mutex
-	how  []string
+type generator struct {
+	lane    lane
+	rng     *rand.Rand
+	mu      sync.Mutex
+	changes []string
 }
 
-func (g *generated) note(format string, args ...any) {
+func (g *generator) note(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.how = append(g.how, fmt.Sprintf(format, args...))
+	g.changes = append(g.changes, fmt.Sprintf(format, args...))
 }
 
-func (g *generated) String() string {
+func (g *generator) String() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return strings.Join(g.how, "; ")
+	return strings.Join(g.changes, "; ")
 }
 
 // bend changes an answer in one to three places. What comes of it is never a number that could be true: such a lie nobody can
 // tell.
-func (g *generated) bend(seed, n uint64) bend {
-	return func(b *bending, s *sent) {
-		g.dice = rand.New(rand.NewPCG(seed, n)) // the same for each call of a turn
+func (g *generator) tamper(seed, n uint64) tamperFunc {
+	return func(b *tampering, s *response) {
+		g.rng = rand.New(rand.NewPCG(seed, n)) // the same for each call of a turn
 		root := s.decoded()
-		if root == nil || g.dice.IntN(10) == 0 {
+		if root == nil || g.rng.IntN(10) == 0 {
 			g.bytes(s)
 			return
 		}
-		for range 1 + g.dice.IntN(3) {
+		for range 1 + g.rng.IntN(3) {
 			nodes := 0
 			visitNodes(root, func(string, any) any { nodes++; return nil })
-			at, seen := g.dice.IntN(nodes), 0
+			at, seen := g.rng.IntN(nodes), 0
 			single := false
 			root = visitNodes(root, func(key string, v any) any {
 				seen++
@@ -72,7 +72,7 @@ func (g *generated) bend(seed, n uint64) bend {
 				with, single = g.replace(key, v)
 				return with
 			})
-			if root == (gone{}) {
+			if root == (removedNode{}) {
 				root = nil
 			}
 			if single {
@@ -80,15 +80,15 @@ func (g *generated) bend(seed, n uint64) bend {
 			}
 		}
 		s.encode(root)
-		if g.dice.IntN(20) == 0 {
-			s.status = []int{201, 204, 206, 301, 400, 404, 418, 500, 503}[g.dice.IntN(9)]
+		if g.rng.IntN(20) == 0 {
+			s.status = []int{201, 204, 206, 301, 400, 404, 418, 500, 503}[g.rng.IntN(9)]
 			g.note("status %d", s.status)
 		}
 	}
 }
 
 // gone, returned for a node, takes it out.
-type gone struct{}
+type removedNode struct{}
 
 // visitNodes calls change for every node, the innermost first; nil leaves it. The key of a list's element is that of the list.
 func visitNodes(root any, change func(key string, v any) any) any {
@@ -97,7 +97,7 @@ func visitNodes(root any, change func(key string, v any) any) any {
 		switch inner := v.(type) {
 		case object:
 			for _, name := range slices.Sorted(maps.Keys(inner)) {
-				if with := walk(name, inner[name]); with == (gone{}) {
+				if with := walk(name, inner[name]); with == (removedNode{}) {
 					delete(inner, name)
 				} else {
 					inner[name] = with
@@ -106,7 +106,7 @@ func visitNodes(root any, change func(key string, v any) any) any {
 		case []any:
 			kept := make([]any, 0, len(inner))
 			for _, element := range inner {
-				if with := walk(key, element); with != (gone{}) {
+				if with := walk(key, element); with != (removedNode{}) {
 					kept = append(kept, with)
 				}
 			}
@@ -124,7 +124,7 @@ func visitNodes(root any, change func(key string, v any) any) any {
 var null = raw("null")
 
 // replace changes one node; single says that nothing else may be changed with it.
-func (g *generated) replace(key string, v any) (with any, single bool) {
+func (g *generator) replace(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
 		if with, single, ok := g.members(key, inner); ok {
@@ -135,9 +135,9 @@ func (g *generated) replace(key string, v any) (with any, single bool) {
 			return with, false
 		}
 	}
-	if g.dice.IntN(5) == 0 {
+	if g.rng.IntN(5) == 0 {
 		g.note("%s left out", key)
-		return gone{}, false
+		return removedNode{}, false
 	}
 	value := g.value(key)
 	g.note("%s = %.40v", key, value)
@@ -145,15 +145,15 @@ func (g *generated) replace(key string, v any) (with any, single bool) {
 }
 
 // members changes the members of an object.
-func (g *generated) members(key string, o object) (with any, single, ok bool) {
+func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
 		return nil, false, false
 	}
-	one, other := names[g.dice.IntN(len(names))], names[g.dice.IntN(len(names))]
-	switch g.dice.IntN(6) {
+	one, other := names[g.rng.IntN(len(names))], names[g.rng.IntN(len(names))]
+	switch g.rng.IntN(6) {
 	case 0:
-		renamed := []string{one + "2", strings.ToUpper(one), "__proto__", ""}[g.dice.IntN(4)]
+		renamed := []string{one + "2", strings.ToUpper(one), "__proto__", ""}[g.rng.IntN(4)]
 		o[renamed] = o[one]
 		if renamed != one {
 			delete(o, one)
@@ -161,11 +161,11 @@ func (g *generated) members(key string, o object) (with any, single, ok bool) {
 		g.note("%s.%s is called %q", key, one, renamed)
 		return o, false, true
 	case 1:
-		o[twiceMark+one] = g.value(one)
+		o[duplicateMark+one] = g.value(one)
 		g.note("%s.%s stands there twice", key, one)
 		return o, false, true
 	case 2:
-		if !g.exchangeable(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
+		if !g.swappable(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
 			return nil, false, false
 		}
 		o[one], o[other] = o[other], o[one]
@@ -177,7 +177,7 @@ func (g *generated) members(key string, o object) (with any, single, ok bool) {
 
 // exchangeable says whether two scalars may change places: neither is a count, or one of them are the views, since two other counts
 // that have changed places look like any two.
-func (g *generated) exchangeable(one, other string) bool {
+func (g *generator) swappable(one, other string) bool {
 	views, counted := g.isCount("views", one) || g.isCount("views", other), 0
 	for _, name := range []string{one, other} {
 		for _, count := range countNames {
@@ -191,17 +191,17 @@ func (g *generated) exchangeable(one, other string) bool {
 }
 
 // isCount says whether a member of that name holds the count in the lane's items.
-func (g *generated) isCount(count, member string) bool {
+func (g *generator) isCount(count, member string) bool {
 	return slices.ContainsFunc(g.lane.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
 }
 
 // elements changes a list.
-func (g *generated) elements(key string, list []any) (any, bool) {
+func (g *generator) elements(key string, list []any) (any, bool) {
 	if len(list) == 0 {
 		return nil, false
 	}
-	at := g.dice.IntN(len(list))
-	switch g.dice.IntN(5) {
+	at := g.rng.IntN(len(list))
+	switch g.rng.IntN(5) {
 	case 0:
 		g.note("%s[%d] comes twice", key, at)
 		return append(slices.Clone(list), list[at]), true
@@ -223,7 +223,7 @@ func (g *generated) elements(key string, list []any) (any, bool) {
 }
 
 // value is one that no member should have. A zero is no such value where nobody can tell it from a true one: of all counts but the views.
-func (g *generated) value(key string) any {
+func (g *generator) value(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, raw("-0"), raw("1.5"), raw("1e3"), raw("1e400"), raw("9223372036854775807"), raw("99999999999999999999"), raw("NaN"), raw("Infinity"), raw("'7'"), raw("007"),
 		raw(`"\ud800"`), raw("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
@@ -231,21 +231,21 @@ func (g *generated) value(key string) any {
 	if g.isCount("views", key) || !g.isAnyCount(key) {
 		values = append(values, 0, "0")
 	}
-	return values[g.dice.IntN(len(values))]
+	return values[g.rng.IntN(len(values))]
 }
 
-func (g *generated) isAnyCount(member string) bool {
+func (g *generator) isAnyCount(member string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, member) })
 }
 
 // bytes changes the text of an answer, but for its digits.
-func (g *generated) bytes(s *sent) {
+func (g *generator) bytes(s *response) {
 	if len(s.body) == 0 {
 		return
 	}
-	at := g.dice.IntN(len(s.body))
+	at := g.rng.IntN(len(s.body))
 	odd := []byte("\x00\xff\"'\\{}[],:- eE.\n<")
-	switch c := odd[g.dice.IntN(len(odd))]; g.dice.IntN(4) {
+	switch c := odd[g.rng.IntN(len(odd))]; g.rng.IntN(4) {
 	case 0:
 		g.note("cut at %d of %d", at, len(s.body))
 		s.body = s.body[:at]
@@ -259,7 +259,7 @@ func (g *generated) bytes(s *sent) {
 		g.note("%q for %q at %d", c, s.body[at], at)
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at+1:])
 	default:
-		whole := []string{"", "null", "[]", "{}", `"ok"`, page, problem, "\xef\xbb\xbf" + string(s.body), string(s.body) + string(s.body)}[g.dice.IntN(9)]
+		whole := []string{"", "null", "[]", "{}", `"ok"`, htmlPage, jsonError, "\xef\xbb\xbf" + string(s.body), string(s.body) + string(s.body)}[g.rng.IntN(9)]
 		g.note("%.30q", whole)
 		s.body = []byte(whole)
 	}
@@ -268,14 +268,14 @@ func (g *generated) bytes(s *sent) {
 // tally counts what became of the generated answers.
 type tally struct {
 	mu    sync.Mutex
-	lanes map[string]map[fate]int
+	lanes map[string]map[outcome]int
 }
 
-func (c *tally) add(l lane, f fate) {
+func (c *tally) add(l lane, f outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lanes[l.name] == nil {
-		c.lanes[l.name] = map[fate]int{}
+		c.lanes[l.name] = map[outcome]int{}
 	}
 	c.lanes[l.name][f]++
 }
@@ -286,15 +286,15 @@ func TestHostile_generated(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	all := lanes()
-	c := &tally{lanes: map[string]map[fate]int{}}
+	c := &tally{lanes: map[string]map[outcome]int{}}
 	t.Run("lanes", func(t *testing.T) {
 		t.Parallel()
 		for i, l := range all {
 			t.Run(l.name, func(t *testing.T) {
 				t.Parallel()
 				h := newHostile(t, "sqlite", l)
-				for n := i; n < *hostileCount; n += len(all) * ofEach {
-					h.generate(t, c, n, len(all))
+				for n := i; n < *hostileCount; n += len(all) * answersPerRun {
+					h.runGenerated(t, c, n, len(all))
 				}
 			})
 		}
@@ -307,40 +307,40 @@ func TestHostile_generated(t *testing.T) {
 }
 
 // generate gives three videos so many generated answers, the first of number n, the others step by step.
-func (h *hostile) generate(t *testing.T, c *tally, n, step int) {
+func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.begin(t)
 	defer r.end()
-	for i := 0; i < ofEach && n < *hostileCount; i, n = i+1, n+step {
+	for i := 0; i < answersPerRun && n < *hostileCount; i, n = i+1, n+step {
 		h.db.Clock.Advance(61 * time.Second) // counts move by the minute
 		now := store.InstantOf(h.db.Clock.Now())
 		h.db.Exec(t, "DELETE FROM source_pauses")
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, attempts = 0, state = 'active', suspect = NULL", now)
-		g := &generated{lane: h.lane}
-		h.said.reset()
-		r.trick = &bending{lane: h.lane, victims: []string{r.videos[0].ID, r.videos[1].ID}, bend: g.bend(*hostileSeed, uint64(n))}
-		h.bending.Store(r.trick)
-		r.rounds()
+		g := &generator{lane: h.lane}
+		h.logged.reset()
+		r.tampering = &tampering{lane: h.lane, victims: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.tamper(*hostileSeed, uint64(n))}
+		h.active.Store(r.tampering)
+		r.fetchDue()
 		what := fmt.Sprintf("%s, seed %d, answer %d: %s", h.lane.name, *hostileSeed, n, g)
-		require.Positive(t, r.trick.bent.Load(), what)
-		r.honestAfter(what)
-		for which := range r.videos {
-			f := r.fate(which)
-			if which < 2 {
+		require.Positive(t, r.tampering.tampered.Load(), what)
+		r.requireTrueCountsAfter(what)
+		for index := range r.videos {
+			f := r.outcome(index)
+			if index < 2 {
 				c.add(h.lane, f)
 			}
-			require.Contains(t, []fate{"ok", heldBack, notNewer, "temporary", "gone", "missing", "private", "restricted", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
-			require.Contains(t, []string{"active", "parked"}, r.target(which).state, what)
+			require.Contains(t, []outcome{"ok", heldBack, notNewer, "temporary", "gone", "missing", "private", "restricted", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
+			require.Contains(t, []string{"active", "parked"}, r.target(index).state, what)
 		}
 	}
-	r.heal()
-	h.dialed.stayed(t, h.url)
+	r.requireRecovery()
+	h.dialer.requireOnly(t, h.url)
 }
 
 func (c *tally) report() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	columns, sums, total := []fate{}, map[fate]int{}, 0
+	columns, sums, total := []outcome{}, map[outcome]int{}, 0
 	for _, of := range c.lanes {
 		for f, n := range of {
 			if sums[f] == 0 {
@@ -349,7 +349,7 @@ func (c *tally) report() string {
 			sums[f], total = sums[f]+n, total+n
 		}
 	}
-	slices.SortFunc(columns, func(a, b fate) int { return sums[b] - sums[a] })
+	slices.SortFunc(columns, func(a, b outcome) int { return sums[b] - sums[a] })
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Hostile answers, generated
 
@@ -366,7 +366,7 @@ Seed %[2]d, %[3]d answers, each to a video that was measured before and to one t
 		fmt.Fprintf(&out, " %s |", f)
 	}
 	out.WriteString("\n|---|" + strings.Repeat("--:|", len(columns)) + "\n")
-	row := func(name string, of map[fate]int) {
+	row := func(name string, of map[outcome]int) {
 		fmt.Fprintf(&out, "| %s |", name)
 		for _, f := range columns {
 			fmt.Fprintf(&out, " %d |", of[f])

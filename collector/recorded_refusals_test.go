@@ -108,7 +108,7 @@ func recordedRefusals() map[string][]recorded {
 
 // crowd is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
 type crowd struct {
-	*hostile
+	*hostileTest
 	t         *testing.T
 	org       *store.Org
 	bad, good []string // their ids
@@ -116,24 +116,24 @@ type crowd struct {
 
 // gather tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
 // several accounts.
-func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
+func (h *hostileTest) gather(t *testing.T, good, bad int) *crowd {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
-	c := &crowd{hostile: h, t: t, org: h.fast.Org(o.ID)}
+	c := &crowd{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	var links []link.Link
 	take := func(v sandbox.VideoTruth, ids *[]string) {
 		l, err := link.Parse(h.linkOf(v))
 		require.NoError(t, err)
 		links, *ids = append(links, l), append(*ids, v.ID)
 	}
-	if h.lane.own {
-		for i, v := range h.ordinary(h.sandbox.TikTokAccount()) {
+	if h.lane.ownVideos {
+		for i, v := range h.ordinaryVideos(h.sandbox.TikTokAccount()) {
 			take(v, map[bool]*[]string{true: &c.bad, false: &c.good}[i < bad])
 		}
 	} else {
 		for n := uint32(1); len(c.good) < good; n++ {
-			found := h.ordinary(h.sandbox.World().Handle(h.lane.platform, n))
+			found := h.ordinaryVideos(h.sandbox.World().Handle(h.lane.platform, n))
 			for i, v := range found[:min(len(found), good-len(c.good))] {
 				if len(c.bad) < bad {
 					if i == 0 {
@@ -149,30 +149,30 @@ func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.lane.counting { // a call that gets only counts is made only for videos that were fetched before
-		c.rounds()
+	if h.lane.countsOnly { // a call that gets only counts is made only for videos that were fetched before
+		c.fetchDue()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	}
 	return c
 }
 
-func (c *crowd) rounds() {
+func (c *crowd) fetchDue() {
 	c.t.Helper()
 	for busy := true; busy; {
 		var err error
 		busy, err = c.collector.Round(c.t.Context())
-		require.NoError(c.t, err, c.said)
+		require.NoError(c.t, err, c.logged)
 	}
 }
 
 // refuse makes the platform answer every request that names one of the ids with r.
 func (c *crowd) refuse(r recorded, ids ...string) {
-	c.bending.Store(&bending{lane: c.lane, victims: ids, bend: status(r.status, r.body)})
+	c.active.Store(&tampering{lane: c.lane, victims: ids, tamper: respondWith(r.status, r.body)})
 }
 
 // fresh returns those of the ids that were fetched at the current time.
-func (c *crowd) fresh(ids []string) []string {
+func (c *crowd) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
@@ -193,17 +193,17 @@ func (c *crowd) paused() map[string]string {
 }
 
 func (c *crowd) end() {
-	c.bending.Store(nil)
+	c.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		c.db.Exec(c.t, "DELETE FROM "+table)
 	}
-	c.said.reset()
+	c.logged.reset()
 }
 
 // asked returns how many calls the platform has received, and resets the count.
 func (c *crowd) asked() int {
 	c.t.Helper()
-	c.bending.Store(nil)
+	c.active.Store(nil)
 	var calls map[string]struct {
 		Calls int `json:"calls"`
 	}
@@ -236,18 +236,18 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 					switch r.concern {
 					case ofSource:
 						c.refuse(r, append(c.bad, c.good...)...)
-						c.rounds()
-						require.NotEmpty(t, c.paused(), h.said)
+						c.fetchDue()
+						require.NotEmpty(t, c.paused(), h.logged)
 						return
 					case ofTarget:
 						c.refuse(r, c.bad...)
 					case undecided:
 						c.refuse(r, c.bad[0])
 					}
-					c.rounds()
-					require.Empty(t, c.paused(), h.said)
-					require.Equal(t, c.good, c.fresh(c.good), "%s", h.said)
-					require.NotContains(t, c.fresh(c.bad), c.bad[0])
+					c.fetchDue()
+					require.Empty(t, c.paused(), h.logged)
+					require.Equal(t, c.good, c.fetchedNow(c.good), "%s", h.logged)
+					require.NotContains(t, c.fetchedNow(c.bad), c.bad[0])
 					if r.concern == ofTarget {
 						return
 					}
@@ -257,11 +257,11 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 						now := store.InstantOf(h.db.Clock.Now())
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ? WHERE external_id IN (?, ?)", now, now, c.bad[0], c.bad[1])
-						if c.rounds(); len(c.paused()) > 0 {
+						if c.fetchDue(); len(c.paused()) > 0 {
 							break
 						}
 					}
-					require.NotEmpty(t, c.paused(), "a second target meets the refusal: %s", h.said)
+					require.NotEmpty(t, c.paused(), "a second target meets the refusal: %s", h.logged)
 				})
 			}
 		})
@@ -273,12 +273,12 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 	t.Parallel()
 	videos := 40
-	if *everywhere {
+	if *allCombinations {
 		videos = 200
 	}
 	for i, l := range lanes() {
 		engines := []string{storetest.Engines[i%len(storetest.Engines)]}
-		if *everywhere {
+		if *allCombinations {
 			engines = storetest.Engines
 		}
 		for _, engine := range engines {
@@ -297,9 +297,9 @@ func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 					if refused {
 						c.refuse(r, c.bad...)
 					}
-					c.rounds()
-					require.Empty(t, c.paused(), h.said)
-					require.Equal(t, c.good, c.fresh(c.good), "all have their numbers on the same instant: %s", h.said)
+					c.fetchDue()
+					require.Empty(t, c.paused(), h.logged)
+					require.Equal(t, c.good, c.fetchedNow(c.good), "all have their numbers on the same instant: %s", h.logged)
 					calls[refused] = c.asked()
 					c.end()
 					h.restart(10 * time.Second)

@@ -14,10 +14,10 @@ import (
 // What the platform does to its answers. All of it is told from outside: nothing here knows how a source reads.
 
 // setting puts a value in the place of some counts; of all where no name is given.
-func setting(value any, names ...string) bend {
-	return func(b *bending, s *sent) {
-		b.counted(s, func(_, name string, at object, key string) {
-			if oneOf(name, names) {
+func setCounts(value any, names ...string) tamperFunc {
+	return func(b *tampering, s *response) {
+		b.eachCount(s, func(_, name string, at object, key string) {
+			if matchesAny(name, names) {
 				at[key] = value
 			}
 		})
@@ -25,13 +25,15 @@ func setting(value any, names ...string) bend {
 }
 
 // oneOf says whether a name is among some; without any, every one is.
-func oneOf(name string, names []string) bool { return len(names) == 0 || slices.Contains(names, name) }
+func matchesAny(name string, names []string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}
 
 // without leaves counts out.
-func without(names ...string) bend {
-	return func(b *bending, s *sent) {
-		b.counted(s, func(_, name string, at object, key string) {
-			if oneOf(name, names) {
+func removeCounts(names ...string) tamperFunc {
+	return func(b *tampering, s *response) {
+		b.eachCount(s, func(_, name string, at object, key string) {
+			if matchesAny(name, names) {
 				delete(at, key)
 			}
 		})
@@ -39,10 +41,10 @@ func without(names ...string) bend {
 }
 
 // spelled writes every count of an item in another way.
-func spelled(spell func(n int64) any, names ...string) bend {
-	return func(b *bending, s *sent) {
-		b.counted(s, func(_, name string, at object, key string) {
-			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && oneOf(name, names) {
+func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
+	return func(b *tampering, s *response) {
+		b.eachCount(s, func(_, name string, at object, key string) {
+			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && matchesAny(name, names) {
 				at[key] = spell(n)
 			}
 		})
@@ -50,22 +52,22 @@ func spelled(spell func(n int64) any, names ...string) bend {
 }
 
 // lying changes counts into others that nobody can tell from true ones.
-func lying(change func(n int64) int64, names ...string) bend {
-	return func(b *bending, s *sent) {
-		b.counted(s, func(id, name string, at object, key string) {
+func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
+	return func(b *tampering, s *response) {
+		b.eachCount(s, func(id, name string, at object, key string) {
 			n, err := strconv.ParseInt(scalarText(at[key]), 10, 64)
-			if err != nil || !oneOf(name, names) {
+			if err != nil || !matchesAny(name, names) {
 				return
 			}
 			n = change(n)
-			b.lie(id, n)
-			at[key] = like(at[key], n)
+			b.addForged(id, n)
+			at[key] = sameType(at[key], n)
 		})
 	}
 }
 
 // like spells a number in the type of another value.
-func like(other any, n int64) any {
+func sameType(other any, n int64) any {
 	if _, ok := other.(string); ok {
 		return strconv.FormatInt(n, 10)
 	}
@@ -73,13 +75,13 @@ func like(other any, n int64) any {
 }
 
 // swapping has two counts of each item change places. told says that it can be told from the truth.
-func swapping(one, other string, told bool) bend {
-	return func(b *bending, s *sent) {
-		b.items(s, func(id string, item object) {
+func swapCounts(one, other string, detectable bool) tamperFunc {
+	return func(b *tampering, s *response) {
+		b.eachItem(s, func(id string, item object) {
 			values := map[string]any{}
 			for _, name := range []string{one, other} {
 				for _, path := range b.lane.counts[name] {
-					if at, key, ok := place(item, path); ok {
+					if at, key, ok := lookup(item, path); ok {
 						values[name] = at[key]
 					}
 				}
@@ -89,10 +91,10 @@ func swapping(one, other string, told bool) bend {
 			}
 			for name, from := range map[string]string{one: other, other: one} {
 				for _, path := range b.lane.counts[name] {
-					if at, key, ok := place(item, path); ok {
+					if at, key, ok := lookup(item, path); ok {
 						at[key] = values[from]
-						if n, err := strconv.ParseInt(scalarText(values[from]), 10, 64); err == nil && !told {
-							b.lie(id, n)
+						if n, err := strconv.ParseInt(scalarText(values[from]), 10, 64); err == nil && !detectable {
+							b.addForged(id, n)
 						}
 					}
 				}
@@ -102,24 +104,24 @@ func swapping(one, other string, told bool) bend {
 }
 
 // twice says a count twice in one object, the second time otherwise.
-func twice(value any) bend {
-	return func(b *bending, s *sent) {
-		b.counted(s, func(_, name string, at object, key string) {
+func duplicateViews(value any) tamperFunc {
+	return func(b *tampering, s *response) {
+		b.eachCount(s, func(_, name string, at object, key string) {
 			if name == "views" {
-				at[twiceMark+key] = value
+				at[duplicateMark+key] = value
 			}
 		})
 	}
 }
 
 // each changes the items of the victims.
-func each(change func(id string, item object)) bend {
-	return func(b *bending, s *sent) { b.items(s, change) }
+func changeItems(change func(id string, item object)) tamperFunc {
+	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
 
 // renamed writes another id wherever an item has its own.
-func renamed(to func(id string) string) bend {
-	return func(b *bending, s *sent) {
+func replaceIDs(to func(id string) string) tamperFunc {
+	return func(b *tampering, s *response) {
 		text := string(s.body)
 		for _, id := range b.victims {
 			text = strings.ReplaceAll(text, id, to(id))
@@ -129,7 +131,7 @@ func renamed(to func(id string) string) bend {
 }
 
 // nextTo is another id of the same shape.
-func nextTo(id string) string {
+func adjacentID(id string) string {
 	last := "4"
 	if strings.HasSuffix(id, last) {
 		last = "8"
@@ -138,8 +140,8 @@ func nextTo(id string) string {
 }
 
 // exchanged has the two victims change ids where an item names its own, and nowhere else.
-func exchanged(b *bending, s *sent) {
-	b.items(s, func(id string, item object) {
+func swapIDs(b *tampering, s *response) {
+	b.eachItem(s, func(id string, item object) {
 		other := b.victims[0]
 		if other == id {
 			other = b.victims[1]
@@ -153,9 +155,9 @@ func exchanged(b *bending, s *sent) {
 }
 
 // copied gives the first victim the numbers of the second.
-func copied(b *bending, s *sent) {
+func copyCounts(b *tampering, s *response) {
 	found := map[string]object{}
-	b.items(s, func(id string, item object) { found[id] = item })
+	b.eachItem(s, func(id string, item object) { found[id] = item })
 	if len(found) < 2 {
 		return
 	}
@@ -166,8 +168,8 @@ func copied(b *bending, s *sent) {
 		}
 		for _, paths := range b.lane.counts {
 			for _, path := range paths {
-				from, key, ok := place(found[b.victims[1]], path)
-				to, _, there := place(item, path)
+				from, key, ok := lookup(found[b.victims[1]], path)
+				to, _, there := lookup(item, path)
 				if ok && there {
 					to[key] = from[key]
 				}
@@ -178,8 +180,8 @@ func copied(b *bending, s *sent) {
 }
 
 // leftOut drops the victims from their lists.
-func leftOut(b *bending, s *sent) {
-	b.lists(s, func(list []any, isVictim func(any) bool) []any {
+func removeItems(b *tampering, s *response) {
+	b.eachList(s, func(list []any, isVictim func(any) bool) []any {
 		kept := []any{}
 		for _, element := range list {
 			if !isVictim(element) {
@@ -191,15 +193,17 @@ func leftOut(b *bending, s *sent) {
 }
 
 // bytesOf replaces the whole body.
-func bytesOf(change func(body []byte) []byte) bend {
-	return func(_ *bending, s *sent) { s.body = change(s.body) }
+func changeBody(change func(body []byte) []byte) tamperFunc {
+	return func(_ *tampering, s *response) { s.body = change(s.body) }
 }
 
-func text(body string) bend { return bytesOf(func([]byte) []byte { return []byte(body) }) }
+func replaceBody(body string) tamperFunc {
+	return changeBody(func([]byte) []byte { return []byte(body) })
+}
 
 // status answers with a status and a body of its own.
-func status(code int, body string, header ...string) bend {
-	return func(_ *bending, s *sent) {
+func respondWith(code int, body string, header ...string) tamperFunc {
+	return func(_ *tampering, s *response) {
 		s.status, s.body = code, []byte(body)
 		s.header.Set("Content-Type", "application/json")
 		if strings.HasPrefix(body, "<") {
@@ -212,11 +216,11 @@ func status(code int, body string, header ...string) bend {
 }
 
 const (
-	page    = "<!DOCTYPE html><html><title>Just a moment…</title><body>Verify that you are human</body></html>"
-	problem = `{"message":"something went wrong"}`
+	htmlPage  = "<!DOCTYPE html><html><title>Just a moment…</title><body>Verify that you are human</body></html>"
+	jsonError = `{"message":"something went wrong"}`
 )
 
-func utf16Of(body []byte) []byte {
+func encodeUTF16(body []byte) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(string(body))) {
 		out = append(out, byte(unit), byte(unit>>8))
@@ -225,7 +229,7 @@ func utf16Of(body []byte) []byte {
 }
 
 // bomb is a gzip of a few kilobytes that unpacks to a hundred megabytes.
-func bomb(_ *bending, s *sent) {
+func gzipBomb(_ *tampering, s *response) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	chunk := bytes.Repeat([]byte(" "), 1<<20)
@@ -239,7 +243,7 @@ func bomb(_ *bending, s *sent) {
 }
 
 // promised says a longer body than comes.
-func promised(_ *bending, s *sent) {
+func shortenBody(_ *tampering, s *response) {
 	body := s.body
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)+1000))
@@ -248,7 +252,7 @@ func promised(_ *bending, s *sent) {
 }
 
 // brokenOff ends the connection in the middle of the body.
-func brokenOff(_ *bending, s *sent) {
+func abortBody(_ *tampering, s *response) {
 	body := s.body
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -258,12 +262,12 @@ func brokenOff(_ *bending, s *sent) {
 	}
 }
 
-func hungUp(_ *bending, s *sent) {
+func closeConnection(_ *tampering, s *response) {
 	s.write = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 }
 
 // noHTTP writes something else on the connection.
-func noHTTP(_ *bending, s *sent) {
+func sendNonHTTP(_ *tampering, s *response) {
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -275,8 +279,8 @@ func noHTTP(_ *bending, s *sent) {
 }
 
 // slow never answers, or never ends the body that it began: the client's patience does.
-func slow(part int) bend {
-	return func(_ *bending, s *sent) {
+func stall(part int) tamperFunc {
+	return func(_ *tampering, s *response) {
 		body := s.body
 		s.write = func(w http.ResponseWriter, r *http.Request) {
 			if part > 0 {
@@ -289,8 +293,8 @@ func slow(part int) bend {
 }
 
 // manyItems makes each list that holds a victim longer than any list can be.
-func manyItems(b *bending, s *sent) {
-	b.lists(s, func(list []any, _ func(any) bool) []any {
+func appendMillionItems(b *tampering, s *response) {
+	b.eachList(s, func(list []any, _ func(any) bool) []any {
 		return append(list, raw(strings.Repeat("0,", 1_000_000)+"0"))
 	})
 }
