@@ -282,7 +282,7 @@ func (c *tally) add(l lane, f outcome) {
 
 // TestHostile_generated takes true answers apart at random. Whatever comes of it, every number in the database is one that the platform
 // had for that video, nothing is given up for one answer, and all is well once the platform is.
-func TestHostile_generated(t *testing.T) {
+func TestHostile_generatedAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	all := lanes()

@@ -22,7 +22,7 @@ import (
 
 // states are what a database says of everything that is measured or follows from it. Ids are made by chance, and times of the day
 // depend on who did what: names, platforms' ids and days stand for them.
-var states = map[string]string{
+var stateQueries = map[string]string{
 	// Of YouTube's calls one tells the length in whole seconds and another one to the millisecond: what was last asked in which way differs.
 	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'video_length')
   || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
@@ -51,10 +51,10 @@ var states = map[string]string{
 }
 
 // dump is a database's states, each sorted.
-func dump(t *testing.T, db *storetest.DB) map[string][]string {
+func readState(t *testing.T, db *storetest.DB) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for name, query := range states {
+	for name, query := range stateQueries {
 		rows := storetest.Column[string](t, db, query)
 		slices.Sort(rows)
 		all[name] = rows
@@ -64,9 +64,9 @@ func dump(t *testing.T, db *storetest.DB) map[string][]string {
 
 // requireTruth holds every point to what the platform said at that day's beginning, and asks for one for each day on which the
 // video was there, of those that always were. It returns how many points there are.
-func (k *killed) requireTruth() (points int) {
+func (k *killTest) requireTruePoints() (points int) {
 	k.t.Helper()
-	type series struct {
+	type videoKey struct {
 		org      uuid.UUID
 		platform link.Platform
 		id       string
@@ -76,11 +76,11 @@ func (k *killed) requireTruth() (points int) {
   FROM snapshots_daily d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id`)
 	require.NoError(k.t, err)
 	defer func() { require.NoError(k.t, rows.Close()) }()
-	days := map[series]int{}
+	days := map[videoKey]int{}
 	world := k.box.World()
 	last := store.DateOf(k.clock.Now()) - 1
 	for rows.Next() {
-		var s series
+		var s videoKey
 		var day time.Time
 		var created store.Instant
 		var views, likes, comments *int64
@@ -115,7 +115,7 @@ func (k *killed) requireTruth() (points int) {
 }
 
 // takenOver is how many targets collectors took over from others that had died.
-func (k *killed) takenOver() (targets int) {
+func (k *killTest) reclaimedTargets() (targets int) {
 	k.t.Helper()
 	file, err := os.Open(k.log.Name())
 	require.NoError(k.t, err)
@@ -136,41 +136,41 @@ func (k *killed) takenOver() (targets int) {
 	return targets
 }
 
-func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
+func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	calm := newKilled(t, "calm", 1)
-	rough := newKilled(t, "rough", 3)
+	undisturbed := newKillTest(t, "calm", 1)
+	disturbed := newKillTest(t, "rough", 3)
 	t.Run("lives", func(t *testing.T) {
 		t.Run("undisturbed", func(t *testing.T) {
 			t.Parallel()
-			calm.live(t, *killedVideos, *killedDays, 0, 0)
+			undisturbed.runDays(t, *killedVideos, *killedDays, 0, 0)
 		})
 		t.Run("disturbed", func(t *testing.T) {
 			t.Parallel()
-			rough.live(t, *killedVideos, *killedDays, *killings, *crashes)
+			disturbed.runDays(t, *killedVideos, *killedDays, *killedKills, *crashes)
 		})
 	})
 	if t.Failed() {
 		return
 	}
-	require.Equal(t, calm.requireTruth(), rough.requireTruth())
-	require.Equal(t, *killings, rough.killed)
-	require.Equal(t, *crashes, rough.crashed)
-	taken := rough.takenOver()
-	require.Positive(t, taken, "no blow fell on a collector that had anything in hands")
+	require.Equal(t, undisturbed.requireTruePoints(), disturbed.requireTruePoints())
+	require.Equal(t, *killedKills, disturbed.killed)
+	require.Equal(t, *crashes, disturbed.crashed)
+	reclaimed := disturbed.reclaimedTargets()
+	require.Positive(t, reclaimed, "no blow fell on a collector that had anything in hands")
 
-	want, got := dump(t, calm.db), dump(t, rough.db)
+	want, got := readState(t, undisturbed.db), readState(t, disturbed.db)
 	var report strings.Builder
 	fmt.Fprintf(&report, "%d videos, %d days, %d organisations; %d kills of one of three collectors, %d crashes of the database; %d targets taken over from the dead, %d collectors ended by themselves\n",
-		*killedVideos, *killedDays, *simulatedOrgs, rough.killed, rough.crashed, taken, rough.fell)
-	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", calm.total(), rough.total())
+		*killedVideos, *killedDays, *simulatedOrgs, disturbed.killed, disturbed.crashed, reclaimed, disturbed.exited)
+	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", undisturbed.total(), disturbed.total())
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		rows := want[name]
-		missing, more := notIn(rows, got[name]), notIn(got[name], rows)
-		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(more)))
-		for i := range min(5, max(len(missing), len(more))) {
-			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(more, i))
+		missing, extra := notIn(rows, got[name]), notIn(got[name], rows)
+		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(extra)))
+		for i := range min(5, max(len(missing), len(extra))) {
+			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(extra, i))
 		}
 	}
 	t.Log(report.String())

@@ -23,7 +23,7 @@ func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	return w.outcome(t, r, false, now)
 }
 
-func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
+func TestOutcome_takesAuthorOnlyFromDetails(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	text := func(s string) *string { return &s }
@@ -44,7 +44,7 @@ func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 	require.False(t, counts.Details, "the next turn of the details must not be put off")
 }
 
-func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
+func TestOutcome_ignoresOlderCountsOfLaggingSource(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
@@ -65,7 +65,7 @@ func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
 }
 
 // An outage says nothing of a video: what is said of it after one is confirmed as at any other time.
-func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
+func TestOutcome_countsRefusalsSeparatelyFromOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		class, other source.Class
@@ -103,7 +103,7 @@ func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
 	}
 }
 
-func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
+func TestOutcome_parksRepeatedlyRefusedTarget(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.Private, source.Restricted} {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Pace: queue.PaceFast}

@@ -220,7 +220,7 @@ func (c *crowd) asked() int {
 }
 
 // TestRecordedRefusals_pauseOnlyForTheSource sends each source the refusals of its real interface.
-func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
+func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, l := range lanes() {
 		refusals := recordedRefusals()[l.name]

@@ -52,24 +52,24 @@ type simulation struct {
 	fast  *store.Store
 	clock worldClock
 	// platforms is the clock by which the platforms' numbers move.
-	platforms func() time.Time
-	box       *sandbox.Sandbox
-	client    *fetch.Client
-	orgs      []*store.Org
-	lanes     []queue.Lane
-	dice      *rand.Rand
+	platformNow func() time.Time
+	box         *sandbox.Sandbox
+	client      *fetch.Client
+	orgs        []*store.Org
+	lanes       []queue.Lane
+	rng         *rand.Rand
 	// pacific is where YouTube's day begins.
 	pacific *time.Location
 
 	tracked []link.Link
 	known   map[string]bool
 	limits  map[string]int64 // by budget, units a window
-	plans   map[string]planned
+	plans   map[string]plan
 	days    []simulatedDay
 
-	mu    sync.Mutex
-	units map[string]int64 // by budget and window
-	asked map[string]int   // since the last tick, by id
+	mu       sync.Mutex
+	units    map[string]int64 // by budget and window
+	requests map[string]int   // since the last tick, by id
 }
 
 // worldClock is the clock of everything in a simulation.
@@ -80,14 +80,14 @@ type worldClock interface {
 }
 
 // planned is a fetch and what the schedule said then.
-type planned struct{ at, next time.Time }
+type plan struct{ at, next time.Time }
 
 // simulatedDay is what a day was like.
 type simulatedDay struct {
 	calls         map[string]int64
 	limits        map[string]int64
 	fetches, late int
-	worst         float64                 // the largest deviation, as a share of the wait
+	maxDeviation  float64                 // the largest deviation, as a share of the wait
 	age           map[queue.Lane]quantile // of the numbers as the day ended
 	throttle      float64                 // of Instagram, which has the short budget
 }
@@ -120,22 +120,22 @@ func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // noted is a source of which it is noted which videos it was asked for.
-type noted struct {
+type recordingSource struct {
 	source.Source
 	s *simulation
 }
 
-func (n noted) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	n.s.mu.Lock()
 	for _, t := range batch {
-		n.s.asked[t.ExternalID]++
+		n.s.requests[t.ExternalID]++
 	}
 	n.s.mu.Unlock()
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
 // newSimulation begins a simulation in a database. Its platforms live by a clock that may differ from its own.
-func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms func() time.Time) *simulation {
+func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
 	pacific, err := time.LoadLocation("America/Los_Angeles")
@@ -143,8 +143,8 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms f
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
-	s := &simulation{t: t, db: db, fast: fast, clock: clock, platforms: platforms, box: sandbox.New(sandbox.Options{Now: platforms}), dice: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
-		known: map[string]bool{}, plans: map[string]planned{}, units: map[string]int64{}, asked: map[string]int{}}
+	s := &simulation{t: t, db: db, fast: fast, clock: clock, platformNow: platformNow, box: sandbox.New(sandbox.Options{Now: platformNow}), rng: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
+		known: map[string]bool{}, plans: map[string]plan{}, units: map[string]int64{}, requests: map[string]int{}}
 	s.client = fetch.New(fetch.Options{Transport: s})
 	for i := range *simulatedOrgs {
 		tier, subscription := store.TierBasic, store.SubscriptionActive
@@ -162,13 +162,13 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms f
 }
 
 // collect starts a collector with budgets, in units a day.
-func (s *simulation) collect(limits map[string]int64) *collector.Collector {
+func (s *simulation) newCollector(limits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = limits
 	sources, err := simulatedSources("http://sandbox", s.client, s.clock.Now, limits)
 	require.NoError(s.t, err)
 	for i, source := range sources {
-		sources[i] = noted{source, s}
+		sources[i] = recordingSource{source, s}
 	}
 	c, err := collector.New(collector.Options{Store: s.fast, Sources: sources, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(s.t, err)
@@ -203,14 +203,14 @@ func simulatedSources(base string, client *fetch.Client, now func() time.Time, l
 
 // find returns so many videos of a platform's accounts that are not tracked yet, of each account up to so many of its
 // newest.
-func (s *simulation) find(p link.Platform, n, ofEach int) []link.Link {
+func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
 	w := s.box.World()
-	now := s.platforms()
+	now := s.platformNow()
 	for number := uint32(1); len(found) < n; number++ {
 		ids := w.Uploads(p, w.Handle(p, number), now)
-		for _, id := range ids[:min(ofEach, len(ids))] {
+		for _, id := range ids[:min(perAccount, len(ids))] {
 			v, ok := w.Video(p, id, now)
 			if !ok || s.known[id] || len(found) == n {
 				continue
@@ -230,10 +230,10 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 	byOrg := map[int][]link.Link{}
 	for _, l := range links {
 		trackers := 1
-		if s.dice.Float64() < 0.3 {
-			trackers = 2 + s.dice.IntN(3)
+		if s.rng.Float64() < 0.3 {
+			trackers = 2 + s.rng.IntN(3)
 		}
-		for _, o := range s.dice.Perm(len(s.orgs))[:min(trackers, len(s.orgs))] {
+		for _, o := range s.rng.Perm(len(s.orgs))[:min(trackers, len(s.orgs))] {
 			byOrg[o] = append(byOrg[o], l)
 		}
 	}
@@ -251,7 +251,7 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 }
 
 // work lets the collector do all that is due now, and compares what it did with what the schedule had said.
-func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
+func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -259,8 +259,8 @@ func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 		require.NoError(s.t, err)
 	}
 	now := s.clock.Now()
-	ids, fetched := make([]string, 0, len(s.asked)), maps.Clone(s.asked)
-	for id, n := range s.asked {
+	ids, fetched := make([]string, 0, len(s.requests)), maps.Clone(s.requests)
+	for id, n := range s.requests {
 		require.Equal(s.t, 1, n, "%s was asked for %d times at %s", id, n, now)
 		ids = append(ids, id)
 		// Of what is asked for again within the hour, since it was refused or is doubted, the wait is a matter of seconds.
@@ -268,14 +268,14 @@ func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 			// A turn of the day that comes before the six hours are over is as exact as the others.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
 			day.fetches++
-			day.worst = max(day.worst, deviation)
+			day.maxDeviation = max(day.maxDeviation, deviation)
 			if deviation > 0.05 {
 				s.t.Logf("%s was due at %s and was fetched at %s", id, p.next, now)
 				day.late++
 			}
 		}
 	}
-	clear(s.asked)
+	clear(s.requests)
 	for id, p := range s.plans { // what should have been fetched and was not may have been put off
 		if !p.next.After(now) {
 			ids = append(ids, id)
@@ -293,9 +293,9 @@ func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 			at, err := strconv.ParseInt(next, 10, 64)
 			require.NoError(s.t, err)
 			if p, known := s.plans[id]; known && !p.next.After(now) && fetched[id] == 0 {
-				s.plans[id] = planned{p.at, store.Instant(at).Time()}
+				s.plans[id] = plan{p.at, store.Instant(at).Time()}
 			} else {
-				s.plans[id] = planned{now, store.Instant(at).Time()}
+				s.plans[id] = plan{now, store.Instant(at).Time()}
 			}
 		}
 	}
@@ -323,12 +323,12 @@ func (s *simulation) ages() map[queue.Lane]quantile {
 }
 
 // live lets a day pass.
-func (s *simulation) live(c *collector.Collector) {
+func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
 	before := s.total()
 	day := simulatedDay{limits: s.limits, calls: map[string]int64{}}
 	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(tick) {
-		s.work(c, &day)
+		s.fetchDue(c, &day)
 		require.NoError(s.t, c.RunJobs(s.t.Context()))
 	}
 	for budget, n := range s.total() {
@@ -351,41 +351,41 @@ func (s *simulation) total() map[string]int64 {
 	return totals
 }
 
-func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
+func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	db := storetest.New(t, "sqlite")
 	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)
 	rest := videos - instagram
-	fresh := max(1, rest/20/days) // a day, of either platform
-	s.track(s.find(link.YouTube, rest/2-fresh*days, 50), false)
-	s.track(s.find(link.TikTok, rest/2-fresh*days, 50), false)
-	s.track(s.find(link.Instagram, instagram, 50), false)
+	newPerDay := max(1, rest/20/days) // a day, of either platform
+	s.track(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
+	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
+	s.track(s.findVideos(link.Instagram, instagram, 50), false)
 
 	// Instagram costs a call a video and time. In the middle of the time there is far less than all turns would take.
-	ample := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
-	short := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
+	ampleBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
+	shortBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
 	shortFrom, shortTo := days*3/10, days*6/10
-	c := s.collect(ample)
+	c := s.newCollector(ampleBudgets)
 	for day := range days {
 		switch day {
 		case shortFrom:
 			clear(s.units) // of Instagram they ended with the day; the others' budgets stay as they are
-			c = s.collect(short)
+			c = s.newCollector(shortBudgets)
 		case shortTo:
-			c = s.collect(ample)
+			c = s.newCollector(ampleBudgets)
 		}
 		if day > 0 {
-			s.track(s.find(link.YouTube, fresh, 1), true)
-			s.track(s.find(link.TikTok, fresh, 1), true)
+			s.track(s.findVideos(link.YouTube, newPerDay, 1), true)
+			s.track(s.findVideos(link.TikTok, newPerDay, 1), true)
 		}
-		s.live(c)
+		s.runDay(c)
 		d := s.days[day]
-		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.worst, d.calls, d.throttle)
+		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
 	}
 	if *simulationOut != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.picture()), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.chart()), 0o644))
 	}
 	fetches, late := 0, 0
 	for i, d := range s.days {

@@ -27,25 +27,25 @@ func drawTarget(t *rapid.T) queue.Target {
 }
 
 // turnsIn follows a target's schedule for so many days, each turn fetched with up to the delay given.
-func turnsIn(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
+func fetchTimes(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
-	turns := []time.Time{}
+	times := []time.Time{}
 	for {
 		next := s.Next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
 		require.True(t, next.After(at), "a turn is after the one before")
 		if at = next; at.After(end) {
-			return turns
+			return times
 		}
-		turns = append(turns, at)
+		times = append(times, at)
 	}
 }
 
-func TestNext_isEachDayWithoutThrottle(t *testing.T) {
+func TestNext_isDailyWithoutThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
 		days := map[store.Date]int{}
-		for _, at := range turnsIn(rt, 0, target, pace, 10, 9*time.Minute) {
+		for _, at := range fetchTimes(rt, 0, target, pace, 10, 9*time.Minute) {
 			days[store.DateOf(at)]++
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
@@ -64,14 +64,14 @@ func TestNext_isWithinAWeek(t *testing.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
 		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
 		last := store.DateOf(someDay)
-		for _, at := range turnsIn(rt, s, target, pace, 60, time.Hour) {
+		for _, at := range fetchTimes(rt, s, target, pace, 60, time.Hour) {
 			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
 			last = store.DateOf(at)
 		}
 	})
 }
 
-func TestNext_isAsOftenAsPerDay(t *testing.T) {
+func TestNext_matchesPerDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
@@ -80,19 +80,19 @@ func TestNext_isAsOftenAsPerDay(t *testing.T) {
 		n, most := 0, s.PerDay(lane, pace)*1.1
 		for i := range targets {
 			target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
-			n += len(turnsIn(rt, s, target, pace, days, 0))
+			n += len(fetchTimes(rt, s, target, pace, days, 0))
 		}
 		require.LessOrEqual(rt, float64(n)/targets/days, most)
 		require.GreaterOrEqual(rt, float64(n)/targets/days, s.PerDay(lane, pace)*0.9)
 	})
 }
 
-func TestNext_isNotMovedByALateFetch(t *testing.T) {
+func TestNext_isNotShiftedByLateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := drawTarget(rt)
-		punctual := turnsIn(rt, 0, target, queue.PaceFast, 5, 0)
-		late := turnsIn(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
+		punctual := fetchTimes(rt, 0, target, queue.PaceFast, 5, 0)
+		late := fetchTimes(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
 		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first may come too soon after the one before
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
@@ -127,17 +127,17 @@ func TestNeedsDetails_isOnceAWeek(t *testing.T) {
 	for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+days; day++ {
 		require.InDelta(t, targets/detailsDays, onDay[day], 30, "%s", day)
 	}
-	mixed := 0
+	mixedHours := 0
 	for _, of := range hours {
 		if of[0] > 0 && of[1] > 0 {
-			mixed++
+			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixed, 2*days, "of the hours of a day, those in which the window of details begins and ends")
+	require.LessOrEqual(t, mixedHours, 2*days, "of the hours of a day, those in which the window of details begins and ends")
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
 }
 
-func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
+func TestThrottle_slowsLanesInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
@@ -197,10 +197,10 @@ func TestPaceOf_followsGrowth(t *testing.T) {
 
 // drawNeeds draws what groups ask for: two that share a budget, and one that has its own.
 func drawNeeds(t *rapid.T) []Need {
-	ways := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
-	needs := make([]Need, len(ways))
+	costs := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
+	needs := make([]Need, len(costs))
 	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
-		needs[i] = Need{Group: Group{p, queue.KindVideo}, Counts: ways[i], Details: ways[i]}
+		needs[i] = Need{Group: Group{p, queue.KindVideo}, Counts: costs[i], Details: costs[i]}
 		for _, lane := range throttledLanes {
 			for _, pace := range []queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill} {
 				needs[i].Targets = append(needs[i].Targets, queue.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
