@@ -20,15 +20,15 @@ import (
 
 // `make hostile` generates 20,000 answers and writes docs/evidence/hostile-answers.md.
 var (
-	hostileCount = flag.Int("hostile.count", 400, "answers that are generated")
-	hostileSeed  = flag.Uint64("hostile.seed", 1, "where they begin")
-	hostileOut   = flag.String("hostile.out", "", "file for the report")
+	hostileCount = flag.Int("hostile.count", 400, "number of answers to generate")
+	hostileSeed  = flag.Uint64("hostile.seed", 1, "seed of the random generator")
+	hostileOut   = flag.String("hostile.out", "", "file to write the report to")
 )
 
-// ofEach is how many generated answers each three videos get.
+// answersPerRun is the number of generated answers for each group of three videos.
 const answersPerRun = 25
 
-// generated is what a random answer was made of, and how.
+// generator changes one answer at random and records its changes.
 type generator struct {
 	lane    lane
 	rng     *rand.Rand
@@ -48,11 +48,11 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// bend changes an answer in one to three places. What comes of it is never a number that could be true: such a lie nobody can
-// tell.
+// tamper returns a function that changes an answer in one to three places. It never creates a plausible count, because the collector
+// could not detect such a count.
 func (g *generator) tamper(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
-		g.rng = rand.New(rand.NewPCG(seed, n)) // the same for each call of a turn
+		g.rng = rand.New(rand.NewPCG(seed, n)) // the same random numbers for each call of a fetch
 		root := s.decoded()
 		if root == nil || g.rng.IntN(10) == 0 {
 			g.bytes(s)
@@ -87,10 +87,11 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 	}
 }
 
-// gone, returned for a node, takes it out.
+// removedNode is returned for a node that is to be removed.
 type removedNode struct{}
 
-// visitNodes calls change for every node, the innermost first; nil leaves it. The key of a list's element is that of the list.
+// visitNodes replaces every node by the result of change, the innermost first. If change returns nil, the node stays.
+// An element of a list is visited with the key of the list.
 func visitNodes(root any, change func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -120,10 +121,10 @@ func visitNodes(root any, change func(key string, v any) any) any {
 	return walk("", root)
 }
 
-// null stands for JSON's null where nil means that nothing is changed.
+// null is JSON's null. A nil value would mean that nothing is changed.
 var null = raw("null")
 
-// replace changes one node; single says that nothing else may be changed with it.
+// replace changes one node. If single is true, no other node of the answer may be changed.
 func (g *generator) replace(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
@@ -136,7 +137,7 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 		}
 	}
 	if g.rng.IntN(5) == 0 {
-		g.note("%s left out", key)
+		g.note("%s removed", key)
 		return removedNode{}, false
 	}
 	value := g.value(key)
@@ -144,7 +145,7 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// members changes the members of an object.
+// members renames, duplicates or exchanges members of an object.
 func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
@@ -158,25 +159,25 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 		if renamed != one {
 			delete(o, one)
 		}
-		g.note("%s.%s is called %q", key, one, renamed)
+		g.note("%s.%s renamed to %q", key, one, renamed)
 		return o, false, true
 	case 1:
 		o[duplicateMark+one] = g.value(one)
-		g.note("%s.%s stands there twice", key, one)
+		g.note("%s.%s duplicated", key, one)
 		return o, false, true
 	case 2:
 		if !g.swappable(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
 			return nil, false, false
 		}
 		o[one], o[other] = o[other], o[one]
-		g.note("%s.%s and %s have changed places", key, one, other)
+		g.note("%s.%s and %s exchanged", key, one, other)
 		return o, true, true
 	}
 	return nil, false, false
 }
 
-// exchangeable says whether two scalars may change places: neither is a count, or one of them are the views, since two other counts
-// that have changed places look like any two.
+// swappable reports whether two scalars may be exchanged: neither is a count, or both are counts and one is the views. The collector
+// cannot detect an exchange of two other counts.
 func (g *generator) swappable(one, other string) bool {
 	views, counted := g.isCount("views", one) || g.isCount("views", other), 0
 	for _, name := range []string{one, other} {
@@ -190,12 +191,12 @@ func (g *generator) swappable(one, other string) bool {
 	return one != other && (counted == 0 || counted == 2 && views)
 }
 
-// isCount says whether a member of that name holds the count in the lane's items.
+// isCount reports whether the member holds the count in the items of the lane.
 func (g *generator) isCount(count, member string) bool {
 	return slices.ContainsFunc(g.lane.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
 }
 
-// elements changes a list.
+// elements repeats, removes, reorders or nests elements of a list.
 func (g *generator) elements(key string, list []any) (any, bool) {
 	if len(list) == 0 {
 		return nil, false
@@ -203,18 +204,18 @@ func (g *generator) elements(key string, list []any) (any, bool) {
 	at := g.rng.IntN(len(list))
 	switch g.rng.IntN(5) {
 	case 0:
-		g.note("%s[%d] comes twice", key, at)
+		g.note("%s[%d] repeated", key, at)
 		return append(slices.Clone(list), list[at]), true
 	case 1:
-		g.note("%s[%d] is left out", key, at)
+		g.note("%s[%d] removed", key, at)
 		return slices.Delete(slices.Clone(list), at, at+1), true
 	case 2:
-		g.note("%s in another order", key)
+		g.note("%s reversed", key)
 		out := slices.Clone(list)
 		slices.Reverse(out)
 		return out, true
 	case 3:
-		g.note("%s[%d] within a list", key, at)
+		g.note("%s[%d] wrapped in a list", key, at)
 		out := slices.Clone(list)
 		out[at] = []any{list[at]}
 		return out, true
@@ -222,7 +223,7 @@ func (g *generator) elements(key string, list []any) (any, bool) {
 	return nil, false
 }
 
-// value is one that no member should have. A zero is no such value where nobody can tell it from a true one: of all counts but the views.
+// value returns a random invalid value for a member. Zero is included only where it is detectable: not for counts other than the views.
 func (g *generator) value(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, raw("-0"), raw("1.5"), raw("1e3"), raw("1e400"), raw("9223372036854775807"), raw("99999999999999999999"), raw("NaN"), raw("Infinity"), raw("'7'"), raw("007"),
@@ -238,7 +239,7 @@ func (g *generator) isAnyCount(member string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, member) })
 }
 
-// bytes changes the text of an answer, but for its digits.
+// bytes changes the text of an answer, but no digits.
 func (g *generator) bytes(s *response) {
 	if len(s.body) == 0 {
 		return
@@ -250,22 +251,22 @@ func (g *generator) bytes(s *response) {
 		g.note("cut at %d of %d", at, len(s.body))
 		s.body = s.body[:at]
 	case 1:
-		g.note("%q put in at %d", c, at)
+		g.note("%q inserted at %d", c, at)
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at:])
 	case 2:
 		for s.body[at] >= '0' && s.body[at] <= '9' {
 			at = (at + 1) % len(s.body)
 		}
-		g.note("%q for %q at %d", c, s.body[at], at)
+		g.note("%q instead of %q at %d", c, s.body[at], at)
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at+1:])
 	default:
 		whole := []string{"", "null", "[]", "{}", `"ok"`, htmlPage, jsonError, "\xef\xbb\xbf" + string(s.body), string(s.body) + string(s.body)}[g.rng.IntN(9)]
-		g.note("%.30q", whole)
+		g.note("replaced by %.30q", whole)
 		s.body = []byte(whole)
 	}
 }
 
-// tally counts what became of the generated answers.
+// tally counts the outcomes of the generated answers by lane.
 type tally struct {
 	mu    sync.Mutex
 	lanes map[string]map[outcome]int
@@ -280,8 +281,8 @@ func (c *tally) add(l lane, f outcome) {
 	c.lanes[l.name][f]++
 }
 
-// TestHostile_generated takes true answers apart at random. Whatever comes of it, every number in the database is one that the platform
-// had for that video, nothing is given up for one answer, and all is well once the platform is.
+// TestHostile_generatedAnswers changes correct answers at random. Every count in the database must be one that the platform had for the
+// video, no video may be gone because of one answer, and all videos must recover once the platform answers correctly.
 func TestHostile_generatedAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -306,13 +307,13 @@ func TestHostile_generatedAnswers(t *testing.T) {
 	})
 }
 
-// generate gives three videos so many generated answers, the first of number n, the others step by step.
+// runGenerated fetches three videos with answersPerRun generated answers, which have the numbers n, n+step and so on.
 func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.begin(t)
 	defer r.end()
 	for i := 0; i < answersPerRun && n < *hostileCount; i, n = i+1, n+step {
-		h.db.Clock.Advance(61 * time.Second) // counts move by the minute
+		h.db.Clock.Advance(61 * time.Second) // the counts of the sandbox change every minute
 		now := store.InstantOf(h.db.Clock.Now())
 		h.db.Exec(t, "DELETE FROM source_pauses")
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, attempts = 0, state = 'active', suspect = NULL", now)
@@ -353,12 +354,13 @@ func (c *tally) report() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Hostile answers, generated
 
-%[1]smake hostile%[1]s writes this page. It takes the true answers of every platform apart at random: wrong types, impossible numbers, members left out,
-doubled, renamed or swapped, lists out of order, broken bytes, other statuses. Each goes the whole way: over HTTP to the real source, collector and store. The
-run fails unless every number in the database is one that the platform truly had for that video when it was asked, no video is given up for
-one answer, and every video has its true numbers again once the platform is in order. %[1]scollector/hostile_generated_test.go%[1]s says the rest.
+%[1]smake hostile%[1]s writes this page. It changes correct answers of every platform at random: wrong types, impossible numbers, members that are missing, repeated, renamed or
+exchanged, lists in another order, invalid bytes, other status codes. Each answer passes over HTTP through the real source, collector and store.
 
-Seed %[2]d, %[3]d answers, each to a video that was measured before and to one that is new: 0 crashes, 0 false numbers. What became of the %[4]d targets:
+The run fails unless three things hold. Every number in the database is one that the platform had for that video at the time of the fetch. No video is gone because of one answer. Every video
+has correct numbers again once the platform answers correctly.
+
+Seed %[2]d, %[3]d answers, each for a measured and for a new video: 0 crashes, 0 wrong numbers. Outcomes of the %[4]d targets:
 
 `, "`", *hostileSeed, *hostileCount, total)
 	out.WriteString("| Source |")

@@ -28,39 +28,39 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostile is a collector with one source, a store, and a platform that stands before the sandbox: it takes what the sandbox says,
-// which is true, and bends it. Everything is real, the calls over loopback included; the clock alone is moved by hand.
+// hostileTest has a collector with one source, a store, and an HTTP server that changes the answers of the sandbox. The calls go over
+// loopback. Only the clock is simulated.
 type hostileTest struct {
 	*world
 	lane      lane
-	fast      *store.Store // without the rules for statements, which would take most of the time
+	fast      *store.Store // without the checks of SQL statements, which would take most of the time
 	collector *collector.Collector
 	source    source.Source
 	logged    *outcomeLog
 	active    atomic.Pointer[tampering]
 
 	client  *fetch.Client
-	timeout time.Duration // of a call
+	timeout time.Duration // timeout of a call
 	dialer  *dialRecorder
-	next    int // the first account whose videos were not used yet
+	next    int // the number of the first account whose videos are unused
 }
 
-// bending is what the platform does to the answers of a scenario.
+// tampering describes how the platform changes its answers in a scenario.
 type tampering struct {
-	mutex      sync.Mutex // answers are bent one at a time
+	mutex      sync.Mutex // held while one answer is changed
 	lane       lane
-	victims    []string // the ids whose numbers it is after
+	victims    []string // the ids of the videos or accounts whose answers are changed
 	tamper     tamperFunc
-	listedIDs  []string // the ids of the videos that the accounts among them list
-	otherCalls bool     // it is after the calls besides: tokens, names
-	listsOnly  bool     // it is after the pages of lists alone
+	listedIDs  []string // the ids of the videos in the lists of the victim accounts
+	otherCalls bool     // change only the calls that name no victim, such as those for tokens
+	listsOnly  bool     // change only the pages of video lists
 	tampered   atomic.Int64
 
 	mu     sync.Mutex
-	forged map[string][]int64 // by id: numbers that are believed, since nobody can tell them from true ones
+	forged map[string][]int64 // by id: wrong counts that the collector cannot detect
 }
 
-// lie notes a number that nobody can tell from a true one.
+// addForged records a wrong count that the collector cannot detect.
 func (b *tampering) addForged(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,19 +76,19 @@ func (b *tampering) forgedFor(id string) []int64 {
 	return slices.Clone(b.forged[id])
 }
 
-// sent is an answer on its way.
+// response is an answer before it is sent.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// write, when set, writes the answer in place of status, header and body.
+	// write, if not nil, writes the answer instead of status, header and body.
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// bend changes an answer.
+// tamperFunc changes an answer.
 type tamperFunc func(b *tampering, s *response)
 
-// newHostile starts a platform that says the truth, and a collector that asks it. Calls end after timeout.
+// newHostile starts a platform that answers correctly, and a collector that fetches from it.
 func newHostile(t *testing.T, engine string, l lane) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
@@ -105,7 +105,7 @@ func newHostile(t *testing.T, engine string, l lane) *hostileTest {
 	return h
 }
 
-// restart makes a new collector and source, which remember nothing.
+// restart creates a new collector and source without any state in memory.
 func (h *hostileTest) restart(timeout time.Duration) {
 	h.t.Helper()
 	h.dialer, h.timeout = &dialRecorder{}, timeout
@@ -119,7 +119,7 @@ func (h *hostileTest) restart(timeout time.Duration) {
 	require.NoError(h.t, h.collector.Start(h.t.Context()))
 }
 
-// ServeHTTP answers as the sandbox does, bent when the request concerns a victim.
+// ServeHTTP answers like the sandbox, and changes the answer if the request concerns a victim.
 func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -127,7 +127,7 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := r.Clone(r.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(body))
-	asked.Header.Del("Accept-Encoding") // the truth comes plain
+	asked.Header.Del("Accept-Encoding") // the correct answer is needed uncompressed
 	truth := httptest.NewRecorder()
 	h.sandbox.Handler().ServeHTTP(truth, asked)
 	s := &response{status: truth.Code, header: truth.Header(), body: truth.Body.Bytes()}
@@ -144,10 +144,10 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), s.header)
 	w.WriteHeader(s.status)
-	_, _ = w.Write(s.body) // whoever hung up needs no answer
+	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// concerned says whether a request or its true answer names a victim, or one of its videos.
+// applies reports whether a request or its correct answer names a victim or one of its listed videos.
 func (b *tampering) applies(request string, truth []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(truth, []byte(id)) })
 	if listed || b.listsOnly {
@@ -158,7 +158,7 @@ func (b *tampering) applies(request string, truth []byte) bool {
 	})
 }
 
-// dials are the addresses that a client connected to.
+// dialRecorder counts the connections of a client by address.
 type dialRecorder struct {
 	mu sync.Mutex
 	to map[string]int
@@ -174,18 +174,18 @@ func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.C
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// stayed checks that nobody but the platform was connected to.
+// requireOnly checks that the client connected to no other address than the platform.
 func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "somebody else was connected to")
+	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "connections to other addresses")
 }
 
-// said is a log that keeps what the collector made of each answer.
+// outcomeLog is a log handler that records the class of each result and of each failed call.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // by external id, of results without a number
-	// failures are the classes of calls that failed as a whole, by what was said of them; of the last one by "".
+	classes map[string]string // by external id, for results without counts
+	// failures has the class of each failed call by its detail, and the class of the last one by "".
 	failures map[string]string
 	text     strings.Builder
 }
@@ -221,7 +221,7 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// of is what was said of a video, and of the call whose detail its target has.
+// classOf returns the class of the last result of a video, and the class of the failed call with this detail.
 func (s *outcomeLog) classOf(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *outcomeLog) String() string {
 	return s.text.String()
 }
 
-// decodedBody is an answer's JSON, its numbers as they are spelled; nil when it is none.
+// decoded returns the body's JSON with numbers as json.Number. It returns nil if the body is not JSON.
 func (s *response) decoded() any {
 	decoder := json.NewDecoder(bytes.NewReader(s.body))
 	decoder.UseNumber()
@@ -245,20 +245,20 @@ func (s *response) decoded() any {
 	return root
 }
 
-// The marks by which text that no encoder would write comes into an answer: see raw and twice.
+// Marks in decoded answers for text that encoding/json would not write. See raw and duplicateViews.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
 )
 
-// raw stands for bytes that are to be written as they are.
+// raw returns a mark that encode replaces by text without quoting.
 func raw(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
-// encode writes a decoded answer back.
+// encode sets the body to the JSON of root.
 func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // made of strings, numbers, lists and maps alone
+		panic(err) // root has only strings, numbers, lists and maps
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))
@@ -268,7 +268,7 @@ func (s *response) encode(root any) {
 		var marked, quoted string
 		decoder := json.NewDecoder(bytes.NewReader(text[at:]))
 		if decoder.Decode(&marked) != nil {
-			panic("a mark that cannot be read")
+			panic("invalid mark")
 		}
 		quoted, err = strconv.Unquote(strings.TrimPrefix(marked, rawMark))
 		if err != nil {
@@ -282,7 +282,7 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// items calls visit for the object of each victim in an answer, the outermost that bears its id, and writes the answer back.
+// eachItem calls visit for the outermost object with the id of each victim, and then encodes the answer again.
 func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
@@ -306,7 +306,7 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// names is the victim whose id an object bears, "" for none.
+// victimIn returns the victim whose id is a member of o, or "".
 func (b *tampering) victimIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.victims, id) {
@@ -326,7 +326,7 @@ func scalarText(v any) string {
 	return ""
 }
 
-// lists calls change for each list that holds the object of a victim, and puts what it returns in its place.
+// eachList replaces each list that contains the object of a victim by the result of change.
 func (b *tampering) eachList(s *response, change func(list []any, isVictim func(any) bool) []any) {
 	isVictim := func(v any) bool {
 		found := false
@@ -350,7 +350,7 @@ func (b *tampering) eachList(s *response, change func(list []any, isVictim func(
 	s.encode(walk(s.decoded()))
 }
 
-// counted calls change with the place of each count of a victim's item, by the store's name for it.
+// eachCount calls change for each count of each victim. name is the column of the count; at[key] is its value.
 func (b *tampering) eachCount(s *response, change func(id, name string, at object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.lane.counts)) {
@@ -364,7 +364,7 @@ func (b *tampering) eachCount(s *response, change func(id, name string, at objec
 	})
 }
 
-// place finds the object and the key that a path ends at; false when there is none.
+// lookup returns the object and the key at which path ends. It returns false if the path does not exist.
 func lookup(item object, path string) (object, string, bool) {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {

@@ -11,9 +11,9 @@ import (
 	"unicode/utf16"
 )
 
-// What the platform does to its answers. All of it is told from outside: nothing here knows how a source reads.
+// This file has the functions that change answers of the platform. They do not depend on how a source parses the answers.
 
-// setting puts a value in the place of some counts; of all where no name is given.
+// setCounts sets the named counts to value, or all counts if no name is given.
 func setCounts(value any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -24,12 +24,12 @@ func setCounts(value any, names ...string) tamperFunc {
 	}
 }
 
-// oneOf says whether a name is among some; without any, every one is.
+// matchesAny reports whether name is one of names. It returns true if names is empty.
 func matchesAny(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// without leaves counts out.
+// removeCounts removes the named counts, or all counts if no name is given.
 func removeCounts(names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -40,7 +40,7 @@ func removeCounts(names ...string) tamperFunc {
 	}
 }
 
-// spelled writes every count of an item in another way.
+// reformatCounts replaces each named count by the result of spell.
 func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -51,7 +51,7 @@ func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	}
 }
 
-// lying changes counts into others that nobody can tell from true ones.
+// forgeCounts changes counts to wrong values that the collector cannot detect, and records them.
 func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(id, name string, at object, key string) {
@@ -66,7 +66,7 @@ func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 	}
 }
 
-// like spells a number in the type of another value.
+// sameType returns n as a string if other is a string, and as a number otherwise.
 func sameType(other any, n int64) any {
 	if _, ok := other.(string); ok {
 		return strconv.FormatInt(n, 10)
@@ -74,7 +74,7 @@ func sameType(other any, n int64) any {
 	return n
 }
 
-// swapping has two counts of each item change places. told says that it can be told from the truth.
+// swapCounts exchanges two counts of each item. If the collector cannot detect the exchange, it records the values as forged.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachItem(s, func(id string, item object) {
@@ -103,7 +103,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 	}
 }
 
-// twice says a count twice in one object, the second time otherwise.
+// duplicateViews adds a second member for the views to each item, with another value.
 func duplicateViews(value any) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -114,12 +114,12 @@ func duplicateViews(value any) tamperFunc {
 	}
 }
 
-// each changes the items of the victims.
+// changeItems calls change for each item of a victim.
 func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
 
-// renamed writes another id wherever an item has its own.
+// replaceIDs replaces the victims' ids in the whole body.
 func replaceIDs(to func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)
@@ -130,7 +130,7 @@ func replaceIDs(to func(id string) string) tamperFunc {
 	}
 }
 
-// nextTo is another id of the same shape.
+// adjacentID returns an id that differs only in the last character.
 func adjacentID(id string) string {
 	last := "4"
 	if strings.HasSuffix(id, last) {
@@ -139,7 +139,7 @@ func adjacentID(id string) string {
 	return id[:len(id)-1] + last
 }
 
-// exchanged has the two victims change ids where an item names its own, and nowhere else.
+// swapIDs exchanges the ids of the two victims in the members that hold an id, and nowhere else.
 func swapIDs(b *tampering, s *response) {
 	b.eachItem(s, func(id string, item object) {
 		other := b.victims[0]
@@ -154,7 +154,7 @@ func swapIDs(b *tampering, s *response) {
 	})
 }
 
-// copied gives the first victim the numbers of the second.
+// copyCounts gives the first victim the counts of the second.
 func copyCounts(b *tampering, s *response) {
 	found := map[string]object{}
 	b.eachItem(s, func(id string, item object) { found[id] = item })
@@ -179,7 +179,7 @@ func copyCounts(b *tampering, s *response) {
 	s.encode(root)
 }
 
-// leftOut drops the victims from their lists.
+// removeItems removes the victims from their lists.
 func removeItems(b *tampering, s *response) {
 	b.eachList(s, func(list []any, isVictim func(any) bool) []any {
 		kept := []any{}
@@ -192,7 +192,7 @@ func removeItems(b *tampering, s *response) {
 	})
 }
 
-// bytesOf replaces the whole body.
+// changeBody replaces the body by the result of change.
 func changeBody(change func(body []byte) []byte) tamperFunc {
 	return func(_ *tampering, s *response) { s.body = change(s.body) }
 }
@@ -201,7 +201,7 @@ func replaceBody(body string) tamperFunc {
 	return changeBody(func([]byte) []byte { return []byte(body) })
 }
 
-// status answers with a status and a body of its own.
+// respondWith answers with a status, a body and header fields, given as names and values in turn.
 func respondWith(code int, body string, header ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		s.status, s.body = code, []byte(body)
@@ -228,13 +228,13 @@ func encodeUTF16(body []byte) []byte {
 	return out
 }
 
-// bomb is a gzip of a few kilobytes that unpacks to a hundred megabytes.
+// gzipBomb answers with a few kilobytes of gzip that decompress to a hundred megabytes.
 func gzipBomb(_ *tampering, s *response) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	chunk := bytes.Repeat([]byte(" "), 1<<20)
 	for range 100 {
-		_, _ = zip.Write(chunk) // a buffer takes everything
+		_, _ = zip.Write(chunk) // a buffer accepts every write
 	}
 	_, _ = zip.Write(s.body)
 	_ = zip.Close()
@@ -242,7 +242,7 @@ func gzipBomb(_ *tampering, s *response) {
 	s.header.Set("Content-Encoding", "gzip")
 }
 
-// promised says a longer body than comes.
+// shortenBody announces a longer body than it sends.
 func shortenBody(_ *tampering, s *response) {
 	body := s.body
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
@@ -251,7 +251,7 @@ func shortenBody(_ *tampering, s *response) {
 	}
 }
 
-// brokenOff ends the connection in the middle of the body.
+// abortBody closes the connection in the middle of the body.
 func abortBody(_ *tampering, s *response) {
 	body := s.body
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
@@ -266,7 +266,7 @@ func closeConnection(_ *tampering, s *response) {
 	s.write = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 }
 
-// noHTTP writes something else on the connection.
+// sendNonHTTP writes the first line of another protocol to the connection.
 func sendNonHTTP(_ *tampering, s *response) {
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -278,7 +278,7 @@ func sendNonHTTP(_ *tampering, s *response) {
 	}
 }
 
-// slow never answers, or never ends the body that it began: the client's patience does.
+// stall sends part percent of the body and then waits until the client gives up. With 0 it sends nothing.
 func stall(part int) tamperFunc {
 	return func(_ *tampering, s *response) {
 		body := s.body
@@ -292,7 +292,7 @@ func stall(part int) tamperFunc {
 	}
 }
 
-// manyItems makes each list that holds a victim longer than any list can be.
+// appendMillionItems appends a million items to each list that contains a victim.
 func appendMillionItems(b *tampering, s *response) {
 	b.eachList(s, func(list []any, _ func(any) bool) []any {
 		return append(list, raw(strings.Repeat("0,", 1_000_000)+"0"))

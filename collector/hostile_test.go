@@ -18,31 +18,31 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fate is what became of a target at a turn: "ok" when its numbers were written, "held back" when they are doubted, else the class
-// that its answer or the whole call had.
+// outcome is the result of one fetch of a target: "ok" if its counts were stored, "held back" if they are suspicious, and otherwise the
+// class of its result or of the failed call.
 type outcome string
 
 const (
 	heldBack outcome = "held back"
-	notNewer outcome = "not newer" // than what is known, from a source that lags
+	notNewer outcome = "not newer" // counts from a lagging source that are older than the stored ones
 )
 
-// fates are those of a video that was measured before, of one that never was, both of which the platform is after, and of an
-// onlooker, which is asked for in the same turn and left alone.
+// outcomes are the outcomes of three videos that are fetched in the same round. The platform changes its answers for the first two:
+// known was fetched before, unfetched was not. It answers correctly for unaffected.
 type outcomes struct{ known, unfetched, unaffected outcome }
 
-// turn is what one scenario has in its hands.
+// scenarioRun is the state of one scenario that is being run.
 type scenarioRun struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	videos    [3]sandbox.VideoTruth // known, fresh, onlooker
-	callTimes []time.Time           // at which calls were made
+	videos    [3]sandbox.VideoTruth // known, unfetched, unaffected
+	callTimes []time.Time           // the times at which targets were fetched
 	tampering *tampering
 	before    map[string]counts // by id
 }
 
-// counts are a video's numbers in the database, by their names there; what is null is absent.
+// counts are a video's counts in the database, by column name. Null columns are left out.
 type counts map[string]int64
 
 var countNames = []string{"views", "likes", "comments", "shares", "bookmarks"}
@@ -57,7 +57,7 @@ func truthOf(c sandbox.Counts) counts {
 	return out
 }
 
-// begin measures the known video and the onlooker, and lets a day pass, until all three are due.
+// begin fetches the known and the unaffected video, and then advances the clock by a day, so that all three videos are due.
 func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -71,10 +71,10 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	run.track(first...)
 	run.fetchDue()
 	for _, i := range first {
-		require.Equal(t, run.truth(i, h.db.Clock.Now()), run.latest(i), "the platform says the truth: %s", h.logged)
+		require.Equal(t, run.truth(i, h.db.Clock.Now()), run.latest(i), "the platform answers correctly: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
-	// Of none are details due again, so that those which can share a call do.
+	// No video needs details again, so that videos share calls where the source allows it.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	if !h.lane.countsOnly {
 		run.track(1)
@@ -86,7 +86,7 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	return run
 }
 
-// end leaves nothing to be done for the next scenario.
+// end deletes everything that could affect the next scenario.
 func (r *scenarioRun) end() {
 	r.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
@@ -106,7 +106,7 @@ func (r *scenarioRun) track(indexes ...int) {
 	require.NoError(r.t, err)
 }
 
-// rounds lets the collector do all that is due now.
+// fetchDue runs the collector until no target is due.
 func (r *scenarioRun) fetchDue() {
 	r.t.Helper()
 	r.callTimes = append(r.callTimes, r.db.Clock.Now())
@@ -117,7 +117,7 @@ func (r *scenarioRun) fetchDue() {
 	}
 }
 
-// truth is what the source would give of a video at a time.
+// truth returns the correct counts of a video at a time, as far as the source has them.
 func (r *scenarioRun) truth(index int, at time.Time) counts {
 	r.t.Helper()
 	v, ok := r.sandbox.World().Video(r.lane.platform, r.videos[index].ID, at.Add(-r.lane.lag))
@@ -127,7 +127,7 @@ func (r *scenarioRun) truth(index int, at time.Time) counts {
 	return all
 }
 
-// latest are a video's latest counts in the database.
+// latest returns a video's latest counts in the database.
 func (r *scenarioRun) latest(index int) counts {
 	r.t.Helper()
 	rows := r.rows("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[index].ID)
@@ -137,7 +137,7 @@ func (r *scenarioRun) latest(index int) counts {
 	return rows[0]
 }
 
-// points are all of a video's points.
+// points returns all points of a video.
 func (r *scenarioRun) points(index int) []counts {
 	r.t.Helper()
 	return r.rows("SELECT %s FROM snapshots_daily WHERE organisation_id = ? AND video_id = (SELECT id FROM videos WHERE organisation_id = ? AND external_id = ?)",
@@ -166,7 +166,7 @@ func (r *scenarioRun) rows(query, prefix string, args ...any) []counts {
 	return out
 }
 
-// target is what the queue knows of a video.
+// target is a video's row in the queue.
 type target struct {
 	state, suspect, detail string
 	attempts               int
@@ -183,12 +183,12 @@ func (r *scenarioRun) target(index int) target {
 	return out
 }
 
-// fate is what became of a video at the last turn.
+// outcome returns the outcome of the last fetch of a video.
 func (r *scenarioRun) outcome(index int) outcome {
 	r.t.Helper()
 	at := r.target(index)
 	said := at.detail
-	if at.attempts == 0 { // the call was refused, and says nothing of the video
+	if at.attempts == 0 { // the call failed for a reason that does not concern the video
 		said = ""
 	}
 	class, failure := r.logged.classOf(r.videos[index].ID, said)
@@ -208,8 +208,8 @@ func (r *scenarioRun) outcome(index int) outcome {
 	}
 }
 
-// honest checks that every number in the database is one that the platform truly had for this video when it was asked, and
-// that the organisation's sums are those of its videos.
+// requireTrueCounts checks that every count in the database is one that the platform had for the video at a fetch, and that the
+// organisation's totals are the sums over its videos.
 func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
 	r.requireTrueCountsAfter(r.logged.String())
@@ -227,7 +227,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 		}
 		for _, c := range append(r.points(i), r.latest(i)) {
 			for name, n := range c {
-				require.Contains(r.t, append(allowed[name], r.forgedValues(v.ID)...), n, "%s: a false number of %s: %s", v.ID, name, what)
+				require.Contains(r.t, append(allowed[name], r.forgedValues(v.ID)...), n, "%s has a wrong count of %s: %s", v.ID, name, what)
 			}
 		}
 		for name, n := range r.latest(i) {
@@ -240,7 +240,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 	require.Equal(r.t, sum, totals)
 }
 
-// heal lets the platform say the truth again, and time pass, until every video has its true numbers.
+// requireRecovery lets the platform answer correctly again, and advances the clock until every video has correct counts.
 func (r *scenarioRun) requireRecovery() {
 	r.t.Helper()
 	r.active.Store(nil)
@@ -266,7 +266,7 @@ func (r *scenarioRun) requireRecovery() {
 	}
 	for i, v := range r.videos {
 		at := r.target(i)
-		require.True(r.t, recovered(i), "%s does not heal: %+v:\n%s", v.ID, at, r.logged)
+		require.True(r.t, recovered(i), "%s did not recover: %+v:\n%s", v.ID, at, r.logged)
 		require.Equal(r.t, "active", at.state)
 		require.Equal(r.t, r.truth(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
 	}
@@ -280,7 +280,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// lies are numbers of a video that are believed, since nobody can tell them from true ones.
+// forgedValues returns the wrong counts of a video that the collector cannot detect and therefore stores.
 func (r *scenarioRun) forgedValues(id string) []int64 {
 	if r.tampering == nil {
 		return nil
@@ -288,7 +288,7 @@ func (r *scenarioRun) forgedValues(id string) []int64 {
 	return r.tampering.forgedFor(id)
 }
 
-// play has the platform bend its answers for one turn.
+// fetchTampered fetches the due videos once while the platform changes its answers.
 func (r *scenarioRun) fetchTampered(s scenario) {
 	r.t.Helper()
 	r.tampering = &tampering{lane: r.lane, tamper: s.tamper, otherCalls: s.otherCalls}
@@ -300,10 +300,10 @@ func (r *scenarioRun) fetchTampered(s scenario) {
 	r.logged.reset()
 	r.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(r.t, r.tampering.tampered.Load(), "the platform was not asked: nothing was tried")
+	require.Positive(r.t, r.tampering.tampered.Load(), "no answer of the platform was changed")
 }
 
-// notGivenUp checks what no single answer may bring about, whatever it says.
+// requireNotGone checks that a single answer marks no video as gone.
 func (r *scenarioRun) requireNotGone() {
 	r.t.Helper()
 	for i, v := range r.videos {
@@ -329,13 +329,13 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 			expected = "ok" // the collector asked again without the bad targets, so this target is unaffected
 		}
 		if at := r.target(2); i == 2 && at.attempts == 0 && strings.Contains(at.detail, "is paused until") {
-			expected = r.outcome(i) // it was not asked for: it waits until the pause of the source ends
+			expected = r.outcome(i) // the target was not fetched: it waits until the pause of the source ends
 		}
 		require.Equal(t, expected, r.outcome(i), "%s, video %d: %+v\n%s", v.ID, i, r.target(i), h.logged)
 		before := r.before[v.ID]
 		if expected != "ok" {
 			require.Equal(t, before, r.latest(i), "video %d", i)
-			require.Greater(t, r.target(i).nextAt, store.InstantOf(now), "it is asked for again")
+			require.Greater(t, r.target(i).nextAt, store.InstantOf(now), "the target must be due again later")
 			continue
 		}
 		if len(r.forgedValues(v.ID)) > 0 {
@@ -356,11 +356,11 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 	h.dialer.requireOnly(t, h.url)
 }
 
-// everywhere has each scenario run in every lane on every engine, which takes a quarter of an hour. Else each runs in two lanes on SQLite and in a
-// third on PostgreSQL, in turns.
-var allCombinations = flag.Bool("hostile.everywhere", false, "every scenario in every lane on every engine")
+// allCombinations runs each scenario in every lane on every engine, which takes a quarter of an hour. By default each scenario runs in
+// two lanes on SQLite and in a third one on PostgreSQL.
+var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario in every lane on every engine")
 
-// TestHostile_videos sends each source answers that no platform should send, over the whole way from the queue to the points.
+// TestHostile_videos sends invalid and wrong answers to each source, and checks the queue, the stored counts and the recovery.
 func TestHostile_videos(t *testing.T) {
 	t.Parallel()
 	tables := map[string][]scenario{} // by lane and engine
@@ -387,7 +387,7 @@ func TestHostile_videos(t *testing.T) {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
 				h := newHostile(t, engine, l)
-				for _, s := range table { // one after the other on one database, which is much faster than one each
+				for _, s := range table { // one after the other on one database, which is much faster than a database for each
 					t.Run(s.name, func(t *testing.T) { h.run(t, s) })
 				}
 			})
